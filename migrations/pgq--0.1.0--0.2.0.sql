@@ -2511,14 +2511,14 @@ begin
     where p.partition_id = entered.partition_id;
 
     -- Who stages a message locks nothing, and may have read where it goes to before this change. So
-    -- this segment is closed no earlier than if it had been sealed by this transaction.
+    -- this segment is closed no earlier than if it had been sealed by this transaction. Whether it
+    -- is sealed already does not matter: somebody may be about to do it.
     update pgq.segment as g
     set
         sealed_xid = pg_current_xact_id(),
         horizon = null
     from pgq.partition as p
     where g.segment = (_enter_segment.state).segment
-        and g.state = 'sealed'
         and p.partition_id = entered.partition_id
         and p.deferred;
 
@@ -2602,6 +2602,14 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
+    if (_add_partitions.topic).deferred
+        and (select s.last_value from pgq.partition_id as s) > 8380000
+    then
+        raise exception 'there have been too many partitions and queues for deferred topics'
+            using errcode = '54000',
+                detail = 'Up to 8380000 of their ids leave room for the ids of transactions.';
+    end if;
+
     with added as (
         insert into pgq.partition (
             topic_id,
@@ -3010,6 +3018,140 @@ It waits for transactions that consume from it or publish to it. The space is gi
 Its idempotency keys are forgotten: in a new topic of that name they are new.
 Errors: MQ001 unknown topic, 22004 a required argument is null, 40001 above READ COMMITTED when
 another transaction was first (try again).';
+
+create or replace function pgq.create_group(
+    topic text,
+    consumer_group text,
+    start text default 'earliest',
+    out_of_range text default null
+)
+returns setof pgq.group_info
+language plpgsql
+volatile
+parallel unsafe
+rows 1
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    target pgq.topic;
+    new_id bigint;
+    existing pgq.group_info;
+begin
+    perform pgq._check_name('consumer_group', create_group.consumer_group collate "C");
+    if create_group.start collate "C" not in ('earliest', 'latest') then
+        raise exception 'argument "start" must be earliest or latest'
+            using errcode = '22023';
+    end if;
+    perform pgq._check_out_of_range(create_group.out_of_range collate "C");
+
+    -- One that is there is found without a lock.
+    select i.*
+    into existing
+    from pgq._group_info(create_group.topic collate "C", create_group.consumer_group) as i;
+
+    if existing.topic is not null then
+        -- An old snapshot may show one that was dropped since; it cannot be locked.
+        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+            perform
+            from pgq.consumer_group as g
+            inner join pgq.topic as t on t.topic_id = g.topic_id
+            where t.topic = create_group.topic collate "C"
+                and g.consumer_group = create_group.consumer_group collate "C"
+            for key share of g;
+        end if;
+
+        perform pgq._check_settings_equal(
+            'consumer group',
+            create_group.consumer_group collate "C",
+            jsonb_build_object('out_of_range', create_group.out_of_range),
+            null,
+            to_jsonb(existing)
+        );
+        return next existing;
+        return;
+    end if;
+
+    -- The lock keeps the number of partitions. The row is changed, though not what it says, so that
+    -- whoever adds partitions by an older snapshot, which does not show this group, cannot lock it.
+    loop
+        update pgq.topic as t
+        set updated_at = t.updated_at
+        where t.topic = create_group.topic collate "C"
+        returning t.*
+        into target;
+
+        exit when target.topic_id is not null;
+        perform pgq._check_topic(create_group.topic collate "C");
+    end loop;
+
+    if target.deferred and create_group.start collate "C" = 'latest' then
+        -- What was published before is not for this group, though it may have no offsets yet.
+        perform
+        from pgq._assign_all(target.topic, null, null);
+    end if;
+
+    insert into pgq.consumer_group (
+        topic_id, consumer_group, out_of_range, created_at, updated_at
+    )
+    values (
+        target.topic_id,
+        create_group.consumer_group,
+        coalesce(create_group.out_of_range, 'error'),
+        pgq._clock(),
+        pgq._clock()
+    )
+    on conflict (topic_id, consumer_group) do nothing
+    returning group_id into new_id;
+
+    if new_id is null then
+        -- Another transaction has created it in the meantime.
+        return query
+        select c.*
+        from pgq.create_group(
+            create_group.topic,
+            create_group.consumer_group,
+            create_group.start,
+            create_group.out_of_range
+        ) as c;
+        return;
+    end if;
+
+    insert into pgq.group_partition (
+        group_id, partition, topic, consumer_group, partition_id, out_of_range
+    )
+    select
+        new_id,
+        p.partition,
+        target.topic,
+        create_group.consumer_group,
+        p.partition_id,
+        coalesce(create_group.out_of_range, 'error')
+    from pgq.partition as p
+    where p.topic_id = target.topic_id;
+
+    insert into pgq.group_position (
+        group_id, partition, seq, first_offset, next_offset, recorded_at
+    )
+    select new_id, s.partition, 1, s.next_offset, s.next_offset, pgq._clock()
+    from (
+        select
+            p.partition,
+            case
+                when create_group.start collate "C" is distinct from 'latest'
+                    then pgq._first_available(p.partition_id)
+                else pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset) + 1
+            end as next_offset
+        from pgq.partition as p
+        where p.topic_id = target.topic_id
+    ) as s;
+
+    return query
+    select i.*
+    from pgq._group_info(create_group.topic collate "C", create_group.consumer_group) as i;
+end
+$$;
 
 create function pgq._lock_partition(
     topic text,
@@ -5505,7 +5647,12 @@ begin
             or exists (
                 select
                 from unnest(ids) as i (id)
-                inner join pgq.message_0 as m on m.partition_id = i.id
+                cross join lateral (
+                    select
+                    from pgq.message_0 as m
+                    where m.partition_id = i.id
+                    limit 1
+                ) as f
             )
         into is_there;
     elsif _has_staged.segment = 1 then
@@ -5519,7 +5666,12 @@ begin
             or exists (
                 select
                 from unnest(ids) as i (id)
-                inner join pgq.message_1 as m on m.partition_id = i.id
+                cross join lateral (
+                    select
+                    from pgq.message_1 as m
+                    where m.partition_id = i.id
+                    limit 1
+                ) as f
             )
         into is_there;
     elsif _has_staged.segment <= 3 then
@@ -5534,7 +5686,12 @@ begin
                 or exists (
                     select
                     from unnest(ids) as i (id)
-                    inner join pgq.message_2 as m on m.partition_id = i.id
+                    cross join lateral (
+                        select
+                        from pgq.message_2 as m
+                        where m.partition_id = i.id
+                        limit 1
+                    ) as f
                 )
             into is_there;
         else
@@ -5548,7 +5705,12 @@ begin
                 or exists (
                     select
                     from unnest(ids) as i (id)
-                    inner join pgq.message_3 as m on m.partition_id = i.id
+                    cross join lateral (
+                        select
+                        from pgq.message_3 as m
+                        where m.partition_id = i.id
+                        limit 1
+                    ) as f
                 )
             into is_there;
         end if;
@@ -5565,7 +5727,12 @@ begin
                     or exists (
                         select
                         from unnest(ids) as i (id)
-                        inner join pgq.message_4 as m on m.partition_id = i.id
+                        cross join lateral (
+                            select
+                            from pgq.message_4 as m
+                            where m.partition_id = i.id
+                            limit 1
+                        ) as f
                     )
                 into is_there;
             else
@@ -5579,7 +5746,12 @@ begin
                     or exists (
                         select
                         from unnest(ids) as i (id)
-                        inner join pgq.message_5 as m on m.partition_id = i.id
+                        cross join lateral (
+                            select
+                            from pgq.message_5 as m
+                            where m.partition_id = i.id
+                            limit 1
+                        ) as f
                     )
                 into is_there;
             end if;
@@ -5595,7 +5767,12 @@ begin
                     or exists (
                         select
                         from unnest(ids) as i (id)
-                        inner join pgq.message_6 as m on m.partition_id = i.id
+                        cross join lateral (
+                            select
+                            from pgq.message_6 as m
+                            where m.partition_id = i.id
+                            limit 1
+                        ) as f
                     )
                 into is_there;
             else
@@ -5609,7 +5786,12 @@ begin
                     or exists (
                         select
                         from unnest(ids) as i (id)
-                        inner join pgq.message_7 as m on m.partition_id = i.id
+                        cross join lateral (
+                            select
+                            from pgq.message_7 as m
+                            where m.partition_id = i.id
+                            limit 1
+                        ) as f
                     )
                 into is_there;
             end if;
@@ -5628,7 +5810,12 @@ begin
                         or exists (
                             select
                             from unnest(ids) as i (id)
-                            inner join pgq.message_8 as m on m.partition_id = i.id
+                            cross join lateral (
+                                select
+                                from pgq.message_8 as m
+                                where m.partition_id = i.id
+                                limit 1
+                            ) as f
                         )
                     into is_there;
                 else
@@ -5642,7 +5829,12 @@ begin
                         or exists (
                             select
                             from unnest(ids) as i (id)
-                            inner join pgq.message_9 as m on m.partition_id = i.id
+                            cross join lateral (
+                                select
+                                from pgq.message_9 as m
+                                where m.partition_id = i.id
+                                limit 1
+                            ) as f
                         )
                     into is_there;
                 end if;
@@ -5658,7 +5850,12 @@ begin
                         or exists (
                             select
                             from unnest(ids) as i (id)
-                            inner join pgq.message_10 as m on m.partition_id = i.id
+                            cross join lateral (
+                                select
+                                from pgq.message_10 as m
+                                where m.partition_id = i.id
+                                limit 1
+                            ) as f
                         )
                     into is_there;
                 else
@@ -5672,7 +5869,12 @@ begin
                         or exists (
                             select
                             from unnest(ids) as i (id)
-                            inner join pgq.message_11 as m on m.partition_id = i.id
+                            cross join lateral (
+                                select
+                                from pgq.message_11 as m
+                                where m.partition_id = i.id
+                                limit 1
+                            ) as f
                         )
                     into is_there;
                 end if;
@@ -5690,7 +5892,12 @@ begin
                         or exists (
                             select
                             from unnest(ids) as i (id)
-                            inner join pgq.message_12 as m on m.partition_id = i.id
+                            cross join lateral (
+                                select
+                                from pgq.message_12 as m
+                                where m.partition_id = i.id
+                                limit 1
+                            ) as f
                         )
                     into is_there;
                 else
@@ -5704,7 +5911,12 @@ begin
                         or exists (
                             select
                             from unnest(ids) as i (id)
-                            inner join pgq.message_13 as m on m.partition_id = i.id
+                            cross join lateral (
+                                select
+                                from pgq.message_13 as m
+                                where m.partition_id = i.id
+                                limit 1
+                            ) as f
                         )
                     into is_there;
                 end if;
@@ -5720,7 +5932,12 @@ begin
                         or exists (
                             select
                             from unnest(ids) as i (id)
-                            inner join pgq.message_14 as m on m.partition_id = i.id
+                            cross join lateral (
+                                select
+                                from pgq.message_14 as m
+                                where m.partition_id = i.id
+                                limit 1
+                            ) as f
                         )
                     into is_there;
                 else
@@ -5734,7 +5951,12 @@ begin
                         or exists (
                             select
                             from unnest(ids) as i (id)
-                            inner join pgq.message_15 as m on m.partition_id = i.id
+                            cross join lateral (
+                                select
+                                from pgq.message_15 as m
+                                where m.partition_id = i.id
+                                limit 1
+                            ) as f
                         )
                     into is_there;
                 end if;
@@ -5752,7 +5974,12 @@ begin
                 or exists (
                     select
                     from unnest($3) as i (id)
-                    inner join pgq.message_%1$s as m on m.partition_id = i.id
+                    cross join lateral (
+                        select
+                        from pgq.message_%1$s as m
+                        where m.partition_id = i.id
+                        limit 1
+                    ) as f
                 )
         $leaf$, _has_staged.segment)
         into is_there
@@ -6332,6 +6559,195 @@ comment on function pgq._stage_batch(text, jsonb[], text[], jsonb[], integer, by
 'The part of publish_batch that knows deferred topics: stores messages that get their offsets later.
 Each has the number of the call, times 2^20, plus its place in the batch: see _staged_since.';
 
+create function pgq._move_staged(
+    partition_id bigint,
+    segment integer,
+    places tid[],
+    before_first bigint,
+    stamp timestamptz
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+set enable_indexscan = off
+set enable_indexonlyscan = off
+as $$
+#variable_conflict use_column
+begin
+    -- An update, so that what is stored out of line stays where it is. Each row is found by its
+    -- place: with no other way left, a plan made on an empty table cannot read all of them.
+    if _move_staged.segment = 0 then
+        update pgq.message_0 as m
+        set
+            partition_id = _move_staged.partition_id,
+            log_offset = _move_staged.before_first + f.number,
+            published_at = _move_staged.stamp
+        from unnest(_move_staged.places) with ordinality as f (place, number)
+        where m.ctid = f.place;
+    elsif _move_staged.segment = 1 then
+        update pgq.message_1 as m
+        set
+            partition_id = _move_staged.partition_id,
+            log_offset = _move_staged.before_first + f.number,
+            published_at = _move_staged.stamp
+        from unnest(_move_staged.places) with ordinality as f (place, number)
+        where m.ctid = f.place;
+    elsif _move_staged.segment <= 3 then
+        if _move_staged.segment <= 2 then
+            update pgq.message_2 as m
+            set
+                partition_id = _move_staged.partition_id,
+                log_offset = _move_staged.before_first + f.number,
+                published_at = _move_staged.stamp
+            from unnest(_move_staged.places) with ordinality as f (place, number)
+            where m.ctid = f.place;
+        else
+            update pgq.message_3 as m
+            set
+                partition_id = _move_staged.partition_id,
+                log_offset = _move_staged.before_first + f.number,
+                published_at = _move_staged.stamp
+            from unnest(_move_staged.places) with ordinality as f (place, number)
+            where m.ctid = f.place;
+        end if;
+    elsif _move_staged.segment <= 7 then
+        if _move_staged.segment <= 5 then
+            if _move_staged.segment <= 4 then
+                update pgq.message_4 as m
+                set
+                    partition_id = _move_staged.partition_id,
+                    log_offset = _move_staged.before_first + f.number,
+                    published_at = _move_staged.stamp
+                from unnest(_move_staged.places) with ordinality as f (place, number)
+                where m.ctid = f.place;
+            else
+                update pgq.message_5 as m
+                set
+                    partition_id = _move_staged.partition_id,
+                    log_offset = _move_staged.before_first + f.number,
+                    published_at = _move_staged.stamp
+                from unnest(_move_staged.places) with ordinality as f (place, number)
+                where m.ctid = f.place;
+            end if;
+        else
+            if _move_staged.segment <= 6 then
+                update pgq.message_6 as m
+                set
+                    partition_id = _move_staged.partition_id,
+                    log_offset = _move_staged.before_first + f.number,
+                    published_at = _move_staged.stamp
+                from unnest(_move_staged.places) with ordinality as f (place, number)
+                where m.ctid = f.place;
+            else
+                update pgq.message_7 as m
+                set
+                    partition_id = _move_staged.partition_id,
+                    log_offset = _move_staged.before_first + f.number,
+                    published_at = _move_staged.stamp
+                from unnest(_move_staged.places) with ordinality as f (place, number)
+                where m.ctid = f.place;
+            end if;
+        end if;
+    elsif _move_staged.segment <= 15 then
+        if _move_staged.segment <= 11 then
+            if _move_staged.segment <= 9 then
+                if _move_staged.segment <= 8 then
+                    update pgq.message_8 as m
+                    set
+                        partition_id = _move_staged.partition_id,
+                        log_offset = _move_staged.before_first + f.number,
+                        published_at = _move_staged.stamp
+                    from unnest(_move_staged.places) with ordinality as f (place, number)
+                    where m.ctid = f.place;
+                else
+                    update pgq.message_9 as m
+                    set
+                        partition_id = _move_staged.partition_id,
+                        log_offset = _move_staged.before_first + f.number,
+                        published_at = _move_staged.stamp
+                    from unnest(_move_staged.places) with ordinality as f (place, number)
+                    where m.ctid = f.place;
+                end if;
+            else
+                if _move_staged.segment <= 10 then
+                    update pgq.message_10 as m
+                    set
+                        partition_id = _move_staged.partition_id,
+                        log_offset = _move_staged.before_first + f.number,
+                        published_at = _move_staged.stamp
+                    from unnest(_move_staged.places) with ordinality as f (place, number)
+                    where m.ctid = f.place;
+                else
+                    update pgq.message_11 as m
+                    set
+                        partition_id = _move_staged.partition_id,
+                        log_offset = _move_staged.before_first + f.number,
+                        published_at = _move_staged.stamp
+                    from unnest(_move_staged.places) with ordinality as f (place, number)
+                    where m.ctid = f.place;
+                end if;
+            end if;
+        else
+            if _move_staged.segment <= 13 then
+                if _move_staged.segment <= 12 then
+                    update pgq.message_12 as m
+                    set
+                        partition_id = _move_staged.partition_id,
+                        log_offset = _move_staged.before_first + f.number,
+                        published_at = _move_staged.stamp
+                    from unnest(_move_staged.places) with ordinality as f (place, number)
+                    where m.ctid = f.place;
+                else
+                    update pgq.message_13 as m
+                    set
+                        partition_id = _move_staged.partition_id,
+                        log_offset = _move_staged.before_first + f.number,
+                        published_at = _move_staged.stamp
+                    from unnest(_move_staged.places) with ordinality as f (place, number)
+                    where m.ctid = f.place;
+                end if;
+            else
+                if _move_staged.segment <= 14 then
+                    update pgq.message_14 as m
+                    set
+                        partition_id = _move_staged.partition_id,
+                        log_offset = _move_staged.before_first + f.number,
+                        published_at = _move_staged.stamp
+                    from unnest(_move_staged.places) with ordinality as f (place, number)
+                    where m.ctid = f.place;
+                else
+                    update pgq.message_15 as m
+                    set
+                        partition_id = _move_staged.partition_id,
+                        log_offset = _move_staged.before_first + f.number,
+                        published_at = _move_staged.stamp
+                    from unnest(_move_staged.places) with ordinality as f (place, number)
+                    where m.ctid = f.place;
+                end if;
+            end if;
+        end if;
+    else
+        execute format($leaf$
+            update pgq.message_%1$s as m
+            set
+                partition_id = $1,
+                log_offset = $2 + f.number,
+                published_at = $3
+            from unnest($4) with ordinality as f (place, number)
+            where m.ctid = f.place
+        $leaf$, _move_staged.segment)
+        using _move_staged.partition_id, _move_staged.before_first, _move_staged.stamp, _move_staged.places;
+    end if;
+end
+$$;
+
+revoke all on function pgq._move_staged from public;
+
+comment on function pgq._move_staged(bigint, integer, tid[], bigint, timestamptz) is
+'Gives the next offsets of a partition, whose row the caller has locked, to staged messages in the
+segment that it writes to: to these rows, in this order.';
+
 create function pgq._assign_across(
     state pgq._partition_state,
     left_segments integer[],
@@ -6344,6 +6760,8 @@ returns bigint
 language plpgsql
 volatile
 parallel unsafe
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
@@ -6371,9 +6789,14 @@ begin
                 where k.partition_id >= $1
                     and k.partition_id < $2
                 union all
-                select k.ctid, k.log_offset
+                select f.place, f.number
                 from unnest($3) as i (id)
-                inner join pgq.message_%1$s as k on k.partition_id = i.id
+                cross join lateral (
+                    select k.ctid as place, k.log_offset as number
+                    from pgq.message_%1$s as k
+                    where k.partition_id = i.id
+                    offset 0
+                ) as f
             ) as q',
             leaf
         )
@@ -6467,6 +6890,7 @@ declare
     newest pgq._newest_message;
     stamp timestamptz;
     before_first bigint;
+    places tid[];
     moved bigint;
     server_started timestamptz := pg_postmaster_start_time();
     system_identifier bigint := since.system_identifier;
@@ -6482,408 +6906,429 @@ begin
     stamp := greatest(pgq._clock(), newest.published_at, (_assign.state).segment_entered_at);
 
     if left_segments = '{}' then
-        -- A row is moved to its place, by an update: what is stored out of line stays where it is.
         if (_assign.state).segment = 0 then
-            update pgq.message_0 as m
-            set
-                partition_id = home_id,
-                log_offset = r.log_offset,
-                published_at = stamp
+            select array_agg(q.place)
             from (
-                select q.place, before_first + row_number() over (order by q.number) as log_offset
+                select s.place
                 from (
                     select k.ctid as place, k.log_offset as number
                     from pgq.message_0 as k
                     where k.partition_id >= lowest
                         and k.partition_id < above
                     union all
-                    select k.ctid, k.log_offset
+                    select f.place, f.number
                     from unnest(ids) as i (id)
-                    inner join pgq.message_0 as k on k.partition_id = i.id
-                ) as q
-                order by q.number
+                    cross join lateral (
+                        select k.ctid as place, k.log_offset as number
+                        from pgq.message_0 as k
+                        where k.partition_id = i.id
+                        offset 0
+                    ) as f
+                ) as s
+                order by s.number
                 limit most
-            ) as r
-            where m.ctid = r.place;
+            ) as q
+            into places;
         elsif (_assign.state).segment = 1 then
-            update pgq.message_1 as m
-            set
-                partition_id = home_id,
-                log_offset = r.log_offset,
-                published_at = stamp
+            select array_agg(q.place)
             from (
-                select q.place, before_first + row_number() over (order by q.number) as log_offset
+                select s.place
                 from (
                     select k.ctid as place, k.log_offset as number
                     from pgq.message_1 as k
                     where k.partition_id >= lowest
                         and k.partition_id < above
                     union all
-                    select k.ctid, k.log_offset
+                    select f.place, f.number
                     from unnest(ids) as i (id)
-                    inner join pgq.message_1 as k on k.partition_id = i.id
-                ) as q
-                order by q.number
+                    cross join lateral (
+                        select k.ctid as place, k.log_offset as number
+                        from pgq.message_1 as k
+                        where k.partition_id = i.id
+                        offset 0
+                    ) as f
+                ) as s
+                order by s.number
                 limit most
-            ) as r
-            where m.ctid = r.place;
+            ) as q
+            into places;
         elsif (_assign.state).segment <= 3 then
             if (_assign.state).segment <= 2 then
-                update pgq.message_2 as m
-                set
-                    partition_id = home_id,
-                    log_offset = r.log_offset,
-                    published_at = stamp
+                select array_agg(q.place)
                 from (
-                    select q.place, before_first + row_number() over (order by q.number) as log_offset
+                    select s.place
                     from (
                         select k.ctid as place, k.log_offset as number
                         from pgq.message_2 as k
                         where k.partition_id >= lowest
                             and k.partition_id < above
                         union all
-                        select k.ctid, k.log_offset
+                        select f.place, f.number
                         from unnest(ids) as i (id)
-                        inner join pgq.message_2 as k on k.partition_id = i.id
-                    ) as q
-                    order by q.number
+                        cross join lateral (
+                            select k.ctid as place, k.log_offset as number
+                            from pgq.message_2 as k
+                            where k.partition_id = i.id
+                            offset 0
+                        ) as f
+                    ) as s
+                    order by s.number
                     limit most
-                ) as r
-                where m.ctid = r.place;
+                ) as q
+                into places;
             else
-                update pgq.message_3 as m
-                set
-                    partition_id = home_id,
-                    log_offset = r.log_offset,
-                    published_at = stamp
+                select array_agg(q.place)
                 from (
-                    select q.place, before_first + row_number() over (order by q.number) as log_offset
+                    select s.place
                     from (
                         select k.ctid as place, k.log_offset as number
                         from pgq.message_3 as k
                         where k.partition_id >= lowest
                             and k.partition_id < above
                         union all
-                        select k.ctid, k.log_offset
+                        select f.place, f.number
                         from unnest(ids) as i (id)
-                        inner join pgq.message_3 as k on k.partition_id = i.id
-                    ) as q
-                    order by q.number
+                        cross join lateral (
+                            select k.ctid as place, k.log_offset as number
+                            from pgq.message_3 as k
+                            where k.partition_id = i.id
+                            offset 0
+                        ) as f
+                    ) as s
+                    order by s.number
                     limit most
-                ) as r
-                where m.ctid = r.place;
+                ) as q
+                into places;
             end if;
         elsif (_assign.state).segment <= 7 then
             if (_assign.state).segment <= 5 then
                 if (_assign.state).segment <= 4 then
-                    update pgq.message_4 as m
-                    set
-                        partition_id = home_id,
-                        log_offset = r.log_offset,
-                        published_at = stamp
+                    select array_agg(q.place)
                     from (
-                        select q.place, before_first + row_number() over (order by q.number) as log_offset
+                        select s.place
                         from (
                             select k.ctid as place, k.log_offset as number
                             from pgq.message_4 as k
                             where k.partition_id >= lowest
                                 and k.partition_id < above
                             union all
-                            select k.ctid, k.log_offset
+                            select f.place, f.number
                             from unnest(ids) as i (id)
-                            inner join pgq.message_4 as k on k.partition_id = i.id
-                        ) as q
-                        order by q.number
+                            cross join lateral (
+                                select k.ctid as place, k.log_offset as number
+                                from pgq.message_4 as k
+                                where k.partition_id = i.id
+                                offset 0
+                            ) as f
+                        ) as s
+                        order by s.number
                         limit most
-                    ) as r
-                    where m.ctid = r.place;
+                    ) as q
+                    into places;
                 else
-                    update pgq.message_5 as m
-                    set
-                        partition_id = home_id,
-                        log_offset = r.log_offset,
-                        published_at = stamp
+                    select array_agg(q.place)
                     from (
-                        select q.place, before_first + row_number() over (order by q.number) as log_offset
+                        select s.place
                         from (
                             select k.ctid as place, k.log_offset as number
                             from pgq.message_5 as k
                             where k.partition_id >= lowest
                                 and k.partition_id < above
                             union all
-                            select k.ctid, k.log_offset
+                            select f.place, f.number
                             from unnest(ids) as i (id)
-                            inner join pgq.message_5 as k on k.partition_id = i.id
-                        ) as q
-                        order by q.number
+                            cross join lateral (
+                                select k.ctid as place, k.log_offset as number
+                                from pgq.message_5 as k
+                                where k.partition_id = i.id
+                                offset 0
+                            ) as f
+                        ) as s
+                        order by s.number
                         limit most
-                    ) as r
-                    where m.ctid = r.place;
+                    ) as q
+                    into places;
                 end if;
             else
                 if (_assign.state).segment <= 6 then
-                    update pgq.message_6 as m
-                    set
-                        partition_id = home_id,
-                        log_offset = r.log_offset,
-                        published_at = stamp
+                    select array_agg(q.place)
                     from (
-                        select q.place, before_first + row_number() over (order by q.number) as log_offset
+                        select s.place
                         from (
                             select k.ctid as place, k.log_offset as number
                             from pgq.message_6 as k
                             where k.partition_id >= lowest
                                 and k.partition_id < above
                             union all
-                            select k.ctid, k.log_offset
+                            select f.place, f.number
                             from unnest(ids) as i (id)
-                            inner join pgq.message_6 as k on k.partition_id = i.id
-                        ) as q
-                        order by q.number
+                            cross join lateral (
+                                select k.ctid as place, k.log_offset as number
+                                from pgq.message_6 as k
+                                where k.partition_id = i.id
+                                offset 0
+                            ) as f
+                        ) as s
+                        order by s.number
                         limit most
-                    ) as r
-                    where m.ctid = r.place;
+                    ) as q
+                    into places;
                 else
-                    update pgq.message_7 as m
-                    set
-                        partition_id = home_id,
-                        log_offset = r.log_offset,
-                        published_at = stamp
+                    select array_agg(q.place)
                     from (
-                        select q.place, before_first + row_number() over (order by q.number) as log_offset
+                        select s.place
                         from (
                             select k.ctid as place, k.log_offset as number
                             from pgq.message_7 as k
                             where k.partition_id >= lowest
                                 and k.partition_id < above
                             union all
-                            select k.ctid, k.log_offset
+                            select f.place, f.number
                             from unnest(ids) as i (id)
-                            inner join pgq.message_7 as k on k.partition_id = i.id
-                        ) as q
-                        order by q.number
+                            cross join lateral (
+                                select k.ctid as place, k.log_offset as number
+                                from pgq.message_7 as k
+                                where k.partition_id = i.id
+                                offset 0
+                            ) as f
+                        ) as s
+                        order by s.number
                         limit most
-                    ) as r
-                    where m.ctid = r.place;
+                    ) as q
+                    into places;
                 end if;
             end if;
         elsif (_assign.state).segment <= 15 then
             if (_assign.state).segment <= 11 then
                 if (_assign.state).segment <= 9 then
                     if (_assign.state).segment <= 8 then
-                        update pgq.message_8 as m
-                        set
-                            partition_id = home_id,
-                            log_offset = r.log_offset,
-                            published_at = stamp
+                        select array_agg(q.place)
                         from (
-                            select q.place, before_first + row_number() over (order by q.number) as log_offset
+                            select s.place
                             from (
                                 select k.ctid as place, k.log_offset as number
                                 from pgq.message_8 as k
                                 where k.partition_id >= lowest
                                     and k.partition_id < above
                                 union all
-                                select k.ctid, k.log_offset
+                                select f.place, f.number
                                 from unnest(ids) as i (id)
-                                inner join pgq.message_8 as k on k.partition_id = i.id
-                            ) as q
-                            order by q.number
+                                cross join lateral (
+                                    select k.ctid as place, k.log_offset as number
+                                    from pgq.message_8 as k
+                                    where k.partition_id = i.id
+                                    offset 0
+                                ) as f
+                            ) as s
+                            order by s.number
                             limit most
-                        ) as r
-                        where m.ctid = r.place;
+                        ) as q
+                        into places;
                     else
-                        update pgq.message_9 as m
-                        set
-                            partition_id = home_id,
-                            log_offset = r.log_offset,
-                            published_at = stamp
+                        select array_agg(q.place)
                         from (
-                            select q.place, before_first + row_number() over (order by q.number) as log_offset
+                            select s.place
                             from (
                                 select k.ctid as place, k.log_offset as number
                                 from pgq.message_9 as k
                                 where k.partition_id >= lowest
                                     and k.partition_id < above
                                 union all
-                                select k.ctid, k.log_offset
+                                select f.place, f.number
                                 from unnest(ids) as i (id)
-                                inner join pgq.message_9 as k on k.partition_id = i.id
-                            ) as q
-                            order by q.number
+                                cross join lateral (
+                                    select k.ctid as place, k.log_offset as number
+                                    from pgq.message_9 as k
+                                    where k.partition_id = i.id
+                                    offset 0
+                                ) as f
+                            ) as s
+                            order by s.number
                             limit most
-                        ) as r
-                        where m.ctid = r.place;
+                        ) as q
+                        into places;
                     end if;
                 else
                     if (_assign.state).segment <= 10 then
-                        update pgq.message_10 as m
-                        set
-                            partition_id = home_id,
-                            log_offset = r.log_offset,
-                            published_at = stamp
+                        select array_agg(q.place)
                         from (
-                            select q.place, before_first + row_number() over (order by q.number) as log_offset
+                            select s.place
                             from (
                                 select k.ctid as place, k.log_offset as number
                                 from pgq.message_10 as k
                                 where k.partition_id >= lowest
                                     and k.partition_id < above
                                 union all
-                                select k.ctid, k.log_offset
+                                select f.place, f.number
                                 from unnest(ids) as i (id)
-                                inner join pgq.message_10 as k on k.partition_id = i.id
-                            ) as q
-                            order by q.number
+                                cross join lateral (
+                                    select k.ctid as place, k.log_offset as number
+                                    from pgq.message_10 as k
+                                    where k.partition_id = i.id
+                                    offset 0
+                                ) as f
+                            ) as s
+                            order by s.number
                             limit most
-                        ) as r
-                        where m.ctid = r.place;
+                        ) as q
+                        into places;
                     else
-                        update pgq.message_11 as m
-                        set
-                            partition_id = home_id,
-                            log_offset = r.log_offset,
-                            published_at = stamp
+                        select array_agg(q.place)
                         from (
-                            select q.place, before_first + row_number() over (order by q.number) as log_offset
+                            select s.place
                             from (
                                 select k.ctid as place, k.log_offset as number
                                 from pgq.message_11 as k
                                 where k.partition_id >= lowest
                                     and k.partition_id < above
                                 union all
-                                select k.ctid, k.log_offset
+                                select f.place, f.number
                                 from unnest(ids) as i (id)
-                                inner join pgq.message_11 as k on k.partition_id = i.id
-                            ) as q
-                            order by q.number
+                                cross join lateral (
+                                    select k.ctid as place, k.log_offset as number
+                                    from pgq.message_11 as k
+                                    where k.partition_id = i.id
+                                    offset 0
+                                ) as f
+                            ) as s
+                            order by s.number
                             limit most
-                        ) as r
-                        where m.ctid = r.place;
+                        ) as q
+                        into places;
                     end if;
                 end if;
             else
                 if (_assign.state).segment <= 13 then
                     if (_assign.state).segment <= 12 then
-                        update pgq.message_12 as m
-                        set
-                            partition_id = home_id,
-                            log_offset = r.log_offset,
-                            published_at = stamp
+                        select array_agg(q.place)
                         from (
-                            select q.place, before_first + row_number() over (order by q.number) as log_offset
+                            select s.place
                             from (
                                 select k.ctid as place, k.log_offset as number
                                 from pgq.message_12 as k
                                 where k.partition_id >= lowest
                                     and k.partition_id < above
                                 union all
-                                select k.ctid, k.log_offset
+                                select f.place, f.number
                                 from unnest(ids) as i (id)
-                                inner join pgq.message_12 as k on k.partition_id = i.id
-                            ) as q
-                            order by q.number
+                                cross join lateral (
+                                    select k.ctid as place, k.log_offset as number
+                                    from pgq.message_12 as k
+                                    where k.partition_id = i.id
+                                    offset 0
+                                ) as f
+                            ) as s
+                            order by s.number
                             limit most
-                        ) as r
-                        where m.ctid = r.place;
+                        ) as q
+                        into places;
                     else
-                        update pgq.message_13 as m
-                        set
-                            partition_id = home_id,
-                            log_offset = r.log_offset,
-                            published_at = stamp
+                        select array_agg(q.place)
                         from (
-                            select q.place, before_first + row_number() over (order by q.number) as log_offset
+                            select s.place
                             from (
                                 select k.ctid as place, k.log_offset as number
                                 from pgq.message_13 as k
                                 where k.partition_id >= lowest
                                     and k.partition_id < above
                                 union all
-                                select k.ctid, k.log_offset
+                                select f.place, f.number
                                 from unnest(ids) as i (id)
-                                inner join pgq.message_13 as k on k.partition_id = i.id
-                            ) as q
-                            order by q.number
+                                cross join lateral (
+                                    select k.ctid as place, k.log_offset as number
+                                    from pgq.message_13 as k
+                                    where k.partition_id = i.id
+                                    offset 0
+                                ) as f
+                            ) as s
+                            order by s.number
                             limit most
-                        ) as r
-                        where m.ctid = r.place;
+                        ) as q
+                        into places;
                     end if;
                 else
                     if (_assign.state).segment <= 14 then
-                        update pgq.message_14 as m
-                        set
-                            partition_id = home_id,
-                            log_offset = r.log_offset,
-                            published_at = stamp
+                        select array_agg(q.place)
                         from (
-                            select q.place, before_first + row_number() over (order by q.number) as log_offset
+                            select s.place
                             from (
                                 select k.ctid as place, k.log_offset as number
                                 from pgq.message_14 as k
                                 where k.partition_id >= lowest
                                     and k.partition_id < above
                                 union all
-                                select k.ctid, k.log_offset
+                                select f.place, f.number
                                 from unnest(ids) as i (id)
-                                inner join pgq.message_14 as k on k.partition_id = i.id
-                            ) as q
-                            order by q.number
+                                cross join lateral (
+                                    select k.ctid as place, k.log_offset as number
+                                    from pgq.message_14 as k
+                                    where k.partition_id = i.id
+                                    offset 0
+                                ) as f
+                            ) as s
+                            order by s.number
                             limit most
-                        ) as r
-                        where m.ctid = r.place;
+                        ) as q
+                        into places;
                     else
-                        update pgq.message_15 as m
-                        set
-                            partition_id = home_id,
-                            log_offset = r.log_offset,
-                            published_at = stamp
+                        select array_agg(q.place)
                         from (
-                            select q.place, before_first + row_number() over (order by q.number) as log_offset
+                            select s.place
                             from (
                                 select k.ctid as place, k.log_offset as number
                                 from pgq.message_15 as k
                                 where k.partition_id >= lowest
                                     and k.partition_id < above
                                 union all
-                                select k.ctid, k.log_offset
+                                select f.place, f.number
                                 from unnest(ids) as i (id)
-                                inner join pgq.message_15 as k on k.partition_id = i.id
-                            ) as q
-                            order by q.number
+                                cross join lateral (
+                                    select k.ctid as place, k.log_offset as number
+                                    from pgq.message_15 as k
+                                    where k.partition_id = i.id
+                                    offset 0
+                                ) as f
+                            ) as s
+                            order by s.number
                             limit most
-                        ) as r
-                        where m.ctid = r.place;
+                        ) as q
+                        into places;
                     end if;
                 end if;
             end if;
         else
             execute format($leaf$
-                update pgq.message_%1$s as m
-                set
-                    partition_id = $1,
-                    log_offset = r.log_offset,
-                    published_at = $2
+                select array_agg(q.place)
                 from (
-                    select q.place, $3 + row_number() over (order by q.number) as log_offset
+                    select s.place
                     from (
                         select k.ctid as place, k.log_offset as number
                         from pgq.message_%1$s as k
-                        where k.partition_id >= $4
-                            and k.partition_id < $5
+                        where k.partition_id >= $1
+                            and k.partition_id < $2
                         union all
-                        select k.ctid, k.log_offset
-                        from unnest($6) as i (id)
-                        inner join pgq.message_%1$s as k on k.partition_id = i.id
-                    ) as q
-                    order by q.number
-                    limit $7
-                ) as r
-                where m.ctid = r.place
+                        select f.place, f.number
+                        from unnest($3) as i (id)
+                        cross join lateral (
+                            select k.ctid as place, k.log_offset as number
+                            from pgq.message_%1$s as k
+                            where k.partition_id = i.id
+                            offset 0
+                        ) as f
+                    ) as s
+                    order by s.number
+                    limit $4
+                ) as q
             $leaf$, (_assign.state).segment)
-            using home_id, stamp, before_first, lowest, above, ids, most;
+            into places
+            using lowest, above, ids, most;
         end if;
-        get diagnostics moved = row_count;
+        moved := coalesce(cardinality(places), 0);
+        if moved > 0 then
+            perform pgq._move_staged(
+                home_id, (_assign.state).segment, places, before_first, stamp
+            );
+        end if;
     else
         moved := pgq._assign_across(
             _assign.state, left_segments, since, before_first, stamp, most
@@ -7214,6 +7659,95 @@ comment on function pgq._lock_group(text, text, integer, boolean) is
 where it stands; with available_only it returns null when there is nothing to read, or another
 member holds it. In a deferred topic, messages get their offsets when there is nothing to read.
 Raises MQ001, MQ003, MQ007.';
+
+create or replace function pgq.seek(
+    topic text,
+    consumer_group text,
+    partition integer default null,
+    log_offset bigint default null,
+    published_at timestamptz default null,
+    start text default null
+)
+returns setof pgq.seek_result
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    number integer;
+    state pgq._group_state;
+    moved pgq.seek_result;
+    first_available bigint;
+begin
+    if num_nonnulls(seek.log_offset, seek.published_at, seek.start) <> 1 then
+        raise exception '"log_offset", "published_at", "start": exactly one is needed'
+            using errcode = '22023';
+    end if;
+    if seek.log_offset is not null and seek.partition is null then
+        raise exception 'argument "partition" must be given with "log_offset"'
+            using errcode = '22023';
+    end if;
+    if seek.start collate "C" not in ('earliest', 'latest') then
+        raise exception 'argument "start" must be earliest or latest'
+            using errcode = '22023';
+    end if;
+    -- Where the topic is dropped, or made anew, between the check and the partitions: look
+    -- again.
+    loop
+        if pgq._check_group(seek.topic collate "C", seek.consumer_group, seek.partition)
+            and seek.start collate "C" = 'latest'
+        then
+            -- What was published before is not to be read, though it may have no offsets yet.
+            perform
+            from pgq._assign_all(seek.topic collate "C", seek.partition, null);
+        end if;
+
+        -- In ascending order, as everywhere, so that two callers cannot block each other.
+        for number in
+            select p.partition
+            from pgq.topic as t
+            inner join pgq.partition as p on p.topic_id = t.topic_id
+            where t.topic = seek.topic collate "C"
+                and p.partition = coalesce(seek.partition, p.partition)
+            order by p.partition
+        loop
+            state := pgq._lock_group(seek.topic collate "C", seek.consumer_group, number, false);
+            first_available := pgq._first_available(state.partition_id);
+            moved.partition := number;
+            moved.position := case
+                when seek.log_offset is not null then seek.log_offset
+                when seek.start collate "C" = 'earliest' then first_available
+                when seek.start collate "C" = 'latest' then state.last_offset + 1
+                else pgq._offset_at(
+                    state.partition_id, seek.published_at, first_available, state.last_offset
+                )
+            end;
+
+            if moved.position not between first_available and state.last_offset + 1 then
+                perform pgq._fail_out_of_range(
+                    seek.topic collate "C",
+                    number,
+                    seek.log_offset,
+                    first_available,
+                    state.last_offset,
+                    false
+                );
+            end if;
+
+            perform pgq._append_position(state, moved.position, null, null);
+            return next moved;
+        end loop;
+        exit when found;
+    end loop;
+end
+$$;
 
 create function pgq._assign_staged()
 returns setof pgq.cleanup_action

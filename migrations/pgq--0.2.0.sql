@@ -5314,14 +5314,14 @@ begin
     where p.partition_id = entered.partition_id;
 
     -- Who stages a message locks nothing, and may have read where it goes to before this change. So
-    -- this segment is closed no earlier than if it had been sealed by this transaction.
+    -- this segment is closed no earlier than if it had been sealed by this transaction. Whether it
+    -- is sealed already does not matter: somebody may be about to do it.
     update pgq.segment as g
     set
         sealed_xid = pg_current_xact_id(),
         horizon = null
     from pgq.partition as p
     where g.segment = (_enter_segment.state).segment
-        and g.state = 'sealed'
         and p.partition_id = entered.partition_id
         and p.deferred;
 
@@ -5418,6 +5418,14 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
+    if (_add_partitions.topic).deferred
+        and (select s.last_value from pgq.partition_id as s) > 8380000
+    then
+        raise exception 'there have been too many partitions and queues for deferred topics'
+            using errcode = '54000',
+                detail = 'Up to 8380000 of their ids leave room for the ids of transactions.';
+    end if;
+
     with added as (
         insert into pgq.partition (
             topic_id,
@@ -6027,6 +6035,12 @@ begin
         exit when target.topic_id is not null;
         perform pgq._check_topic(create_group.topic collate "C");
     end loop;
+
+    if target.deferred and create_group.start collate "C" = 'latest' then
+        -- What was published before is not for this group, though it may have no offsets yet.
+        perform
+        from pgq._assign_all(target.topic, null, null);
+    end if;
 
     insert into pgq.consumer_group (
         topic_id, consumer_group, out_of_range, created_at, updated_at
@@ -8805,7 +8819,12 @@ begin
             or exists (
                 select
                 from unnest(ids) as i (id)
-                inner join pgq.message_0 as m on m.partition_id = i.id
+                cross join lateral (
+                    select
+                    from pgq.message_0 as m
+                    where m.partition_id = i.id
+                    limit 1
+                ) as f
             )
         into is_there;
     elsif _has_staged.segment = 1 then
@@ -8819,7 +8838,12 @@ begin
             or exists (
                 select
                 from unnest(ids) as i (id)
-                inner join pgq.message_1 as m on m.partition_id = i.id
+                cross join lateral (
+                    select
+                    from pgq.message_1 as m
+                    where m.partition_id = i.id
+                    limit 1
+                ) as f
             )
         into is_there;
     elsif _has_staged.segment <= 3 then
@@ -8834,7 +8858,12 @@ begin
                 or exists (
                     select
                     from unnest(ids) as i (id)
-                    inner join pgq.message_2 as m on m.partition_id = i.id
+                    cross join lateral (
+                        select
+                        from pgq.message_2 as m
+                        where m.partition_id = i.id
+                        limit 1
+                    ) as f
                 )
             into is_there;
         else
@@ -8848,7 +8877,12 @@ begin
                 or exists (
                     select
                     from unnest(ids) as i (id)
-                    inner join pgq.message_3 as m on m.partition_id = i.id
+                    cross join lateral (
+                        select
+                        from pgq.message_3 as m
+                        where m.partition_id = i.id
+                        limit 1
+                    ) as f
                 )
             into is_there;
         end if;
@@ -8865,7 +8899,12 @@ begin
                     or exists (
                         select
                         from unnest(ids) as i (id)
-                        inner join pgq.message_4 as m on m.partition_id = i.id
+                        cross join lateral (
+                            select
+                            from pgq.message_4 as m
+                            where m.partition_id = i.id
+                            limit 1
+                        ) as f
                     )
                 into is_there;
             else
@@ -8879,7 +8918,12 @@ begin
                     or exists (
                         select
                         from unnest(ids) as i (id)
-                        inner join pgq.message_5 as m on m.partition_id = i.id
+                        cross join lateral (
+                            select
+                            from pgq.message_5 as m
+                            where m.partition_id = i.id
+                            limit 1
+                        ) as f
                     )
                 into is_there;
             end if;
@@ -8895,7 +8939,12 @@ begin
                     or exists (
                         select
                         from unnest(ids) as i (id)
-                        inner join pgq.message_6 as m on m.partition_id = i.id
+                        cross join lateral (
+                            select
+                            from pgq.message_6 as m
+                            where m.partition_id = i.id
+                            limit 1
+                        ) as f
                     )
                 into is_there;
             else
@@ -8909,7 +8958,12 @@ begin
                     or exists (
                         select
                         from unnest(ids) as i (id)
-                        inner join pgq.message_7 as m on m.partition_id = i.id
+                        cross join lateral (
+                            select
+                            from pgq.message_7 as m
+                            where m.partition_id = i.id
+                            limit 1
+                        ) as f
                     )
                 into is_there;
             end if;
@@ -8928,7 +8982,12 @@ begin
                         or exists (
                             select
                             from unnest(ids) as i (id)
-                            inner join pgq.message_8 as m on m.partition_id = i.id
+                            cross join lateral (
+                                select
+                                from pgq.message_8 as m
+                                where m.partition_id = i.id
+                                limit 1
+                            ) as f
                         )
                     into is_there;
                 else
@@ -8942,7 +9001,12 @@ begin
                         or exists (
                             select
                             from unnest(ids) as i (id)
-                            inner join pgq.message_9 as m on m.partition_id = i.id
+                            cross join lateral (
+                                select
+                                from pgq.message_9 as m
+                                where m.partition_id = i.id
+                                limit 1
+                            ) as f
                         )
                     into is_there;
                 end if;
@@ -8958,7 +9022,12 @@ begin
                         or exists (
                             select
                             from unnest(ids) as i (id)
-                            inner join pgq.message_10 as m on m.partition_id = i.id
+                            cross join lateral (
+                                select
+                                from pgq.message_10 as m
+                                where m.partition_id = i.id
+                                limit 1
+                            ) as f
                         )
                     into is_there;
                 else
@@ -8972,7 +9041,12 @@ begin
                         or exists (
                             select
                             from unnest(ids) as i (id)
-                            inner join pgq.message_11 as m on m.partition_id = i.id
+                            cross join lateral (
+                                select
+                                from pgq.message_11 as m
+                                where m.partition_id = i.id
+                                limit 1
+                            ) as f
                         )
                     into is_there;
                 end if;
@@ -8990,7 +9064,12 @@ begin
                         or exists (
                             select
                             from unnest(ids) as i (id)
-                            inner join pgq.message_12 as m on m.partition_id = i.id
+                            cross join lateral (
+                                select
+                                from pgq.message_12 as m
+                                where m.partition_id = i.id
+                                limit 1
+                            ) as f
                         )
                     into is_there;
                 else
@@ -9004,7 +9083,12 @@ begin
                         or exists (
                             select
                             from unnest(ids) as i (id)
-                            inner join pgq.message_13 as m on m.partition_id = i.id
+                            cross join lateral (
+                                select
+                                from pgq.message_13 as m
+                                where m.partition_id = i.id
+                                limit 1
+                            ) as f
                         )
                     into is_there;
                 end if;
@@ -9020,7 +9104,12 @@ begin
                         or exists (
                             select
                             from unnest(ids) as i (id)
-                            inner join pgq.message_14 as m on m.partition_id = i.id
+                            cross join lateral (
+                                select
+                                from pgq.message_14 as m
+                                where m.partition_id = i.id
+                                limit 1
+                            ) as f
                         )
                     into is_there;
                 else
@@ -9034,7 +9123,12 @@ begin
                         or exists (
                             select
                             from unnest(ids) as i (id)
-                            inner join pgq.message_15 as m on m.partition_id = i.id
+                            cross join lateral (
+                                select
+                                from pgq.message_15 as m
+                                where m.partition_id = i.id
+                                limit 1
+                            ) as f
                         )
                     into is_there;
                 end if;
@@ -9052,7 +9146,12 @@ begin
                 or exists (
                     select
                     from unnest($3) as i (id)
-                    inner join pgq.message_%1$s as m on m.partition_id = i.id
+                    cross join lateral (
+                        select
+                        from pgq.message_%1$s as m
+                        where m.partition_id = i.id
+                        limit 1
+                    ) as f
                 )
         $leaf$, _has_staged.segment)
         into is_there
@@ -9630,6 +9729,195 @@ comment on function pgq._stage_batch(text, jsonb[], text[], jsonb[], integer, by
 'The part of publish_batch that knows deferred topics: stores messages that get their offsets later.
 Each has the number of the call, times 2^20, plus its place in the batch: see _staged_since.';
 
+-- ==== sql/log/_move_staged.sql
+
+create function pgq._move_staged(
+    partition_id bigint,
+    segment integer,
+    places tid[],
+    before_first bigint,
+    stamp timestamptz
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+set enable_indexscan = off
+set enable_indexonlyscan = off
+as $$
+#variable_conflict use_column
+begin
+    -- An update, so that what is stored out of line stays where it is. Each row is found by its
+    -- place: with no other way left, a plan made on an empty table cannot read all of them.
+    if _move_staged.segment = 0 then
+        update pgq.message_0 as m
+        set
+            partition_id = _move_staged.partition_id,
+            log_offset = _move_staged.before_first + f.number,
+            published_at = _move_staged.stamp
+        from unnest(_move_staged.places) with ordinality as f (place, number)
+        where m.ctid = f.place;
+    elsif _move_staged.segment = 1 then
+        update pgq.message_1 as m
+        set
+            partition_id = _move_staged.partition_id,
+            log_offset = _move_staged.before_first + f.number,
+            published_at = _move_staged.stamp
+        from unnest(_move_staged.places) with ordinality as f (place, number)
+        where m.ctid = f.place;
+    elsif _move_staged.segment <= 3 then
+        if _move_staged.segment <= 2 then
+            update pgq.message_2 as m
+            set
+                partition_id = _move_staged.partition_id,
+                log_offset = _move_staged.before_first + f.number,
+                published_at = _move_staged.stamp
+            from unnest(_move_staged.places) with ordinality as f (place, number)
+            where m.ctid = f.place;
+        else
+            update pgq.message_3 as m
+            set
+                partition_id = _move_staged.partition_id,
+                log_offset = _move_staged.before_first + f.number,
+                published_at = _move_staged.stamp
+            from unnest(_move_staged.places) with ordinality as f (place, number)
+            where m.ctid = f.place;
+        end if;
+    elsif _move_staged.segment <= 7 then
+        if _move_staged.segment <= 5 then
+            if _move_staged.segment <= 4 then
+                update pgq.message_4 as m
+                set
+                    partition_id = _move_staged.partition_id,
+                    log_offset = _move_staged.before_first + f.number,
+                    published_at = _move_staged.stamp
+                from unnest(_move_staged.places) with ordinality as f (place, number)
+                where m.ctid = f.place;
+            else
+                update pgq.message_5 as m
+                set
+                    partition_id = _move_staged.partition_id,
+                    log_offset = _move_staged.before_first + f.number,
+                    published_at = _move_staged.stamp
+                from unnest(_move_staged.places) with ordinality as f (place, number)
+                where m.ctid = f.place;
+            end if;
+        else
+            if _move_staged.segment <= 6 then
+                update pgq.message_6 as m
+                set
+                    partition_id = _move_staged.partition_id,
+                    log_offset = _move_staged.before_first + f.number,
+                    published_at = _move_staged.stamp
+                from unnest(_move_staged.places) with ordinality as f (place, number)
+                where m.ctid = f.place;
+            else
+                update pgq.message_7 as m
+                set
+                    partition_id = _move_staged.partition_id,
+                    log_offset = _move_staged.before_first + f.number,
+                    published_at = _move_staged.stamp
+                from unnest(_move_staged.places) with ordinality as f (place, number)
+                where m.ctid = f.place;
+            end if;
+        end if;
+    elsif _move_staged.segment <= 15 then
+        if _move_staged.segment <= 11 then
+            if _move_staged.segment <= 9 then
+                if _move_staged.segment <= 8 then
+                    update pgq.message_8 as m
+                    set
+                        partition_id = _move_staged.partition_id,
+                        log_offset = _move_staged.before_first + f.number,
+                        published_at = _move_staged.stamp
+                    from unnest(_move_staged.places) with ordinality as f (place, number)
+                    where m.ctid = f.place;
+                else
+                    update pgq.message_9 as m
+                    set
+                        partition_id = _move_staged.partition_id,
+                        log_offset = _move_staged.before_first + f.number,
+                        published_at = _move_staged.stamp
+                    from unnest(_move_staged.places) with ordinality as f (place, number)
+                    where m.ctid = f.place;
+                end if;
+            else
+                if _move_staged.segment <= 10 then
+                    update pgq.message_10 as m
+                    set
+                        partition_id = _move_staged.partition_id,
+                        log_offset = _move_staged.before_first + f.number,
+                        published_at = _move_staged.stamp
+                    from unnest(_move_staged.places) with ordinality as f (place, number)
+                    where m.ctid = f.place;
+                else
+                    update pgq.message_11 as m
+                    set
+                        partition_id = _move_staged.partition_id,
+                        log_offset = _move_staged.before_first + f.number,
+                        published_at = _move_staged.stamp
+                    from unnest(_move_staged.places) with ordinality as f (place, number)
+                    where m.ctid = f.place;
+                end if;
+            end if;
+        else
+            if _move_staged.segment <= 13 then
+                if _move_staged.segment <= 12 then
+                    update pgq.message_12 as m
+                    set
+                        partition_id = _move_staged.partition_id,
+                        log_offset = _move_staged.before_first + f.number,
+                        published_at = _move_staged.stamp
+                    from unnest(_move_staged.places) with ordinality as f (place, number)
+                    where m.ctid = f.place;
+                else
+                    update pgq.message_13 as m
+                    set
+                        partition_id = _move_staged.partition_id,
+                        log_offset = _move_staged.before_first + f.number,
+                        published_at = _move_staged.stamp
+                    from unnest(_move_staged.places) with ordinality as f (place, number)
+                    where m.ctid = f.place;
+                end if;
+            else
+                if _move_staged.segment <= 14 then
+                    update pgq.message_14 as m
+                    set
+                        partition_id = _move_staged.partition_id,
+                        log_offset = _move_staged.before_first + f.number,
+                        published_at = _move_staged.stamp
+                    from unnest(_move_staged.places) with ordinality as f (place, number)
+                    where m.ctid = f.place;
+                else
+                    update pgq.message_15 as m
+                    set
+                        partition_id = _move_staged.partition_id,
+                        log_offset = _move_staged.before_first + f.number,
+                        published_at = _move_staged.stamp
+                    from unnest(_move_staged.places) with ordinality as f (place, number)
+                    where m.ctid = f.place;
+                end if;
+            end if;
+        end if;
+    else
+        execute format($leaf$
+            update pgq.message_%1$s as m
+            set
+                partition_id = $1,
+                log_offset = $2 + f.number,
+                published_at = $3
+            from unnest($4) with ordinality as f (place, number)
+            where m.ctid = f.place
+        $leaf$, _move_staged.segment)
+        using _move_staged.partition_id, _move_staged.before_first, _move_staged.stamp, _move_staged.places;
+    end if;
+end
+$$;
+
+comment on function pgq._move_staged(bigint, integer, tid[], bigint, timestamptz) is
+'Gives the next offsets of a partition, whose row the caller has locked, to staged messages in the
+segment that it writes to: to these rows, in this order.';
+
 -- ==== sql/log/_assign_across.sql
 
 create function pgq._assign_across(
@@ -9644,6 +9932,8 @@ returns bigint
 language plpgsql
 volatile
 parallel unsafe
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
@@ -9671,9 +9961,14 @@ begin
                 where k.partition_id >= $1
                     and k.partition_id < $2
                 union all
-                select k.ctid, k.log_offset
+                select f.place, f.number
                 from unnest($3) as i (id)
-                inner join pgq.message_%1$s as k on k.partition_id = i.id
+                cross join lateral (
+                    select k.ctid as place, k.log_offset as number
+                    from pgq.message_%1$s as k
+                    where k.partition_id = i.id
+                    offset 0
+                ) as f
             ) as q',
             leaf
         )
@@ -9767,6 +10062,7 @@ declare
     newest pgq._newest_message;
     stamp timestamptz;
     before_first bigint;
+    places tid[];
     moved bigint;
     server_started timestamptz := pg_postmaster_start_time();
     system_identifier bigint := since.system_identifier;
@@ -9782,408 +10078,429 @@ begin
     stamp := greatest(pgq._clock(), newest.published_at, (_assign.state).segment_entered_at);
 
     if left_segments = '{}' then
-        -- A row is moved to its place, by an update: what is stored out of line stays where it is.
         if (_assign.state).segment = 0 then
-            update pgq.message_0 as m
-            set
-                partition_id = home_id,
-                log_offset = r.log_offset,
-                published_at = stamp
+            select array_agg(q.place)
             from (
-                select q.place, before_first + row_number() over (order by q.number) as log_offset
+                select s.place
                 from (
                     select k.ctid as place, k.log_offset as number
                     from pgq.message_0 as k
                     where k.partition_id >= lowest
                         and k.partition_id < above
                     union all
-                    select k.ctid, k.log_offset
+                    select f.place, f.number
                     from unnest(ids) as i (id)
-                    inner join pgq.message_0 as k on k.partition_id = i.id
-                ) as q
-                order by q.number
+                    cross join lateral (
+                        select k.ctid as place, k.log_offset as number
+                        from pgq.message_0 as k
+                        where k.partition_id = i.id
+                        offset 0
+                    ) as f
+                ) as s
+                order by s.number
                 limit most
-            ) as r
-            where m.ctid = r.place;
+            ) as q
+            into places;
         elsif (_assign.state).segment = 1 then
-            update pgq.message_1 as m
-            set
-                partition_id = home_id,
-                log_offset = r.log_offset,
-                published_at = stamp
+            select array_agg(q.place)
             from (
-                select q.place, before_first + row_number() over (order by q.number) as log_offset
+                select s.place
                 from (
                     select k.ctid as place, k.log_offset as number
                     from pgq.message_1 as k
                     where k.partition_id >= lowest
                         and k.partition_id < above
                     union all
-                    select k.ctid, k.log_offset
+                    select f.place, f.number
                     from unnest(ids) as i (id)
-                    inner join pgq.message_1 as k on k.partition_id = i.id
-                ) as q
-                order by q.number
+                    cross join lateral (
+                        select k.ctid as place, k.log_offset as number
+                        from pgq.message_1 as k
+                        where k.partition_id = i.id
+                        offset 0
+                    ) as f
+                ) as s
+                order by s.number
                 limit most
-            ) as r
-            where m.ctid = r.place;
+            ) as q
+            into places;
         elsif (_assign.state).segment <= 3 then
             if (_assign.state).segment <= 2 then
-                update pgq.message_2 as m
-                set
-                    partition_id = home_id,
-                    log_offset = r.log_offset,
-                    published_at = stamp
+                select array_agg(q.place)
                 from (
-                    select q.place, before_first + row_number() over (order by q.number) as log_offset
+                    select s.place
                     from (
                         select k.ctid as place, k.log_offset as number
                         from pgq.message_2 as k
                         where k.partition_id >= lowest
                             and k.partition_id < above
                         union all
-                        select k.ctid, k.log_offset
+                        select f.place, f.number
                         from unnest(ids) as i (id)
-                        inner join pgq.message_2 as k on k.partition_id = i.id
-                    ) as q
-                    order by q.number
+                        cross join lateral (
+                            select k.ctid as place, k.log_offset as number
+                            from pgq.message_2 as k
+                            where k.partition_id = i.id
+                            offset 0
+                        ) as f
+                    ) as s
+                    order by s.number
                     limit most
-                ) as r
-                where m.ctid = r.place;
+                ) as q
+                into places;
             else
-                update pgq.message_3 as m
-                set
-                    partition_id = home_id,
-                    log_offset = r.log_offset,
-                    published_at = stamp
+                select array_agg(q.place)
                 from (
-                    select q.place, before_first + row_number() over (order by q.number) as log_offset
+                    select s.place
                     from (
                         select k.ctid as place, k.log_offset as number
                         from pgq.message_3 as k
                         where k.partition_id >= lowest
                             and k.partition_id < above
                         union all
-                        select k.ctid, k.log_offset
+                        select f.place, f.number
                         from unnest(ids) as i (id)
-                        inner join pgq.message_3 as k on k.partition_id = i.id
-                    ) as q
-                    order by q.number
+                        cross join lateral (
+                            select k.ctid as place, k.log_offset as number
+                            from pgq.message_3 as k
+                            where k.partition_id = i.id
+                            offset 0
+                        ) as f
+                    ) as s
+                    order by s.number
                     limit most
-                ) as r
-                where m.ctid = r.place;
+                ) as q
+                into places;
             end if;
         elsif (_assign.state).segment <= 7 then
             if (_assign.state).segment <= 5 then
                 if (_assign.state).segment <= 4 then
-                    update pgq.message_4 as m
-                    set
-                        partition_id = home_id,
-                        log_offset = r.log_offset,
-                        published_at = stamp
+                    select array_agg(q.place)
                     from (
-                        select q.place, before_first + row_number() over (order by q.number) as log_offset
+                        select s.place
                         from (
                             select k.ctid as place, k.log_offset as number
                             from pgq.message_4 as k
                             where k.partition_id >= lowest
                                 and k.partition_id < above
                             union all
-                            select k.ctid, k.log_offset
+                            select f.place, f.number
                             from unnest(ids) as i (id)
-                            inner join pgq.message_4 as k on k.partition_id = i.id
-                        ) as q
-                        order by q.number
+                            cross join lateral (
+                                select k.ctid as place, k.log_offset as number
+                                from pgq.message_4 as k
+                                where k.partition_id = i.id
+                                offset 0
+                            ) as f
+                        ) as s
+                        order by s.number
                         limit most
-                    ) as r
-                    where m.ctid = r.place;
+                    ) as q
+                    into places;
                 else
-                    update pgq.message_5 as m
-                    set
-                        partition_id = home_id,
-                        log_offset = r.log_offset,
-                        published_at = stamp
+                    select array_agg(q.place)
                     from (
-                        select q.place, before_first + row_number() over (order by q.number) as log_offset
+                        select s.place
                         from (
                             select k.ctid as place, k.log_offset as number
                             from pgq.message_5 as k
                             where k.partition_id >= lowest
                                 and k.partition_id < above
                             union all
-                            select k.ctid, k.log_offset
+                            select f.place, f.number
                             from unnest(ids) as i (id)
-                            inner join pgq.message_5 as k on k.partition_id = i.id
-                        ) as q
-                        order by q.number
+                            cross join lateral (
+                                select k.ctid as place, k.log_offset as number
+                                from pgq.message_5 as k
+                                where k.partition_id = i.id
+                                offset 0
+                            ) as f
+                        ) as s
+                        order by s.number
                         limit most
-                    ) as r
-                    where m.ctid = r.place;
+                    ) as q
+                    into places;
                 end if;
             else
                 if (_assign.state).segment <= 6 then
-                    update pgq.message_6 as m
-                    set
-                        partition_id = home_id,
-                        log_offset = r.log_offset,
-                        published_at = stamp
+                    select array_agg(q.place)
                     from (
-                        select q.place, before_first + row_number() over (order by q.number) as log_offset
+                        select s.place
                         from (
                             select k.ctid as place, k.log_offset as number
                             from pgq.message_6 as k
                             where k.partition_id >= lowest
                                 and k.partition_id < above
                             union all
-                            select k.ctid, k.log_offset
+                            select f.place, f.number
                             from unnest(ids) as i (id)
-                            inner join pgq.message_6 as k on k.partition_id = i.id
-                        ) as q
-                        order by q.number
+                            cross join lateral (
+                                select k.ctid as place, k.log_offset as number
+                                from pgq.message_6 as k
+                                where k.partition_id = i.id
+                                offset 0
+                            ) as f
+                        ) as s
+                        order by s.number
                         limit most
-                    ) as r
-                    where m.ctid = r.place;
+                    ) as q
+                    into places;
                 else
-                    update pgq.message_7 as m
-                    set
-                        partition_id = home_id,
-                        log_offset = r.log_offset,
-                        published_at = stamp
+                    select array_agg(q.place)
                     from (
-                        select q.place, before_first + row_number() over (order by q.number) as log_offset
+                        select s.place
                         from (
                             select k.ctid as place, k.log_offset as number
                             from pgq.message_7 as k
                             where k.partition_id >= lowest
                                 and k.partition_id < above
                             union all
-                            select k.ctid, k.log_offset
+                            select f.place, f.number
                             from unnest(ids) as i (id)
-                            inner join pgq.message_7 as k on k.partition_id = i.id
-                        ) as q
-                        order by q.number
+                            cross join lateral (
+                                select k.ctid as place, k.log_offset as number
+                                from pgq.message_7 as k
+                                where k.partition_id = i.id
+                                offset 0
+                            ) as f
+                        ) as s
+                        order by s.number
                         limit most
-                    ) as r
-                    where m.ctid = r.place;
+                    ) as q
+                    into places;
                 end if;
             end if;
         elsif (_assign.state).segment <= 15 then
             if (_assign.state).segment <= 11 then
                 if (_assign.state).segment <= 9 then
                     if (_assign.state).segment <= 8 then
-                        update pgq.message_8 as m
-                        set
-                            partition_id = home_id,
-                            log_offset = r.log_offset,
-                            published_at = stamp
+                        select array_agg(q.place)
                         from (
-                            select q.place, before_first + row_number() over (order by q.number) as log_offset
+                            select s.place
                             from (
                                 select k.ctid as place, k.log_offset as number
                                 from pgq.message_8 as k
                                 where k.partition_id >= lowest
                                     and k.partition_id < above
                                 union all
-                                select k.ctid, k.log_offset
+                                select f.place, f.number
                                 from unnest(ids) as i (id)
-                                inner join pgq.message_8 as k on k.partition_id = i.id
-                            ) as q
-                            order by q.number
+                                cross join lateral (
+                                    select k.ctid as place, k.log_offset as number
+                                    from pgq.message_8 as k
+                                    where k.partition_id = i.id
+                                    offset 0
+                                ) as f
+                            ) as s
+                            order by s.number
                             limit most
-                        ) as r
-                        where m.ctid = r.place;
+                        ) as q
+                        into places;
                     else
-                        update pgq.message_9 as m
-                        set
-                            partition_id = home_id,
-                            log_offset = r.log_offset,
-                            published_at = stamp
+                        select array_agg(q.place)
                         from (
-                            select q.place, before_first + row_number() over (order by q.number) as log_offset
+                            select s.place
                             from (
                                 select k.ctid as place, k.log_offset as number
                                 from pgq.message_9 as k
                                 where k.partition_id >= lowest
                                     and k.partition_id < above
                                 union all
-                                select k.ctid, k.log_offset
+                                select f.place, f.number
                                 from unnest(ids) as i (id)
-                                inner join pgq.message_9 as k on k.partition_id = i.id
-                            ) as q
-                            order by q.number
+                                cross join lateral (
+                                    select k.ctid as place, k.log_offset as number
+                                    from pgq.message_9 as k
+                                    where k.partition_id = i.id
+                                    offset 0
+                                ) as f
+                            ) as s
+                            order by s.number
                             limit most
-                        ) as r
-                        where m.ctid = r.place;
+                        ) as q
+                        into places;
                     end if;
                 else
                     if (_assign.state).segment <= 10 then
-                        update pgq.message_10 as m
-                        set
-                            partition_id = home_id,
-                            log_offset = r.log_offset,
-                            published_at = stamp
+                        select array_agg(q.place)
                         from (
-                            select q.place, before_first + row_number() over (order by q.number) as log_offset
+                            select s.place
                             from (
                                 select k.ctid as place, k.log_offset as number
                                 from pgq.message_10 as k
                                 where k.partition_id >= lowest
                                     and k.partition_id < above
                                 union all
-                                select k.ctid, k.log_offset
+                                select f.place, f.number
                                 from unnest(ids) as i (id)
-                                inner join pgq.message_10 as k on k.partition_id = i.id
-                            ) as q
-                            order by q.number
+                                cross join lateral (
+                                    select k.ctid as place, k.log_offset as number
+                                    from pgq.message_10 as k
+                                    where k.partition_id = i.id
+                                    offset 0
+                                ) as f
+                            ) as s
+                            order by s.number
                             limit most
-                        ) as r
-                        where m.ctid = r.place;
+                        ) as q
+                        into places;
                     else
-                        update pgq.message_11 as m
-                        set
-                            partition_id = home_id,
-                            log_offset = r.log_offset,
-                            published_at = stamp
+                        select array_agg(q.place)
                         from (
-                            select q.place, before_first + row_number() over (order by q.number) as log_offset
+                            select s.place
                             from (
                                 select k.ctid as place, k.log_offset as number
                                 from pgq.message_11 as k
                                 where k.partition_id >= lowest
                                     and k.partition_id < above
                                 union all
-                                select k.ctid, k.log_offset
+                                select f.place, f.number
                                 from unnest(ids) as i (id)
-                                inner join pgq.message_11 as k on k.partition_id = i.id
-                            ) as q
-                            order by q.number
+                                cross join lateral (
+                                    select k.ctid as place, k.log_offset as number
+                                    from pgq.message_11 as k
+                                    where k.partition_id = i.id
+                                    offset 0
+                                ) as f
+                            ) as s
+                            order by s.number
                             limit most
-                        ) as r
-                        where m.ctid = r.place;
+                        ) as q
+                        into places;
                     end if;
                 end if;
             else
                 if (_assign.state).segment <= 13 then
                     if (_assign.state).segment <= 12 then
-                        update pgq.message_12 as m
-                        set
-                            partition_id = home_id,
-                            log_offset = r.log_offset,
-                            published_at = stamp
+                        select array_agg(q.place)
                         from (
-                            select q.place, before_first + row_number() over (order by q.number) as log_offset
+                            select s.place
                             from (
                                 select k.ctid as place, k.log_offset as number
                                 from pgq.message_12 as k
                                 where k.partition_id >= lowest
                                     and k.partition_id < above
                                 union all
-                                select k.ctid, k.log_offset
+                                select f.place, f.number
                                 from unnest(ids) as i (id)
-                                inner join pgq.message_12 as k on k.partition_id = i.id
-                            ) as q
-                            order by q.number
+                                cross join lateral (
+                                    select k.ctid as place, k.log_offset as number
+                                    from pgq.message_12 as k
+                                    where k.partition_id = i.id
+                                    offset 0
+                                ) as f
+                            ) as s
+                            order by s.number
                             limit most
-                        ) as r
-                        where m.ctid = r.place;
+                        ) as q
+                        into places;
                     else
-                        update pgq.message_13 as m
-                        set
-                            partition_id = home_id,
-                            log_offset = r.log_offset,
-                            published_at = stamp
+                        select array_agg(q.place)
                         from (
-                            select q.place, before_first + row_number() over (order by q.number) as log_offset
+                            select s.place
                             from (
                                 select k.ctid as place, k.log_offset as number
                                 from pgq.message_13 as k
                                 where k.partition_id >= lowest
                                     and k.partition_id < above
                                 union all
-                                select k.ctid, k.log_offset
+                                select f.place, f.number
                                 from unnest(ids) as i (id)
-                                inner join pgq.message_13 as k on k.partition_id = i.id
-                            ) as q
-                            order by q.number
+                                cross join lateral (
+                                    select k.ctid as place, k.log_offset as number
+                                    from pgq.message_13 as k
+                                    where k.partition_id = i.id
+                                    offset 0
+                                ) as f
+                            ) as s
+                            order by s.number
                             limit most
-                        ) as r
-                        where m.ctid = r.place;
+                        ) as q
+                        into places;
                     end if;
                 else
                     if (_assign.state).segment <= 14 then
-                        update pgq.message_14 as m
-                        set
-                            partition_id = home_id,
-                            log_offset = r.log_offset,
-                            published_at = stamp
+                        select array_agg(q.place)
                         from (
-                            select q.place, before_first + row_number() over (order by q.number) as log_offset
+                            select s.place
                             from (
                                 select k.ctid as place, k.log_offset as number
                                 from pgq.message_14 as k
                                 where k.partition_id >= lowest
                                     and k.partition_id < above
                                 union all
-                                select k.ctid, k.log_offset
+                                select f.place, f.number
                                 from unnest(ids) as i (id)
-                                inner join pgq.message_14 as k on k.partition_id = i.id
-                            ) as q
-                            order by q.number
+                                cross join lateral (
+                                    select k.ctid as place, k.log_offset as number
+                                    from pgq.message_14 as k
+                                    where k.partition_id = i.id
+                                    offset 0
+                                ) as f
+                            ) as s
+                            order by s.number
                             limit most
-                        ) as r
-                        where m.ctid = r.place;
+                        ) as q
+                        into places;
                     else
-                        update pgq.message_15 as m
-                        set
-                            partition_id = home_id,
-                            log_offset = r.log_offset,
-                            published_at = stamp
+                        select array_agg(q.place)
                         from (
-                            select q.place, before_first + row_number() over (order by q.number) as log_offset
+                            select s.place
                             from (
                                 select k.ctid as place, k.log_offset as number
                                 from pgq.message_15 as k
                                 where k.partition_id >= lowest
                                     and k.partition_id < above
                                 union all
-                                select k.ctid, k.log_offset
+                                select f.place, f.number
                                 from unnest(ids) as i (id)
-                                inner join pgq.message_15 as k on k.partition_id = i.id
-                            ) as q
-                            order by q.number
+                                cross join lateral (
+                                    select k.ctid as place, k.log_offset as number
+                                    from pgq.message_15 as k
+                                    where k.partition_id = i.id
+                                    offset 0
+                                ) as f
+                            ) as s
+                            order by s.number
                             limit most
-                        ) as r
-                        where m.ctid = r.place;
+                        ) as q
+                        into places;
                     end if;
                 end if;
             end if;
         else
             execute format($leaf$
-                update pgq.message_%1$s as m
-                set
-                    partition_id = $1,
-                    log_offset = r.log_offset,
-                    published_at = $2
+                select array_agg(q.place)
                 from (
-                    select q.place, $3 + row_number() over (order by q.number) as log_offset
+                    select s.place
                     from (
                         select k.ctid as place, k.log_offset as number
                         from pgq.message_%1$s as k
-                        where k.partition_id >= $4
-                            and k.partition_id < $5
+                        where k.partition_id >= $1
+                            and k.partition_id < $2
                         union all
-                        select k.ctid, k.log_offset
-                        from unnest($6) as i (id)
-                        inner join pgq.message_%1$s as k on k.partition_id = i.id
-                    ) as q
-                    order by q.number
-                    limit $7
-                ) as r
-                where m.ctid = r.place
+                        select f.place, f.number
+                        from unnest($3) as i (id)
+                        cross join lateral (
+                            select k.ctid as place, k.log_offset as number
+                            from pgq.message_%1$s as k
+                            where k.partition_id = i.id
+                            offset 0
+                        ) as f
+                    ) as s
+                    order by s.number
+                    limit $4
+                ) as q
             $leaf$, (_assign.state).segment)
-            using home_id, stamp, before_first, lowest, above, ids, most;
+            into places
+            using lowest, above, ids, most;
         end if;
-        get diagnostics moved = row_count;
+        moved := coalesce(cardinality(places), 0);
+        if moved > 0 then
+            perform pgq._move_staged(
+                home_id, (_assign.state).segment, places, before_first, stamp
+            );
+        end if;
     else
         moved := pgq._assign_across(
             _assign.state, left_segments, since, before_first, stamp, most
@@ -13001,7 +13318,13 @@ begin
     -- Where the topic is dropped, or made anew, between the check and the partitions: look
     -- again.
     loop
-        perform pgq._check_group(seek.topic collate "C", seek.consumer_group, seek.partition);
+        if pgq._check_group(seek.topic collate "C", seek.consumer_group, seek.partition)
+            and seek.start collate "C" = 'latest'
+        then
+            -- What was published before is not to be read, though it may have no offsets yet.
+            perform
+            from pgq._assign_all(seek.topic collate "C", seek.partition, null);
+        end if;
 
         -- In ascending order, as everywhere, so that two callers cannot block each other.
         for number in

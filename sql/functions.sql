@@ -88,6 +88,7 @@
 \ir log/_staged_since.sql
 \ir log/_has_staged.sql
 \ir log/_stage_batch.sql
+\ir log/_move_staged.sql
 \ir log/_assign_across.sql
 \ir log/_assign.sql
 \ir log/_assign_all.sql

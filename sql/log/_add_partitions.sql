@@ -11,6 +11,14 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
+    if (_add_partitions.topic).deferred
+        and (select s.last_value from pgq.partition_id as s) > 8380000
+    then
+        raise exception 'there have been too many partitions and queues for deferred topics'
+            using errcode = '54000',
+                detail = 'Up to 8380000 of their ids leave room for the ids of transactions.';
+    end if;
+
     with added as (
         insert into pgq.partition (
             topic_id,

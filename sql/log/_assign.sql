@@ -16,6 +16,7 @@ declare
     newest pgq._newest_message;
     stamp timestamptz;
     before_first bigint;
+    places tid[];
     moved bigint;
     server_started timestamptz := pg_postmaster_start_time();
     system_identifier bigint := since.system_identifier;
@@ -31,31 +32,36 @@ begin
     stamp := greatest(pgq._clock(), newest.published_at, (_assign.state).segment_entered_at);
 
     if left_segments = '{}' then
-        -- A row is moved to its place, by an update: what is stored out of line stays where it is.
         -- for the leaf: (_assign.state).segment
-        update pgq.message_{leaf} as m
-        set
-            partition_id = {home_id},
-            log_offset = r.log_offset,
-            published_at = {stamp}
+        select array_agg(q.place)
         from (
-            select q.place, {before_first} + row_number() over (order by q.number) as log_offset
+            select s.place
             from (
                 select k.ctid as place, k.log_offset as number
                 from pgq.message_{leaf} as k
                 where k.partition_id >= {lowest}
                     and k.partition_id < {above}
                 union all
-                select k.ctid, k.log_offset
+                select f.place, f.number
                 from unnest({ids}) as i (id)
-                inner join pgq.message_{leaf} as k on k.partition_id = i.id
-            ) as q
-            order by q.number
+                cross join lateral (
+                    select k.ctid as place, k.log_offset as number
+                    from pgq.message_{leaf} as k
+                    where k.partition_id = i.id
+                    offset 0
+                ) as f
+            ) as s
+            order by s.number
             limit {most}
-        ) as r
-        where m.ctid = r.place;
+        ) as q
+        into places;
         -- end of the leaf
-        get diagnostics moved = row_count;
+        moved := coalesce(cardinality(places), 0);
+        if moved > 0 then
+            perform pgq._move_staged(
+                home_id, (_assign.state).segment, places, before_first, stamp
+            );
+        end if;
     else
         moved := pgq._assign_across(
             _assign.state, left_segments, since, before_first, stamp, most

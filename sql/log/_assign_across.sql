@@ -10,6 +10,8 @@ returns bigint
 language plpgsql
 volatile
 parallel unsafe
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
@@ -37,9 +39,14 @@ begin
                 where k.partition_id >= $1
                     and k.partition_id < $2
                 union all
-                select k.ctid, k.log_offset
+                select f.place, f.number
                 from unnest($3) as i (id)
-                inner join pgq.message_%1$s as k on k.partition_id = i.id
+                cross join lateral (
+                    select k.ctid as place, k.log_offset as number
+                    from pgq.message_%1$s as k
+                    where k.partition_id = i.id
+                    offset 0
+                ) as f
             ) as q',
             leaf
         )

@@ -97,14 +97,14 @@ begin
     where p.partition_id = entered.partition_id;
 
     -- Who stages a message locks nothing, and may have read where it goes to before this change. So
-    -- this segment is closed no earlier than if it had been sealed by this transaction.
+    -- this segment is closed no earlier than if it had been sealed by this transaction. Whether it
+    -- is sealed already does not matter: somebody may be about to do it.
     update pgq.segment as g
     set
         sealed_xid = pg_current_xact_id(),
         horizon = null
     from pgq.partition as p
     where g.segment = (_enter_segment.state).segment
-        and g.state = 'sealed'
         and p.partition_id = entered.partition_id
         and p.deferred;
 

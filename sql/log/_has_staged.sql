@@ -22,7 +22,12 @@ begin
         or exists (
             select
             from unnest({ids}) as i (id)
-            inner join pgq.message_{leaf} as m on m.partition_id = i.id
+            cross join lateral (
+                select
+                from pgq.message_{leaf} as m
+                where m.partition_id = i.id
+                limit 1
+            ) as f
         )
     into is_there;
     -- end of the leaf
