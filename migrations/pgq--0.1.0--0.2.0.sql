@@ -6028,6 +6028,8 @@ declare
     found_homes integer := 0;
     notify boolean;
     leaf integer;
+    home_id bigint;
+    stamp timestamptz := pgq._clock();
 begin
     if size > 1048576 then
         raise exception 'argument "%" must have at most 1048576 elements for a deferred topic',
@@ -6085,9 +6087,413 @@ begin
         )
     );
 
+    if _stage_batch.partition is not null or _stage_batch.keys is null then
+        select (p.partition_id << 40) + slot, p.segment, p.notify
+        into home_id, leaf, notify
+        from pgq.partition as p
+        where p.topic_id = target.topic_id
+            and p.partition = fallback;
+
+        if home_id is null then
+            -- The topic was dropped meanwhile, and perhaps created again.
+            perform pgq._fail_unknown_topic(_stage_batch.topic);
+        end if;
+
+        if leaf = 0 then
+            insert into pgq.message_0 (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            select
+                home_id,
+                b.log_offset,
+                stamp,
+                0,
+                b.key,
+                b.header,
+                b.payload,
+                b.body
+            from (
+                select
+                    generate_series(first_number, first_number + size - 1) as log_offset,
+                    unnest(_stage_batch.keys) as key,
+                    unnest(_stage_batch.headers) as header,
+                    unnest(_stage_batch.payloads) as payload,
+                    unnest(_stage_batch.bodies) as body
+            ) as b;
+        elsif leaf = 1 then
+            insert into pgq.message_1 (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            select
+                home_id,
+                b.log_offset,
+                stamp,
+                1,
+                b.key,
+                b.header,
+                b.payload,
+                b.body
+            from (
+                select
+                    generate_series(first_number, first_number + size - 1) as log_offset,
+                    unnest(_stage_batch.keys) as key,
+                    unnest(_stage_batch.headers) as header,
+                    unnest(_stage_batch.payloads) as payload,
+                    unnest(_stage_batch.bodies) as body
+            ) as b;
+        elsif leaf <= 3 then
+            if leaf <= 2 then
+                insert into pgq.message_2 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    home_id,
+                    b.log_offset,
+                    stamp,
+                    2,
+                    b.key,
+                    b.header,
+                    b.payload,
+                    b.body
+                from (
+                    select
+                        generate_series(first_number, first_number + size - 1) as log_offset,
+                        unnest(_stage_batch.keys) as key,
+                        unnest(_stage_batch.headers) as header,
+                        unnest(_stage_batch.payloads) as payload,
+                        unnest(_stage_batch.bodies) as body
+                ) as b;
+            else
+                insert into pgq.message_3 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    home_id,
+                    b.log_offset,
+                    stamp,
+                    3,
+                    b.key,
+                    b.header,
+                    b.payload,
+                    b.body
+                from (
+                    select
+                        generate_series(first_number, first_number + size - 1) as log_offset,
+                        unnest(_stage_batch.keys) as key,
+                        unnest(_stage_batch.headers) as header,
+                        unnest(_stage_batch.payloads) as payload,
+                        unnest(_stage_batch.bodies) as body
+                ) as b;
+            end if;
+        elsif leaf <= 7 then
+            if leaf <= 5 then
+                if leaf <= 4 then
+                    insert into pgq.message_4 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        home_id,
+                        b.log_offset,
+                        stamp,
+                        4,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            generate_series(first_number, first_number + size - 1) as log_offset,
+                            unnest(_stage_batch.keys) as key,
+                            unnest(_stage_batch.headers) as header,
+                            unnest(_stage_batch.payloads) as payload,
+                            unnest(_stage_batch.bodies) as body
+                    ) as b;
+                else
+                    insert into pgq.message_5 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        home_id,
+                        b.log_offset,
+                        stamp,
+                        5,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            generate_series(first_number, first_number + size - 1) as log_offset,
+                            unnest(_stage_batch.keys) as key,
+                            unnest(_stage_batch.headers) as header,
+                            unnest(_stage_batch.payloads) as payload,
+                            unnest(_stage_batch.bodies) as body
+                    ) as b;
+                end if;
+            else
+                if leaf <= 6 then
+                    insert into pgq.message_6 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        home_id,
+                        b.log_offset,
+                        stamp,
+                        6,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            generate_series(first_number, first_number + size - 1) as log_offset,
+                            unnest(_stage_batch.keys) as key,
+                            unnest(_stage_batch.headers) as header,
+                            unnest(_stage_batch.payloads) as payload,
+                            unnest(_stage_batch.bodies) as body
+                    ) as b;
+                else
+                    insert into pgq.message_7 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        home_id,
+                        b.log_offset,
+                        stamp,
+                        7,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            generate_series(first_number, first_number + size - 1) as log_offset,
+                            unnest(_stage_batch.keys) as key,
+                            unnest(_stage_batch.headers) as header,
+                            unnest(_stage_batch.payloads) as payload,
+                            unnest(_stage_batch.bodies) as body
+                    ) as b;
+                end if;
+            end if;
+        elsif leaf <= 15 then
+            if leaf <= 11 then
+                if leaf <= 9 then
+                    if leaf <= 8 then
+                        insert into pgq.message_8 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            home_id,
+                            b.log_offset,
+                            stamp,
+                            8,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(first_number, first_number + size - 1) as log_offset,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b;
+                    else
+                        insert into pgq.message_9 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            home_id,
+                            b.log_offset,
+                            stamp,
+                            9,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(first_number, first_number + size - 1) as log_offset,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b;
+                    end if;
+                else
+                    if leaf <= 10 then
+                        insert into pgq.message_10 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            home_id,
+                            b.log_offset,
+                            stamp,
+                            10,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(first_number, first_number + size - 1) as log_offset,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b;
+                    else
+                        insert into pgq.message_11 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            home_id,
+                            b.log_offset,
+                            stamp,
+                            11,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(first_number, first_number + size - 1) as log_offset,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b;
+                    end if;
+                end if;
+            else
+                if leaf <= 13 then
+                    if leaf <= 12 then
+                        insert into pgq.message_12 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            home_id,
+                            b.log_offset,
+                            stamp,
+                            12,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(first_number, first_number + size - 1) as log_offset,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b;
+                    else
+                        insert into pgq.message_13 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            home_id,
+                            b.log_offset,
+                            stamp,
+                            13,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(first_number, first_number + size - 1) as log_offset,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b;
+                    end if;
+                else
+                    if leaf <= 14 then
+                        insert into pgq.message_14 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            home_id,
+                            b.log_offset,
+                            stamp,
+                            14,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(first_number, first_number + size - 1) as log_offset,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b;
+                    else
+                        insert into pgq.message_15 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            home_id,
+                            b.log_offset,
+                            stamp,
+                            15,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(first_number, first_number + size - 1) as log_offset,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b;
+                    end if;
+                end if;
+            end if;
+        else
+            execute format($leaf$
+                insert into pgq.message_%1$s (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    $1,
+                    b.log_offset,
+                    $2,
+                    %1$s,
+                    b.key,
+                    b.header,
+                    b.payload,
+                    b.body
+                from (
+                    select
+                        generate_series($3, $3 + $4 - 1) as log_offset,
+                        unnest($5) as key,
+                        unnest($6) as header,
+                        unnest($7) as payload,
+                        unnest($8) as body
+                ) as b
+            $leaf$, leaf)
+            using home_id, stamp, first_number, size, _stage_batch.keys, _stage_batch.headers, _stage_batch.payloads, _stage_batch.bodies;
+        end if;
+
+        if notify then
+            perform pg_notify('pgq_topic', _stage_batch.topic);
+        end if;
+        return query
+        select fallback, null::bigint, null::bigint;
+        return;
+    end if;
+
     select array_agg(
         case
-            when _stage_batch.partition is not null or k.key is null then fallback
+            when k.key is null then fallback
             else (hashtextextended(k.key, 0) % target.partitions + target.partitions)
                 % target.partitions
         end
@@ -6129,7 +6535,7 @@ begin
             select
                 (ids)[b.home],
                 first_number + b.place,
-                pgq._clock(),
+                stamp,
                 0,
                 b.key,
                 b.header,
@@ -6152,7 +6558,7 @@ begin
             select
                 (ids)[b.home],
                 first_number + b.place,
-                pgq._clock(),
+                stamp,
                 1,
                 b.key,
                 b.header,
@@ -6176,7 +6582,7 @@ begin
                 select
                     (ids)[b.home],
                     first_number + b.place,
-                    pgq._clock(),
+                    stamp,
                     2,
                     b.key,
                     b.header,
@@ -6199,7 +6605,7 @@ begin
                 select
                     (ids)[b.home],
                     first_number + b.place,
-                    pgq._clock(),
+                    stamp,
                     3,
                     b.key,
                     b.header,
@@ -6225,7 +6631,7 @@ begin
                     select
                         (ids)[b.home],
                         first_number + b.place,
-                        pgq._clock(),
+                        stamp,
                         4,
                         b.key,
                         b.header,
@@ -6248,7 +6654,7 @@ begin
                     select
                         (ids)[b.home],
                         first_number + b.place,
-                        pgq._clock(),
+                        stamp,
                         5,
                         b.key,
                         b.header,
@@ -6273,7 +6679,7 @@ begin
                     select
                         (ids)[b.home],
                         first_number + b.place,
-                        pgq._clock(),
+                        stamp,
                         6,
                         b.key,
                         b.header,
@@ -6296,7 +6702,7 @@ begin
                     select
                         (ids)[b.home],
                         first_number + b.place,
-                        pgq._clock(),
+                        stamp,
                         7,
                         b.key,
                         b.header,
@@ -6324,7 +6730,7 @@ begin
                         select
                             (ids)[b.home],
                             first_number + b.place,
-                            pgq._clock(),
+                            stamp,
                             8,
                             b.key,
                             b.header,
@@ -6347,7 +6753,7 @@ begin
                         select
                             (ids)[b.home],
                             first_number + b.place,
-                            pgq._clock(),
+                            stamp,
                             9,
                             b.key,
                             b.header,
@@ -6372,7 +6778,7 @@ begin
                         select
                             (ids)[b.home],
                             first_number + b.place,
-                            pgq._clock(),
+                            stamp,
                             10,
                             b.key,
                             b.header,
@@ -6395,7 +6801,7 @@ begin
                         select
                             (ids)[b.home],
                             first_number + b.place,
-                            pgq._clock(),
+                            stamp,
                             11,
                             b.key,
                             b.header,
@@ -6422,7 +6828,7 @@ begin
                         select
                             (ids)[b.home],
                             first_number + b.place,
-                            pgq._clock(),
+                            stamp,
                             12,
                             b.key,
                             b.header,
@@ -6445,7 +6851,7 @@ begin
                         select
                             (ids)[b.home],
                             first_number + b.place,
-                            pgq._clock(),
+                            stamp,
                             13,
                             b.key,
                             b.header,
@@ -6470,7 +6876,7 @@ begin
                         select
                             (ids)[b.home],
                             first_number + b.place,
-                            pgq._clock(),
+                            stamp,
                             14,
                             b.key,
                             b.header,
@@ -6493,7 +6899,7 @@ begin
                         select
                             (ids)[b.home],
                             first_number + b.place,
-                            pgq._clock(),
+                            stamp,
                             15,
                             b.key,
                             b.header,
@@ -6520,7 +6926,7 @@ begin
                 select
                     ($1)[b.home],
                     $2 + b.place,
-                    pgq._clock(),
+                    $3,
                     %1$s,
                     b.key,
                     b.header,
@@ -6528,16 +6934,16 @@ begin
                     b.body
                 from (
                     select
-                        generate_series(0, $3 - 1) as place,
-                        unnest($4) as home,
-                        unnest($5) as key,
-                        unnest($6) as header,
-                        unnest($7) as payload,
-                        unnest($8) as body
+                        generate_series(0, $4 - 1) as place,
+                        unnest($5) as home,
+                        unnest($6) as key,
+                        unnest($7) as header,
+                        unnest($8) as payload,
+                        unnest($9) as body
                 ) as b
-                where ($9)[b.home] = %1$s
+                where ($10)[b.home] = %1$s
             $leaf$, leaf)
-            using ids, first_number, size, homes, _stage_batch.keys, _stage_batch.headers, _stage_batch.payloads, _stage_batch.bodies, segments;
+            using ids, first_number, stamp, size, homes, _stage_batch.keys, _stage_batch.headers, _stage_batch.payloads, _stage_batch.bodies, segments;
         end if;
     end loop;
 

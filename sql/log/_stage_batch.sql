@@ -30,6 +30,8 @@ declare
     found_homes integer := 0;
     notify boolean;
     leaf integer;
+    home_id bigint;
+    stamp timestamptz := pgq._clock();
 begin
     if size > 1048576 then
         raise exception 'argument "%" must have at most 1048576 elements for a deferred topic',
@@ -87,9 +89,52 @@ begin
         )
     );
 
+    if _stage_batch.partition is not null or _stage_batch.keys is null then
+        select (p.partition_id << 40) + slot, p.segment, p.notify
+        into home_id, leaf, notify
+        from pgq.partition as p
+        where p.topic_id = target.topic_id
+            and p.partition = fallback;
+
+        if home_id is null then
+            -- The topic was dropped meanwhile, and perhaps created again.
+            perform pgq._fail_unknown_topic(_stage_batch.topic);
+        end if;
+
+        -- for the leaf: leaf
+        insert into pgq.message_{leaf} (
+            partition_id, log_offset, published_at, segment, key, headers, payload, body
+        )
+        select
+            {home_id},
+            b.log_offset,
+            {stamp},
+            {leaf},
+            b.key,
+            b.header,
+            b.payload,
+            b.body
+        from (
+            select
+                generate_series({first_number}, {first_number} + {size} - 1) as log_offset,
+                unnest({_stage_batch.keys}) as key,
+                unnest({_stage_batch.headers}) as header,
+                unnest({_stage_batch.payloads}) as payload,
+                unnest({_stage_batch.bodies}) as body
+        ) as b;
+        -- end of the leaf
+
+        if notify then
+            perform pg_notify('pgq_topic', _stage_batch.topic);
+        end if;
+        return query
+        select fallback, null::bigint, null::bigint;
+        return;
+    end if;
+
     select array_agg(
         case
-            when _stage_batch.partition is not null or k.key is null then fallback
+            when k.key is null then fallback
             else (hashtextextended(k.key, 0) % target.partitions + target.partitions)
                 % target.partitions
         end
@@ -131,7 +176,7 @@ begin
         select
             ({ids})[b.home],
             {first_number} + b.place,
-            pgq._clock(),
+            {stamp},
             {leaf},
             b.key,
             b.header,
