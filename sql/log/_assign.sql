@@ -1,4 +1,9 @@
-create function pgq._assign(topic text, state pgq._partition_state, max_messages bigint)
+create function pgq._assign(
+    topic text,
+    state pgq._partition_state,
+    max_messages bigint,
+    watched boolean default false
+)
 returns pgq.offset_range
 language plpgsql
 volatile
@@ -21,6 +26,22 @@ declare
     server_started timestamptz := pg_postmaster_start_time();
     system_identifier bigint := since.system_identifier;
 begin
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+        and not _assign.watched
+    then
+        -- The snapshot may be older than the newest message. The index then refuses the offset.
+        begin
+            return pgq._assign(_assign.topic, _assign.state, _assign.max_messages, true);
+        exception
+            when unique_violation then
+                raise exception
+                    'another transaction has given offsets in topic "%" since this one began',
+                    _assign.topic
+                    using errcode = '40001',
+                        hint = 'Try the transaction again, or use READ COMMITTED.';
+        end;
+    end if;
+
     select p.left_segments
     into left_segments
     from pgq.partition as p
@@ -109,9 +130,9 @@ begin
 end
 $$;
 
-comment on function pgq._assign(text, pgq._partition_state, bigint) is
+comment on function pgq._assign(text, pgq._partition_state, bigint, boolean) is
 'Gives offsets to what was staged for a partition, whose row the caller has locked, and committed;
 to the first max_messages of it, or to all when that is null. Null: there was nothing.
 Of what is seen at once, the message that was published first comes first. So transactions with one
 key keep their order, unless they ran side by side. Above READ COMMITTED another one''s work makes
-it raise 40001: here its row of the journal, or the rows that it moved.';
+it raise 40001. watched: somebody has seen to that.';

@@ -144,6 +144,23 @@ def test_assigning_with_an_old_snapshot(
 
 
 @pytest.mark.parametrize("level", LEVELS)
+def test_an_old_snapshot_that_sees_what_another_assigner_did_not(
+    shared_connect: Connect, log: Session, level: str
+) -> None:
+    """It meets no row that was moved, and yet must not give the same offset again."""
+    topic = deferred_topic(log)
+    log.publish(topic=topic, payload=1)
+    other = shared_connect()
+    other.assign_offsets(topic=topic)
+    log.publish(topic=topic, payload=2)
+    old = old_session(shared_connect, level)
+    other.commit()
+    assert answer_of(old, lambda: old.assign_offsets(topic=topic)) == TRY_AGAIN
+    assert answer_of(old, lambda: old.assign_offsets(topic=topic)) == [(0, 2, 2)]
+    assert consumed(log, topic) == [1, 2]
+
+
+@pytest.mark.parametrize("level", LEVELS)
 def test_an_old_snapshot_assigns_what_it_sees(
     shared_connect: Connect, log: Session, level: str
 ) -> None:
