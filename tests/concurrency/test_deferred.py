@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from typing import Any
 
 import pytest
@@ -201,8 +202,8 @@ def test_many_at_once(shared_connect: Connect, log: Session) -> None:
                 return found
 
     groups = ("readers", "others", "others")
-    members = [aside(lambda m=shared_connect(), g=g: reading(m, g)) for g in groups]
-    writers = [aside(lambda w=shared_connect(), n=n: publishing(w, n)) for n in range(4)]
+    members = [aside(partial(reading, shared_connect(), group)) for group in groups]
+    writers = [aside(partial(publishing, shared_connect(), number)) for number in range(4)]
     kept = results(*writers)
     done.set()
     alone, *shared = results(*members)
