@@ -105,6 +105,17 @@
 \ir log/publish_batch.sql
 \ir log/publish.sql
 
+-- The log: offsets of deferred topics
+\ir log/_staged_since.sql
+\ir log/_has_staged.sql
+\ir log/_stage_batch.sql
+\ir log/_move_staged.sql
+\ir log/_assign_across.sql
+\ir log/_assign.sql
+\ir log/_assign_all.sql
+\ir log/_assign_waiting.sql
+\ir log/assign_offsets.sql
+
 -- The log: consuming
 \ir log/_lock_group.sql
 \ir log/_append_position.sql
@@ -129,6 +140,8 @@
 \ir log/_void_leftovers.sql
 \ir log/_hide_leftover.sql
 \ir log/_forget_segment.sql
+\ir log/_assign_staged.sql
+\ir log/_leave_segment.sql
 
 -- The queue: what is wrong with an argument
 \ir queue/_fail_unknown_queue.sql

@@ -9,12 +9,13 @@ declare
     topic_name text;
     queue_name text;
     partition_count integer;
+    is_deferred boolean;
     made pgq.staged_chunk;
     free text[];
     newest_id bigint;
 begin
-    select t.partitions
-    into partition_count
+    select t.partitions, t.deferred
+    into partition_count, is_deferred
     from pgq.topic as t
     where t.topic_id = (_publish_staged.target).topic_id;
 
@@ -100,14 +101,14 @@ begin
                 made.headers,
                 made.partition
             );
-        elsif topic_name is not null and made.partition is null then
+        elsif topic_name is not null and (made.partition is null or is_deferred) then
             -- Those without a key keep to the partition of their task, here too.
             perform pgq._publish_spread(
                 topic_name,
                 made.payloads,
                 made.keys,
                 made.headers,
-                null,
+                made.partition,
                 made.task % partition_count,
                 made.bodies
             );

@@ -11,6 +11,14 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
+    if (_add_partitions.topic).deferred
+        and (select s.last_value from pgq.partition_id as s) > 8380000
+    then
+        raise exception 'there have been too many partitions and queues for deferred topics'
+            using errcode = '54000',
+                detail = 'Up to 8380000 of their ids leave room for the ids of transactions.';
+    end if;
+
     with added as (
         insert into pgq.partition (
             topic_id,
@@ -23,7 +31,8 @@ begin
             segment,
             segment_first_offset,
             segment_entered_at,
-            segment_until
+            segment_until,
+            deferred
         )
         select
             (_add_partitions.topic).topic_id,
@@ -42,7 +51,8 @@ begin
             (_add_partitions.class).segment,
             1,
             '-infinity',
-            pgq._segment_until(_add_partitions.class)
+            pgq._segment_until(_add_partitions.class),
+            (_add_partitions.topic).deferred
         from generate_series(
             _add_partitions.first_partition, _add_partitions.last_partition
         ) as n (number)

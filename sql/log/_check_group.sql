@@ -1,5 +1,5 @@
 create function pgq._check_group(topic text, consumer_group text, partition integer)
-returns void
+returns boolean
 language plpgsql
 stable
 parallel safe
@@ -42,9 +42,11 @@ begin
             _check_group.topic, _check_group.partition, target.partitions
         );
     end if;
+
+    return target.deferred;
 end
 $$;
 
 comment on function pgq._check_group(text, text, integer) is
 'Raises what is wrong with the names of a topic (MQ001), a group (MQ003) or a partition (MQ007), if
-anything.';
+anything; says whether the topic is deferred.';

@@ -86,8 +86,27 @@ begin
         segment = entered.segment,
         segment_first_offset = entered.segment_first_offset,
         segment_entered_at = entered.segment_entered_at,
-        segment_until = entered.segment_until
+        segment_until = entered.segment_until,
+        left_segments = case
+            when p.deferred then array_append(
+                array_remove(p.left_segments, (_enter_segment.state).segment),
+                (_enter_segment.state).segment
+            )
+            else '{}'
+        end
     where p.partition_id = entered.partition_id;
+
+    -- Who stages a message locks nothing, and may have read where it goes to before this change. So
+    -- this segment is closed no earlier than if it had been sealed by this transaction. Whether it
+    -- is sealed already does not matter: somebody may be about to do it.
+    update pgq.segment as g
+    set
+        sealed_xid = pg_current_xact_id(),
+        horizon = null
+    from pgq.partition as p
+    where g.segment = (_enter_segment.state).segment
+        and p.partition_id = entered.partition_id
+        and p.deferred;
 
     -- A segment that got no message of this partition leaves no range behind.
     insert into pgq.segment_range (partition_id, first_offset, segment, stored_partition_id)

@@ -12,6 +12,8 @@ as $$
 #variable_conflict use_column
 declare
     state pgq._group_state;
+    is_deferred boolean;
+    assigned boolean := false;
 begin
     loop
         if _lock_group.partition is not null then
@@ -62,11 +64,17 @@ begin
         end if;
 
         if state.group_id is null then
-            perform pgq._check_group(
+            is_deferred := pgq._check_group(
                 _lock_group.topic, _lock_group.consumer_group, _lock_group.partition
             );
             -- The named partition exists: it was dropped and created again while this call waited.
             continue when _lock_group.partition is not null;
+
+            -- Once: another group, or a lease, may be what keeps this one from reading.
+            if is_deferred and not assigned then
+                assigned := pgq._assign_waiting(_lock_group.topic, null) > 0;
+                continue when assigned;
+            end if;
 
             -- To an old snapshot, a segment that was emptied looks as if nothing were to be read.
             if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
@@ -83,6 +91,7 @@ begin
         select
             p.segment,
             p.segment_first_offset,
+            p.deferred,
             pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset),
             j.seq,
             j.next_offset,
@@ -96,6 +105,7 @@ begin
         into
             state.segment,
             state.segment_first_offset,
+            is_deferred,
             state.last_offset,
             state.seq,
             state.next_offset,
@@ -124,6 +134,13 @@ begin
             return state;
         end if;
 
+        if is_deferred and _lock_group.partition is not null and not assigned
+            and state.last_offset < state.next_offset
+        then
+            assigned := pgq._assign_waiting(_lock_group.topic, _lock_group.partition) > 0;
+            continue when assigned;
+        end if;
+
         -- Nothing to read here. When any partition will do, another member was faster: look again.
         if _lock_group.partition is not null then
             return null;
@@ -135,4 +152,5 @@ $$;
 comment on function pgq._lock_group(text, text, integer, boolean) is
 'Locks the position of a group in the named partition, or in one that has messages for it, and says
 where it stands; with available_only it returns null when there is nothing to read, or another
-member holds it. Raises MQ001, MQ003, MQ007.';
+member holds it. In a deferred topic, messages get their offsets when there is nothing to read.
+Raises MQ001, MQ003, MQ007.';

@@ -1,4 +1,9 @@
-create function pgq._lock_partition(topic text, partition integer, key text)
+create function pgq._lock_partition(
+    topic text,
+    partition integer,
+    key text,
+    may_stage boolean default false
+)
 returns pgq._partition_state
 language plpgsql
 volatile
@@ -18,7 +23,8 @@ begin
             p.segment_first_offset,
             p.segment_entered_at,
             p.segment_until,
-            p.followed
+            p.followed,
+            p.deferred
         into state
         from pgq.partition as p
         where p.topic = _lock_partition.topic
@@ -33,6 +39,7 @@ begin
                         and q.partition = 0
                 )
             )
+            and not (p.deferred and _lock_partition.may_stage)
         for no key update;
     else
         -- Any that is free, beginning where this session begins at this second.
@@ -45,25 +52,34 @@ begin
             p.segment_first_offset,
             p.segment_entered_at,
             p.segment_until,
-            p.followed
+            p.followed,
+            p.deferred
         into state
         from pgq.partition as p
         where p.topic = _lock_partition.topic
+            and not (p.deferred and _lock_partition.may_stage)
         order by (start_at - p.ring + 1024) % 1024
         limit 1
         for no key update skip locked;
 
         if state.partition is null then
-            -- All are held: wait for the one that this session began with.
-            select p.partitions
-            into partition_count
+            select p.partitions, p.deferred
+            into partition_count, state.deferred
             from pgq.partition as p
             where p.topic = _lock_partition.topic
                 and p.partition = 0;
 
+            if state.deferred and _lock_partition.may_stage then
+                return null;
+            end if;
+
+            -- All are held: wait for the one that this session began with.
             if partition_count is not null then
                 return pgq._lock_partition(
-                    _lock_partition.topic, start_at % partition_count, null
+                    _lock_partition.topic,
+                    start_at % partition_count,
+                    null,
+                    _lock_partition.may_stage
                 );
             end if;
         end if;
@@ -75,10 +91,21 @@ begin
         where t.topic = _lock_partition.topic
             and _lock_partition.partition not between 0 and t.partitions - 1;
 
-        if exists (select from pgq.topic as t where t.topic = _lock_partition.topic) then
+        select t.deferred
+        into state.deferred
+        from pgq.topic as t
+        where t.topic = _lock_partition.topic;
+
+        if state.deferred and _lock_partition.may_stage then
+            return null;
+        end if;
+        if state.deferred is not null then
             -- It was dropped and created again while this call waited for it.
             return pgq._lock_partition(
-                _lock_partition.topic, _lock_partition.partition, _lock_partition.key
+                _lock_partition.topic,
+                _lock_partition.partition,
+                _lock_partition.key,
+                _lock_partition.may_stage
             );
         end if;
 
@@ -89,10 +116,17 @@ begin
         state := pgq._enter_segment(_lock_partition.topic, state);
     end if;
 
+    if state.deferred then
+        -- What is appended directly comes behind all that was committed before.
+        perform pgq._assign(_lock_partition.topic, state, null);
+    end if;
+
     return state;
 end
 $$;
 
-comment on function pgq._lock_partition(text, integer, text) is
+comment on function pgq._lock_partition(text, integer, text, boolean) is
 'Locks the partition that a message goes to until the transaction ends, and says where it stands.
-The named one, else the one of the key, else any that is free now. Raises MQ001, MQ007.';
+The named one, else the one of the key, else any that is free now. may_stage: null for a deferred
+topic, and nothing is locked; else what was staged for its partition gets offsets first. Raises
+MQ001, MQ007.';

@@ -37,7 +37,7 @@ declare
     place integer := 0;
 begin
     -- The rows are locked below, and looked at again.
-    select p.topic_id, p.partitions
+    select p.topic_id, p.partitions, p.deferred
     into target
     from pgq.partition as p
     where p.topic = _publish_spread.topic
@@ -45,6 +45,21 @@ begin
 
     if target.topic_id is null then
         perform pgq._fail_unknown_topic(_publish_spread.topic);
+    end if;
+
+    -- A bulk write, which says where messages without a key go, is appended directly.
+    if target.deferred and _publish_spread.keyless is null then
+        return query
+        select s.partition, s.first_offset, s.last_offset
+        from pgq._stage_batch(
+            _publish_spread.topic,
+            _publish_spread.payloads,
+            _publish_spread.keys,
+            _publish_spread.headers,
+            _publish_spread.partition,
+            _publish_spread.bodies
+        ) as s;
+        return;
     end if;
 
     -- Messages without a key go where the caller says, or where one with a key goes, or else where
@@ -94,7 +109,8 @@ begin
             p.segment_first_offset,
             p.segment_entered_at,
             p.segment_until,
-            p.followed
+            p.followed,
+            p.deferred
         from pgq.partition as p
         where p.topic_id = target.topic_id
             and p.partition = any(homes)
@@ -104,6 +120,9 @@ begin
         stamp := pgq._clock();
         if state.segment_until <= stamp then
             state := pgq._enter_segment(_publish_spread.topic, state);
+        end if;
+        if state.deferred then
+            perform pgq._assign(_publish_spread.topic, state, null);
         end if;
 
         -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.

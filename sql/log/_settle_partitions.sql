@@ -20,7 +20,8 @@ begin
                 p.segment_first_offset,
                 p.segment_entered_at,
                 p.segment_until,
-                p.followed
+                p.followed,
+                p.deferred
             )::pgq._partition_state as state
         from pgq.partition as p
         inner join pgq.topic as t on t.topic_id = p.topic_id

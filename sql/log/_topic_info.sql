@@ -13,7 +13,8 @@ select
     t.notify,
     t.created_at,
     t.updated_at,
-    t.idempotency_window
+    t.idempotency_window,
+    t.deferred
 from pgq.topic as t
 inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
 where t.topic = _topic_info.topic

@@ -82,6 +82,12 @@ begin
         perform pgq._check_topic(create_group.topic collate "C");
     end loop;
 
+    if target.deferred and create_group.start collate "C" = 'latest' then
+        -- What was published before is not for this group, though it may have no offsets yet.
+        perform
+        from pgq._assign_all(target.topic, null, null);
+    end if;
+
     insert into pgq.consumer_group (
         topic_id,
         consumer_group,

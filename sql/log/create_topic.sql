@@ -5,7 +5,8 @@ create function pgq.create_topic(
     max_bytes bigint default null,
     notify boolean default null,
     idempotency_window interval default null,
-    no_limit text[] default null
+    no_limit text[] default null,
+    deferred boolean default null
 )
 returns setof pgq.topic_info
 language plpgsql
@@ -39,6 +40,7 @@ begin
     end if;
     settings.notify := coalesce(create_topic.notify, false);
     settings.idempotency_window := coalesce(create_topic.idempotency_window, '1 day');
+    settings.deferred := coalesce(create_topic.deferred, false);
     perform pgq._check_topic_settings(
         settings.partitions, settings.retention, settings.max_bytes, settings.idempotency_window
     );
@@ -65,7 +67,8 @@ begin
                 'retention', create_topic.retention,
                 'max_bytes', create_topic.max_bytes,
                 'notify', create_topic.notify,
-                'idempotency_window', create_topic.idempotency_window
+                'idempotency_window', create_topic.idempotency_window,
+                'deferred', create_topic.deferred
             ),
             create_topic.no_limit,
             to_jsonb(existing)
@@ -82,7 +85,8 @@ begin
         notify,
         created_at,
         updated_at,
-        idempotency_window
+        idempotency_window,
+        deferred
     )
     values (
         create_topic.topic,
@@ -91,7 +95,8 @@ begin
         settings.notify,
         pgq._clock(),
         pgq._clock(),
-        settings.idempotency_window
+        settings.idempotency_window,
+        settings.deferred
     )
     on conflict (topic) do nothing
     returning *
@@ -108,7 +113,8 @@ begin
             create_topic.max_bytes,
             create_topic.notify,
             create_topic.idempotency_window,
-            create_topic.no_limit
+            create_topic.no_limit,
+            create_topic.deferred
         ) as c;
         return;
     end if;
@@ -128,7 +134,7 @@ end
 $$;
 
 comment on function pgq.create_topic(
-    text, integer, interval, bigint, boolean, interval, text[]
+    text, integer, interval, bigint, boolean, interval, text[], boolean
 ) is
 'Creates a topic and returns it; one that exists is returned if it has the settings that are given.
 partitions (1 to 1024; by default 8): a partition takes one publishing transaction at a time, so
@@ -139,7 +145,10 @@ younger ones have at least so many bytes, so about a third more can be stored; b
 notify: a publish notifies the channel pgq_topic with the topic''s name; it makes commits wait for
 each other, so it is off by default. idempotency_window: how long an idempotency key stands for the
 message that it was given with, from 1 second to 366 days; by default 1 day. no_limit: names of
-settings that shall have no limit: retention (messages are kept for ever), max_bytes. Topics with
+settings that shall have no limit: retention (messages are kept for ever), max_bytes. deferred: a
+publish takes no lock and returns no offset, so that transactions may stay open for hours after it;
+messages get their offsets, in the order in which they are seen to be committed, when somebody
+consumes or calls assign_offsets; by default false; it cannot be changed later. Topics with
 one retention share their storage; use few different ones. So that it can be called at each start of
 an application, settings that are not given are not compared.
 Errors: MQ005 the topic exists with other settings than those given, 22004 a required argument is

@@ -41,11 +41,27 @@ begin
                 ),
                 hint = 'Drop them, or change them with pgq.alter_group, before.';
     end if;
+    if target.deferred then
+        -- So that they are found where nothing is emptied, too.
+        perform
+        from pgq._assign_all(target.topic, null, null)
+        where exists (
+            select
+            from pgq.storage_class as c
+            where c.storage_class_id = target.storage_class_id
+                and c.retention is null
+        );
+    end if;
 
     group_ids := array(
         select g.group_id from pgq.consumer_group as g where g.topic_id = target.topic_id
     );
     perform pgq._note_leftovers(target.topic_id, '0', true);
+
+    delete from pgq.assignment as a
+    using pgq.partition as p
+    where p.topic_id = target.topic_id
+        and a.partition_id = p.partition_id;
 
     delete from pgq.topic as t
     where t.topic_id = target.topic_id;

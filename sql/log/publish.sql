@@ -21,6 +21,7 @@ as $$
 declare
     place integer;
     home_id bigint;
+    xid bigint;
     leaf integer;
     first_offset bigint;
     entered_at timestamptz;
@@ -35,39 +36,119 @@ begin
         or publish.headers is not null
         or publish.idempotency_key is not null
         or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+        or publish.topic collate "C" = current_setting('pgq.deferred_topic', true)
     then
-        perform pgq._check_content(publish.payload, publish.headers, publish.body);
+        if (publish.payload is null) = (publish.body is null)
+            or publish.headers is not null
+            or publish.idempotency_key is not null
+            or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+        then
+            perform pgq._check_content(publish.payload, publish.headers, publish.body);
 
-        if publish.idempotency_key is not null then
-            perform pgq._check_idempotency_keys(
-                'idempotency_key', array[publish.idempotency_key collate "C"], 1
-            );
-            return query
-            select k.partition, k.log_offset, k.duplicate
-            from pgq._publish_keyed(
-                publish.topic collate "C",
-                case when publish.payload is not null then array[publish.payload] end,
-                array[publish.key],
-                array[publish.headers],
-                publish.partition,
-                array[publish.idempotency_key],
-                case when publish.body is not null then array[publish.body] end
-            ) as k;
-            return;
+            if publish.idempotency_key is not null then
+                perform pgq._check_idempotency_keys(
+                    'idempotency_key', array[publish.idempotency_key collate "C"], 1
+                );
+                return query
+                select k.partition, k.log_offset, k.duplicate
+                from pgq._publish_keyed(
+                    publish.topic collate "C",
+                    case when publish.payload is not null then array[publish.payload] end,
+                    array[publish.key],
+                    array[publish.headers],
+                    publish.partition,
+                    array[publish.idempotency_key],
+                    case when publish.body is not null then array[publish.body] end
+                ) as k;
+                return;
+            end if;
+
+            if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+                return query
+                select b.partition, b.first_offset, b.duplicate
+                from pgq.publish_batch(
+                    topic => publish.topic,
+                    payloads => case
+                        when publish.payload is not null then array[publish.payload]
+                    end,
+                    keys => array[publish.key],
+                    headers => array[publish.headers],
+                    partition => publish.partition,
+                    bodies => case when publish.body is not null then array[publish.body] end
+                ) as b;
+                return;
+            end if;
         end if;
 
-        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-            return query
-            select b.partition, b.first_offset, b.duplicate
-            from pgq.publish_batch(
-                topic => publish.topic,
-                payloads => case when publish.payload is not null then array[publish.payload] end,
-                keys => array[publish.key],
-                headers => array[publish.headers],
-                partition => publish.partition,
-                bodies => case when publish.body is not null then array[publish.body] end
-            ) as b;
-            return;
+        -- The topic that this session last found to be deferred: a hint, which saves a statement
+        -- that would lock. The transaction id comes first, and the segment is read only then: see
+        -- _close_segments.
+        if publish.topic collate "C" = current_setting('pgq.deferred_topic', true) then
+            xid := pg_current_xact_id()::text::bigint;
+
+            if publish.partition is null and publish.key is null then
+                select
+                    p.partition,
+                    (p.partition_id << 40) + (xid & 1099511627775),
+                    p.segment,
+                    p.followed,
+                    nextval('pgq.staged_number') << 20
+                into published.partition, home_id, leaf, followed, first_offset
+                from pgq.partition as p
+                where p.topic = publish.topic collate "C"
+                    and p.ring <= pgq._ring()
+                    and p.deferred
+                order by p.ring desc
+                limit 1;
+            else
+                select
+                    p.partition,
+                    (p.partition_id << 40) + (xid & 1099511627775),
+                    p.segment,
+                    p.followed,
+                    nextval('pgq.staged_number') << 20
+                into published.partition, home_id, leaf, followed, first_offset
+                from pgq.partition as p
+                where p.topic = publish.topic collate "C"
+                    and p.partition = coalesce(
+                        publish.partition,
+                        (
+                            select
+                                (hashtextextended(publish.key collate "C", 0) % q.partitions
+                                    + q.partitions)
+                                % q.partitions
+                            from pgq.partition as q
+                            where q.topic = publish.topic collate "C"
+                                and q.partition = 0
+                        )
+                    )
+                    and p.deferred;
+            end if;
+
+            if home_id is not null then
+                -- for the leaf: leaf
+                insert into pgq.message_{leaf} (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                values (
+                    {home_id},
+                    {first_offset},
+                    pgq._clock(),
+                    {leaf},
+                    {publish.key},
+                    {publish.headers},
+                    {publish.payload},
+                    {publish.body}
+                );
+                -- end of the leaf
+
+                if followed then
+                    perform pg_notify('pgq_topic', publish.topic);
+                end if;
+                published.duplicate := false;
+                return next published;
+                return;
+            end if;
         end if;
     end if;
 
@@ -97,6 +178,7 @@ begin
         from pgq.partition as p
         where p.topic = publish.topic collate "C"
             and p.ring <= place
+            and not p.deferred
         order by p.ring desc
         limit 1
         for no key update skip locked;
@@ -132,10 +214,38 @@ begin
                         and q.partition = 0
                 )
             )
+            and not p.deferred
         for no key update;
     end if;
 
     if (until > pgq._clock() and not followed) is not true then
+        if home_id is null
+            and publish.topic collate "C" is distinct from
+            current_setting('pgq.deferred_topic', true)
+        then
+            -- No partition is free, or the topic is deferred: then it is not looked at again as
+            -- long as this session publishes to it.
+            perform set_config('pgq.deferred_topic', p.topic, false)
+            from pgq.partition as p
+            where p.topic = publish.topic collate "C"
+                and p.partition = 0
+                and p.deferred;
+
+            if found then
+                return query
+                select s.*
+                from pgq.publish(
+                    topic => publish.topic,
+                    payload => publish.payload,
+                    key => publish.key,
+                    headers => publish.headers,
+                    partition => publish.partition,
+                    body => publish.body
+                ) as s;
+                return;
+            end if;
+        end if;
+
         if (until > pgq._clock()) is not true then
             state := pgq._lock_partition(publish.topic collate "C", publish.partition, publish.key);
             published.partition := state.partition;
@@ -200,7 +310,8 @@ locked for other publishers until the transaction ends: publish last, or commit 
 idempotency_key (1 to 255 characters) stands for the message that it was given with first, in
 whichever partition, for the idempotency_window of the topic: another call with it writes nothing,
 whatever its other arguments are, and returns where that message stands as a duplicate. It waits for
-a transaction that is publishing that message.
+a transaction that is publishing that message. In a deferred topic nothing is locked, and log_offset
+is null: see create_topic.
 Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, or no
 content, 22023 two contents, headers that are no object, or a bad idempotency_key, 40001 above READ
 COMMITTED when another transaction was first (try again).';

@@ -110,7 +110,22 @@ begin
         return;
     end if;
 
-    state := pgq._lock_partition(publish_batch.topic collate "C", publish_batch.partition, null);
+    state := pgq._lock_partition(
+        publish_batch.topic collate "C", publish_batch.partition, null, true
+    );
+    if state.partition is null then
+        return query
+        select s.partition, s.first_offset, s.last_offset, false
+        from pgq._stage_batch(
+            publish_batch.topic collate "C",
+            publish_batch.payloads,
+            publish_batch.keys,
+            publish_batch.headers,
+            publish_batch.partition,
+            publish_batch.bodies
+        ) as s;
+        return;
+    end if;
 
     -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
     newest := pgq._newest(state.partition_id, state.segment, state.segment_first_offset);
@@ -169,7 +184,8 @@ partition of its key; without keys, all go to one partition that is free. In eac
 stand in the order of the array. The partitions are locked for other publishers until the
 transaction ends. An idempotency key may be null: none. A message whose idempotency key was given
 before, see publish, or stands further in front in the array, is not written; rows with duplicate =
-true say where such ones stand. An empty array writes nothing.
+true say where such ones stand. An empty array writes nothing. In a deferred topic nothing is
+locked, and the offsets are null: see create_topic.
 Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, no
 content, or a null in it, 22023 two contents, arrays of other lengths, headers that are no objects,
 or a bad idempotency key, 40001 above READ COMMITTED when another transaction was first (try

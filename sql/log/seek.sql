@@ -39,7 +39,13 @@ begin
     -- Where the topic is dropped, or made anew, between the check and the partitions: look
     -- again.
     loop
-        perform pgq._check_group(seek.topic collate "C", seek.consumer_group, seek.partition);
+        if pgq._check_group(seek.topic collate "C", seek.consumer_group, seek.partition)
+            and seek.start collate "C" = 'latest'
+        then
+            -- What was published before is not to be read, though it may have no offsets yet.
+            perform
+            from pgq._assign_all(seek.topic collate "C", seek.partition, null);
+        end if;
 
         -- In ascending order, as everywhere, so that two callers cannot block each other.
         for number in

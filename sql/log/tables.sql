@@ -6,7 +6,8 @@ create table pgq.topic (
     notify boolean not null,
     created_at timestamptz not null,
     updated_at timestamptz not null,
-    idempotency_window interval not null default '1 day'
+    idempotency_window interval not null default '1 day',
+    deferred boolean not null default false
 );
 
 comment on table pgq.topic is 'A log of messages in one or more partitions.';
@@ -19,6 +20,8 @@ comment on column pgq.topic.created_at is 'When it was made.';
 comment on column pgq.topic.updated_at is 'When its settings last changed.';
 comment on column pgq.topic.idempotency_window is
 'How long an idempotency key stands for the message that it was given with.';
+comment on column pgq.topic.deferred is
+'Whether messages are staged when they are published, and get offsets when somebody consumes.';
 
 -- What a publisher needs of the topic stands here as well, so that it finds, reads and locks one
 -- row by one index.
@@ -34,6 +37,8 @@ create table pgq.partition (
     segment_first_offset bigint not null,
     segment_entered_at timestamptz not null,
     segment_until timestamptz not null,
+    deferred boolean not null default false,
+    left_segments integer[] not null default '{}',
     primary key (topic_id, partition),
     unique (topic, partition)
 );
@@ -57,6 +62,41 @@ comment on column pgq.partition.segment_entered_at is
 'No message in this segment is published earlier.';
 comment on column pgq.partition.segment_until is
 'From then on a publisher looks whether the storage class writes to another segment by now.';
+comment on column pgq.partition.deferred is
+'Whether messages are staged first; then only whoever gives them their offsets locks this row.';
+comment on column pgq.partition.left_segments is
+'Segments that it wrote to before, where staged messages may still stand; closing one removes it.';
+
+-- A journal, as group_position: the row with the highest seq counts. Nothing is lost without it: a
+-- staged message is one that has not been moved yet, and where this does not say from where to look
+-- for such ones, all are looked through.
+create table pgq.assignment (
+    partition_id bigint not null,
+    seq bigint not null,
+    next_xid xid8 not null,
+    open_xids xid8[] not null,
+    server_started timestamptz not null,
+    system_identifier bigint not null,
+    primary key (partition_id, seq)
+);
+
+comment on table pgq.assignment is
+'Up to where the staged messages of a partition have got their offsets.';
+comment on column pgq.assignment.partition_id is 'The partition.';
+comment on column pgq.assignment.seq is 'Rises by one each time.';
+comment on column pgq.assignment.next_xid is
+'What older transactions had published and committed is done.';
+comment on column pgq.assignment.open_xids is 'Older transactions that were still open.';
+comment on column pgq.assignment.server_started is
+'When the server was started. Only when this has changed, system_identifier is looked at.';
+comment on column pgq.assignment.system_identifier is
+'Which server it was. On another one, after a restore perhaps, ids of transactions mean nothing.';
+
+-- The order of staged messages; see _staged_since.
+create sequence pgq.staged_number as bigint;
+
+comment on sequence pgq.staged_number is
+'Numbers of publishing calls to deferred topics, in the order of the calls.';
 
 create table pgq.segment_range (
     partition_id bigint not null references pgq.partition (partition_id) on delete cascade,

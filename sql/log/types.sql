@@ -6,7 +6,8 @@ create type pgq.topic_info as (
     notify boolean,
     created_at timestamptz,
     updated_at timestamptz,
-    idempotency_window interval
+    idempotency_window interval,
+    deferred boolean
 );
 
 comment on type pgq.topic_info is 'A topic and its settings.';
@@ -21,6 +22,8 @@ comment on column pgq.topic_info.created_at is 'When it was made.';
 comment on column pgq.topic_info.updated_at is 'When its settings last changed.';
 comment on column pgq.topic_info.idempotency_window is
 'How long an idempotency key stands for the message that it was given with.';
+comment on column pgq.topic_info.deferred is
+'Whether messages get their offsets not when they are published, but when somebody consumes.';
 
 create type pgq.group_info as (
     topic text,
@@ -149,7 +152,8 @@ create type pgq._partition_state as (
     segment_first_offset bigint,
     segment_entered_at timestamptz,
     segment_until timestamptz,
-    followed boolean
+    followed boolean,
+    deferred boolean
 );
 
 comment on type pgq._partition_state is 'A partition whose row the caller has locked.';
@@ -189,3 +193,16 @@ create type pgq._claim_state as (
 
 comment on type pgq._claim_state is
 'What a member of a group has just taken, and where it is stored.';
+
+create type pgq._staged_since as (
+    seq bigint,
+    lowest bigint,
+    ids bigint array,
+    next_xid xid8,
+    open_xids xid8 array,
+    system_identifier bigint
+);
+
+comment on type pgq._staged_since is
+'Where the messages of a partition stand that were staged since offsets were given last: in rows
+whose partition_id is lowest or more, or one of ids; and what to note when they have theirs.';

@@ -67,6 +67,7 @@ begin
     loop
         -- A publisher may hold one of them.
         continue when exists (select from pgq.partition as p where p.segment = target.segment);
+        continue when not pgq._leave_segment(target.segment);
 
         update pgq.segment as s
         set

@@ -32,6 +32,7 @@ begin
         'truncation',
         'positions',
         'windows',
+        'offsets',
         'closing',
         'sealing'
     ] loop
@@ -56,6 +57,9 @@ begin
                     select r.* from pgq._clean_leftovers(started, horizon, moment) as r;
                 when 'windows' then
                     perform pgq._clean_windows(started, horizon, moment);
+                when 'offsets' then
+                    return query
+                    select r.* from pgq._assign_staged() as r;
                 when 'closing' then
                     return query
                     select r.* from pgq._close_segments(started, horizon, moment) as r;
@@ -86,6 +90,7 @@ What it does, by the action that the row has:
 - floor lowered: claims of a queue begin further in front again, after the clock went back;
 - effects removed: notes of `begin_effect` about jobs that have ended;
 - positions trimmed: old positions of a group, which nothing needs any more, are removed;
+- offsets assigned: messages of a deferred topic, which nobody consumed yet, got their offsets;
 - bulk write forgotten: it was not committed within its timeout, or what it writes to was dropped;
 - staged write removed: nothing is left of what was staged for a write that was given up;
 - leftovers removed: what a segment had from a time without a retention, and is not kept any more;

@@ -67,6 +67,11 @@ begin
     perform pgq._check_topic(subscribe.topic collate "C");
     perform pgq._check_queue(subscribe.queue collate "C");
     target := pgq._lock_topic(subscribe.topic collate "C");
+    if target.deferred then
+        raise exception 'argument "topic" must name a topic that is not deferred'
+            using errcode = '22023',
+                hint = 'Its messages have no offsets yet at which jobs could point.';
+    end if;
 
     loop
         update pgq.queue as q
@@ -151,8 +156,8 @@ and # for any number of them, none included; a message without that header does 
 both, both have to match. A queue can be subscribed to a topic once, and to several topics. It waits
 for transactions that publish to the topic: then each message that is published after this call has
 committed is delivered, and none that was before. Jobs that were finished are kept no longer than
-the messages of the topic.
+the messages of the topic. A deferred topic cannot be subscribed to.
 Errors: MQ001 unknown topic, MQ002 unknown queue, MQ005 the subscription exists with other settings
 than those given, or the queue is subscribed to the topic by another name, 22004 a required argument
-is null, 22023 bad name, filter or routing_key, 40001 above READ COMMITTED when another transaction
-was first (try again).';
+is null, 22023 bad name, filter or routing_key, or a deferred topic, 40001 above READ COMMITTED when
+another transaction was first (try again).';

@@ -74,7 +74,12 @@ def _live_a_little(connection: Connection) -> None:
         " payload => '1', every => '1 hour', missed => 'all',"
         " starts_at => now() - '2.5 hours'::interval)",
         "select pgq.run_schedules(max_ticks => 1)",
+        "select pgq.create_topic(topic => 'deferred', partitions => 1, deferred => true)",
+        "select pgq.create_group(topic => 'deferred', consumer_group => 'meters')",
+        "select pgq.publish(topic => 'deferred', payload => '1')",
         "select * from pgq.cleanup()",
+        # without an offset, and known by the id of a transaction that means nothing elsewhere
+        "select pgq.publish(topic => 'deferred', payload => '2')",
     ):
         connection.execute(statement.encode())
     assert [row[1] for row in _consume(connection, 4)] == [1, 2, 3, 4]
@@ -135,6 +140,11 @@ def _goes_on(connection: Connection) -> None:
         " pgq.enqueue(queue => 'unique', payload => '1', unique_key => 'k') as e,"
         " pgq.get_job(e.job_id) as g",
     ) == [(True, "k", "ready")]
+    for last in (2, 3):
+        assert [
+            row[1] for row in _rows(connection, "select * from pgq.assign_offsets('deferred')")
+        ] == [last]
+        _rows(connection, "select pgq.publish(topic => 'deferred', payload => '3')")
     assert _consume(connection, 3) == [(5, 5), (6, 6), (7, 7)]
     published = _rows(
         connection, "select log_offset from pgq.publish(topic => 'readings', payload => '11')"

@@ -103,6 +103,28 @@ def use_dead_letter_topics(pgq: Caller, clock: Clock) -> None:
     pgq.drop_topic(topic="dead")
 
 
+def use_a_deferred_topic(pgq: Caller, clock: Clock) -> None:
+    topic = {"topic": "deferred"}
+    member = {**topic, "consumer_group": "g"}
+    pgq.create_topic(**topic, partitions=2, notify=True, retention="1 hour", deferred=True)
+    pgq.create_group(**member)
+    for turn in range(4):
+        for options in ({}, {"key": "k"}, {"partition": 1}):
+            pgq.publish(**topic, payload=Jsonb(1), **options)
+        pgq.publish_batch(**topic, payloads=[Jsonb(n) for n in range(9)], partition=0)
+        pgq.publish_batch(**topic, bodies=[b"x"] * 9, keys=[str(n) for n in range(9)])
+        pgq.publish_batch(**topic, bodies=[b"x"])
+        use_idempotency_keys(pgq.publish, pgq.publish_batch, turn, **topic)
+        if turn % 2 == 0:
+            clock.advance("21 minutes")
+            pgq.cleanup()
+            pgq.publish(**topic, payload=Jsonb(1))
+        pgq.assign_offsets(**topic, partition=0)
+        pgq.consume(**member)
+        pgq.consume(**member, partition=1)
+    pgq.drop_topic(**topic)
+
+
 def use_the_log(pgq: Caller, clock: Clock) -> None:
     topic = {"topic": "t"}
     member = {**topic, "consumer_group": "g"}
@@ -341,6 +363,7 @@ def test_every_call(strict: Session, connection: Session, clock: Clock) -> None:
     pgq = Caller(strict)
     pgq.version()
     use_bulk_writes(pgq)
+    use_a_deferred_topic(pgq, clock)
     use_the_log(pgq, clock)
     use_dead_letter_topics(pgq, clock)
     use_the_queue(pgq, clock)

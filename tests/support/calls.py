@@ -33,6 +33,7 @@ GIVEN: dict[str, Arguments] = {
     "alter_queue": QUEUE,
     "alter_schedule": SCHEDULE,
     "alter_topic": TOPIC,
+    "assign_offsets": TOPIC,
     "archive_job": {"job_id": "$job", "lease_token": "$job_token"},
     "archive_job_batch": {"job_ids": "$jobs", "lease_token": "$job_token"},
     "begin_effect": EFFECT,

@@ -32,6 +32,7 @@ class Topics(Calling):
         notify: bool | None = None,
         idempotency_window: timedelta | None = None,
         no_limit: Sequence[str] | None = None,
+        deferred: bool | None = None,
     ) -> Topic:
         """Create a topic, or return the one of that name if it has the settings that are given.
 
@@ -39,7 +40,9 @@ class Topics(Calling):
         message is kept for `retention` at least (7 days), but the oldest ones go earlier when the
         younger ones have `max_bytes` (no limit). With `notify` (off) each publish wakes
         those who `wait`. An idempotency key stands for its message as long as `idempotency_window`
-        (1 day). `no_limit` names what shall have no limit: 'retention', 'max_bytes'.
+        (1 day). `no_limit` names what shall have no limit: 'retention', 'max_bytes'. With
+        `deferred` (off) a publish locks nothing, and a message gets its offset when somebody
+        consumes, or calls `assign_offsets`.
 
         Raises AlreadyExists when there is one with other settings than those given; what is not
         given is not compared, so it can be called at each start of a program.
@@ -54,6 +57,7 @@ class Topics(Calling):
             notify=notify,
             idempotency_window=idempotency_window,
             no_limit=no_limit,
+            deferred=deferred,
         )
 
     async def alter_topic(

@@ -38,6 +38,8 @@ class Topic:
     updated_at: datetime
     idempotency_window: timedelta
     """How long an idempotency key stands for the message that it was given with: 1 day."""
+    deferred: bool
+    """Whether messages get their offsets when somebody consumes, not when they are published."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,138 @@
+create function pgq._assign(
+    topic text,
+    state pgq._partition_state,
+    max_messages bigint,
+    watched boolean default false
+)
+returns pgq.offset_range
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    home_id bigint := (_assign.state).partition_id;
+    since pgq._staged_since := pgq._staged_since(home_id);
+    lowest bigint := since.lowest;
+    above bigint := (home_id + 1) << 40;
+    ids bigint[] := since.ids;
+    most bigint := _assign.max_messages;
+    left_segments integer[];
+    newest pgq._newest_message;
+    stamp timestamptz;
+    before_first bigint;
+    places tid[];
+    moved bigint;
+    server_started timestamptz := pg_postmaster_start_time();
+    system_identifier bigint := since.system_identifier;
+begin
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+        and not _assign.watched
+    then
+        -- The snapshot may be older than the newest message. The index then refuses the offset.
+        begin
+            return pgq._assign(_assign.topic, _assign.state, _assign.max_messages, true);
+        exception
+            when unique_violation then
+                raise exception
+                    'another transaction has given offsets in topic "%" since this one began',
+                    _assign.topic
+                    using errcode = '40001',
+                        hint = 'Try the transaction again, or use READ COMMITTED.';
+        end;
+    end if;
+
+    select p.left_segments
+    into left_segments
+    from pgq.partition as p
+    where p.partition_id = home_id;
+
+    -- The caller has locked the partition, so nobody else gives out offsets now.
+    newest := pgq._newest(home_id, (_assign.state).segment, (_assign.state).segment_first_offset);
+    before_first := coalesce(newest.log_offset, (_assign.state).segment_first_offset - 1);
+    stamp := greatest(pgq._clock(), newest.published_at, (_assign.state).segment_entered_at);
+
+    if left_segments = '{}' then
+        -- for the leaf: (_assign.state).segment
+        select array_agg(q.place)
+        from (
+            select s.place
+            from (
+                select k.ctid as place, k.log_offset as number
+                from pgq.message_{leaf} as k
+                where k.partition_id >= {lowest}
+                    and k.partition_id < {above}
+                union all
+                select f.place, f.number
+                from unnest({ids}) as i (id)
+                cross join lateral (
+                    select k.ctid as place, k.log_offset as number
+                    from pgq.message_{leaf} as k
+                    where k.partition_id = i.id
+                    offset 0
+                ) as f
+            ) as s
+            order by s.number
+            limit {most}
+        ) as q
+        into places;
+        -- end of the leaf
+        moved := coalesce(cardinality(places), 0);
+        if moved > 0 then
+            perform pgq._move_staged(
+                home_id, (_assign.state).segment, places, before_first, stamp
+            );
+        end if;
+    else
+        moved := pgq._assign_across(
+            _assign.state, left_segments, since, before_first, stamp, most
+        );
+    end if;
+
+    -- What found nothing is not noted, unless it had to look for many.
+    if moved > 0 or cardinality(ids) > 100 then
+        if moved = most then
+            -- There may be more: the next one begins where this one began.
+            select a.next_xid, a.open_xids, a.server_started, a.system_identifier
+            into since.next_xid, since.open_xids, server_started, system_identifier
+            from pgq.assignment as a
+            where a.partition_id = home_id
+                and a.seq = since.seq;
+        end if;
+
+        insert into pgq.assignment (
+            partition_id, seq, next_xid, open_xids, server_started, system_identifier
+        )
+        values (
+            home_id,
+            since.seq + 1,
+            coalesce(since.next_xid, '0'),
+            coalesce(since.open_xids, '{}'),
+            coalesce(server_started, '-infinity'),
+            coalesce(system_identifier, 0)
+        )
+        on conflict do nothing;
+
+        -- One row goes for each that comes, found by its number, so no dead rows are walked.
+        delete from pgq.assignment as a
+        where a.partition_id = home_id
+            and a.seq = since.seq - 63;
+    end if;
+
+    if moved = 0 then
+        return null;
+    end if;
+    if (_assign.state).followed then
+        perform pg_notify('pgq_topic', _assign.topic);
+    end if;
+    return row((_assign.state).partition, before_first + 1, before_first + moved)
+        ::pgq.offset_range;
+end
+$$;
+
+comment on function pgq._assign(text, pgq._partition_state, bigint, boolean) is
+'Gives offsets to what was staged for a partition, whose row the caller has locked, and committed;
+to the first max_messages of it, or to all when that is null. Null: there was nothing.
+Of what is seen at once, the message that was published first comes first. So transactions with one
+key keep their order, unless they ran side by side. Above READ COMMITTED another one''s work makes
+it raise 40001. watched: somebody has seen to that.';

@@ -1,0 +1,60 @@
+create function pgq._assign_all(topic text, partition integer, max_messages bigint)
+returns setof pgq.offset_range
+language plpgsql
+volatile
+parallel unsafe
+set plan_cache_mode = force_generic_plan
+set enable_bitmapscan = off
+as $$
+#variable_conflict use_column
+declare
+    target record;
+    state pgq._partition_state;
+    assigned pgq.offset_range;
+begin
+    -- Only a partition that has something is locked; one that somebody else has is left to him.
+    for target in
+        select p.partition_id
+        from pgq.partition as p
+        cross join lateral pgq._staged_since(p.partition_id) as s
+        where p.topic = _assign_all.topic
+            and p.deferred
+            and p.partition = coalesce(_assign_all.partition, p.partition)
+            and exists (
+                select
+                from unnest(p.left_segments || p.segment) as l (segment)
+                where pgq._has_staged(p.partition_id, l.segment, s)
+            )
+        order by p.partition
+    loop
+        select
+            p.partition,
+            p.partition_id,
+            p.segment,
+            p.segment_first_offset,
+            p.segment_entered_at,
+            p.segment_until,
+            p.followed,
+            p.deferred
+        into state
+        from pgq.partition as p
+        where p.partition_id = target.partition_id
+        for no key update skip locked;
+        continue when not found;
+
+        if state.segment_until <= pgq._clock() then
+            state := pgq._enter_segment(_assign_all.topic, state);
+        end if;
+
+        assigned := pgq._assign(_assign_all.topic, state, _assign_all.max_messages);
+        if assigned.partition is not null then
+            return next assigned;
+        end if;
+    end loop;
+end
+$$;
+
+comment on function pgq._assign_all(text, integer, bigint) is
+'Gives offsets to what is staged for the partitions of a deferred topic and committed, to
+max_messages of each at most, and returns the offsets; leaves out a partition where another
+transaction is at it.';

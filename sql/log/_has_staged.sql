@@ -1,0 +1,41 @@
+create function pgq._has_staged(partition_id bigint, segment integer, since pgq._staged_since)
+returns boolean
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    lowest bigint := (_has_staged.since).lowest;
+    above bigint := (_has_staged.partition_id + 1) << 40;
+    ids bigint[] := (_has_staged.since).ids;
+    is_there boolean;
+begin
+    -- for the leaf: _has_staged.segment
+    select
+        exists (
+            select
+            from pgq.message_{leaf} as m
+            where m.partition_id >= {lowest}
+                and m.partition_id < {above}
+        )
+        or exists (
+            select
+            from unnest({ids}) as i (id)
+            cross join lateral (
+                select
+                from pgq.message_{leaf} as m
+                where m.partition_id = i.id
+                limit 1
+            ) as f
+        )
+    into is_there;
+    -- end of the leaf
+
+    return is_there;
+end
+$$;
+
+comment on function pgq._has_staged(bigint, integer, pgq._staged_since) is
+'Whether a segment has messages of a partition that were staged and committed, and have no offsets
+yet.';

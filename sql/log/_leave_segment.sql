@@ -1,0 +1,47 @@
+create function pgq._leave_segment(segment integer)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    place record;
+begin
+    for place in
+        select
+            p.partition_id,
+            p.topic,
+            row(
+                p.partition,
+                p.partition_id,
+                p.segment,
+                p.segment_first_offset,
+                p.segment_entered_at,
+                p.segment_until,
+                p.followed,
+                p.deferred
+            )::pgq._partition_state as state
+        from pgq.partition as p
+        where _leave_segment.segment = any(p.left_segments)
+        order by p.partition_id
+        for no key update of p skip locked
+    loop
+        perform pgq._assign(place.topic, place.state, null);
+
+        update pgq.partition as p
+        set left_segments = array_remove(p.left_segments, _leave_segment.segment)
+        where p.partition_id = place.partition_id;
+    end loop;
+
+    return not exists (
+        select
+        from pgq.partition as p
+        where _leave_segment.segment = any(p.left_segments)
+    );
+end
+$$;
+
+comment on function pgq._leave_segment(integer) is
+'Gives offsets to what is still staged in a segment that nobody can write to any more, which moves
+it to where its partition writes to now; false when a partition was locked.';

@@ -1,0 +1,33 @@
+create function pgq._move_staged(
+    partition_id bigint,
+    segment integer,
+    places tid[],
+    before_first bigint,
+    stamp timestamptz
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+set enable_indexscan = off
+set enable_indexonlyscan = off
+as $$
+#variable_conflict use_column
+begin
+    -- An update, so that what is stored out of line stays where it is. Each row is found by its
+    -- place: with no other way left, a plan made on an empty table cannot read all of them.
+    -- for the leaf: _move_staged.segment
+    update pgq.message_{leaf} as m
+    set
+        partition_id = {_move_staged.partition_id},
+        log_offset = {_move_staged.before_first} + f.number,
+        published_at = {_move_staged.stamp}
+    from unnest({_move_staged.places}) with ordinality as f (place, number)
+    where m.ctid = f.place;
+    -- end of the leaf
+end
+$$;
+
+comment on function pgq._move_staged(bigint, integer, tid[], bigint, timestamptz) is
+'Gives the next offsets of a partition, whose row the caller has locked, to staged messages in the
+segment that it writes to: to these rows, in this order.';

@@ -1,0 +1,212 @@
+create function pgq._stage_batch(
+    topic text,
+    payloads jsonb[],
+    keys text[],
+    headers jsonb[],
+    partition integer,
+    bodies bytea[]
+)
+returns setof pgq.offset_range
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    size integer := coalesce(
+        cardinality(_stage_batch.payloads), cardinality(_stage_batch.bodies)
+    );
+    -- The transaction id first, and the segments only then: see _close_segments.
+    slot bigint := pg_current_xact_id()::text::bigint & 1099511627775;
+    first_number bigint := nextval('pgq.staged_number') << 20;
+    start_at integer := pgq._ring();
+    looked boolean := false;
+    target record;
+    place record;
+    fallback integer;
+    homes integer[];
+    ids bigint[];
+    segments integer[];
+    found_homes integer := 0;
+    followed boolean;
+    leaf integer;
+    home_id bigint;
+    stamp timestamptz := pgq._clock();
+begin
+    if size > 1048576 then
+        raise exception 'argument "%" must have at most 1048576 elements for a deferred topic',
+            case when _stage_batch.payloads is not null then 'payloads' else 'bodies' end
+            using errcode = '22023';
+    end if;
+
+    select p.topic_id, p.partitions
+    into target
+    from pgq.partition as p
+    where p.topic = _stage_batch.topic
+        and p.partition = 0;
+
+    if target.topic_id is null then
+        perform pgq._fail_unknown_topic(_stage_batch.topic);
+    end if;
+
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        -- An old snapshot may show segments that are gone; then 40001. The locks are undone:
+        -- nobody is to wait for those who stage messages.
+        begin
+            perform
+            from pgq.partition as p
+            where p.topic_id = target.topic_id
+            order by p.partition
+            for share;
+            looked := true;
+            raise exception 'these locks are not needed any more'
+                using errcode = '55P03';
+        exception
+            when lock_not_available then
+                if not looked then
+                    raise;
+                end if;
+        end;
+    end if;
+
+    -- As in _publish_spread: those without a key go where one with a key goes, if there is any.
+    fallback := coalesce(
+        _stage_batch.partition,
+        (
+            select (hashtextextended(k.key, 0) % target.partitions + target.partitions)
+                % target.partitions
+            from unnest(_stage_batch.keys) as k (key)
+            where k.key is not null
+            limit 1
+        ),
+        (
+            select p.partition
+            from pgq.partition as p
+            where p.topic_id = target.topic_id
+                and p.ring <= start_at
+            order by p.ring desc
+            limit 1
+        )
+    );
+
+    if _stage_batch.partition is not null or _stage_batch.keys is null then
+        select (p.partition_id << 40) + slot, p.segment, p.followed
+        into home_id, leaf, followed
+        from pgq.partition as p
+        where p.topic_id = target.topic_id
+            and p.partition = fallback;
+
+        if home_id is null then
+            -- The topic was dropped meanwhile, and perhaps created again.
+            perform pgq._fail_unknown_topic(_stage_batch.topic);
+        end if;
+
+        -- for the leaf: leaf
+        insert into pgq.message_{leaf} (
+            partition_id, log_offset, published_at, segment, key, headers, payload, body
+        )
+        select
+            {home_id},
+            b.log_offset,
+            {stamp},
+            {leaf},
+            b.key,
+            b.header,
+            b.payload,
+            b.body
+        from (
+            select
+                generate_series({first_number}, {first_number} + {size} - 1) as log_offset,
+                unnest({_stage_batch.keys}) as key,
+                unnest({_stage_batch.headers}) as header,
+                unnest({_stage_batch.payloads}) as payload,
+                unnest({_stage_batch.bodies}) as body
+        ) as b;
+        -- end of the leaf
+
+        if followed then
+            perform pg_notify('pgq_topic', _stage_batch.topic);
+        end if;
+        return query
+        select fallback, null::bigint, null::bigint;
+        return;
+    end if;
+
+    select array_agg(
+        case
+            when k.key is null then fallback
+            else (hashtextextended(k.key, 0) % target.partitions + target.partitions)
+                % target.partitions
+        end
+        order by k.position
+    )
+    into homes
+    from (
+        select
+            generate_series(1, size) as position,
+            unnest(_stage_batch.keys) as key
+    ) as k;
+
+    for place in
+        select p.partition, p.partition_id, p.segment, p.followed
+        from pgq.partition as p
+        where p.topic_id = target.topic_id
+            and p.partition = any(homes)
+    loop
+        ids[place.partition] := (place.partition_id << 40) + slot;
+        segments[place.partition] := place.segment;
+        followed := place.followed;
+        found_homes := found_homes + 1;
+    end loop;
+
+    if found_homes < (select count(distinct h) from unnest(homes) as h) then
+        -- The topic was dropped meanwhile, and perhaps created again.
+        perform pgq._fail_unknown_topic(_stage_batch.topic);
+    end if;
+
+    for leaf in
+        select distinct g.segment
+        from unnest(segments) as g (segment)
+        where g.segment is not null
+    loop
+        -- for the leaf: leaf
+        insert into pgq.message_{leaf} (
+            partition_id, log_offset, published_at, segment, key, headers, payload, body
+        )
+        select
+            ({ids})[b.home],
+            {first_number} + b.place,
+            {stamp},
+            {leaf},
+            b.key,
+            b.header,
+            b.payload,
+            b.body
+        from (
+            select
+                generate_series(0, {size} - 1) as place,
+                unnest({homes}) as home,
+                unnest({_stage_batch.keys}) as key,
+                unnest({_stage_batch.headers}) as header,
+                unnest({_stage_batch.payloads}) as payload,
+                unnest({_stage_batch.bodies}) as body
+        ) as b
+        where ({segments})[b.home] = {leaf};
+        -- end of the leaf
+    end loop;
+
+    if followed then
+        perform pg_notify('pgq_topic', _stage_batch.topic);
+    end if;
+
+    return query
+    select g.partition, null::bigint, null::bigint
+    from generate_subscripts(ids, 1) as g (partition)
+    where ids[g.partition] is not null
+    order by g.partition;
+end
+$$;
+
+comment on function pgq._stage_batch(text, jsonb[], text[], jsonb[], integer, bytea[]) is
+'The part of publish_batch that knows deferred topics: stores messages that get their offsets later.
+Each has the number of the call, times 2^20, plus its place in the batch: see _staged_since.';

@@ -1,0 +1,58 @@
+create function pgq._staged_since(partition_id bigint)
+returns pgq._staged_since
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    noted pgq.assignment;
+    since pgq._staged_since;
+    snapshot pg_snapshot := pg_current_snapshot();
+    -- Ids of transactions count modulo 2^40 here; higher bits would meet those of the partition.
+    slots bigint := 1099511627776;
+    next_xid bigint := pg_snapshot_xmax(snapshot)::text::bigint;
+    own_xid bigint := pg_current_xact_id_if_assigned()::text::bigint;
+begin
+    select a.*
+    into noted
+    from pgq.assignment as a
+    where a.partition_id = _staged_since.partition_id
+    order by a.seq desc
+    limit 1;
+
+    since.seq := coalesce(noted.seq, 0);
+    since.lowest := _staged_since.partition_id << 40;
+    since.ids := '{}';
+    since.system_identifier := case
+        when noted.server_started = pg_postmaster_start_time() then noted.system_identifier
+        else (select c.system_identifier from pg_control_system() as c)
+    end;
+    if noted.system_identifier = since.system_identifier
+        and noted.next_xid::text::bigint / slots = next_xid / slots
+        and noted.next_xid::text::bigint <= next_xid
+    then
+        since.lowest := since.lowest + noted.next_xid::text::bigint % slots;
+        -- Those that have ended since.
+        since.ids := array(
+            select (_staged_since.partition_id << 40) + x.xid::text::bigint % slots
+            from unnest(noted.open_xids) as x (xid)
+            where pg_visible_in_snapshot(x.xid, snapshot)
+        );
+    end if;
+
+    -- This transaction may publish more.
+    since.next_xid := next_xid::text::xid8;
+    since.open_xids := array(
+        select x.xid
+        from pg_snapshot_xip(snapshot) as x (xid)
+    ) || case when own_xid < next_xid then array[own_xid::text::xid8] else '{}' end;
+    return since;
+end
+$$;
+
+comment on function pgq._staged_since(bigint) is
+'Where to look for what was staged for a partition and has no offsets yet. The partition_id of a
+staged message is that of its partition times 2^40, plus the id of the transaction. That this leads
+to them in few steps is all that it is for: what is found there has no offset, whatever else is
+true. So it does no harm to look too far back.';
