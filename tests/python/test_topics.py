@@ -13,6 +13,7 @@ from pgq import (
     Client,
     Group,
     Message,
+    OffsetRange,
     PublishBatchResult,
     PublishResult,
     Topic,
@@ -155,3 +156,15 @@ def test_idempotency_keys(client: Client) -> None:
     ]
     altered = client.alter_topic("readings", idempotency_window=timedelta(days=1))
     assert altered.idempotency_window == timedelta(days=1)
+
+
+def test_a_deferred_topic(client: Client) -> None:
+    assert client.create_topic("readings", partitions=1, deferred=True).deferred is True
+    client.create_group("readings", "g")
+    assert client.publish("readings", 1) == PublishResult(0, None, False)
+    assert client.publish_batch("readings", [2, 3]) == [PublishBatchResult(0, None, None, False)]
+    assert client.assign_offsets("readings") == [OffsetRange(0, 1, 3)]
+    assert client.assign_offsets("readings", partition=0) == []
+    client.publish("readings", 4)
+    assert [m.payload for m in client.consume("readings", "g")] == [1, 2, 3]
+    assert [m.payload for m in client.consume("readings", "g")] == [4]
