@@ -69,7 +69,7 @@ from (
     where c.relnamespace = 'pgq'::regnamespace
         and x.grantee <> c.relowner
 ) as k
-where k.name = any ('{_bury, _carry_jobs, _check_topic_settings, _has_jobs, _jobs_of_segment, _nack, alter_group, alter_queue, alter_topic, create_group, create_queue, create_topic, enqueue, enqueue_batch, enqueue_rows, publish, publish_batch, publish_rows, purge_queue, redrive}')
+where k.name = any ('{_bury, _carry_jobs, _check_group, _check_topic_settings, _has_jobs, _jobs_of_segment, _lock_partition, _nack, alter_group, alter_queue, alter_topic, create_group, create_queue, create_topic, enqueue, enqueue_batch, enqueue_rows, publish, publish_batch, publish_rows, purge_queue, redrive}')
     and (k.grantee <> 0 or k.name <> all ('{}'));
 
 drop view pgq.enqueue_rows;
@@ -88,11 +88,13 @@ drop function pgq.alter_queue;
 drop function pgq.create_queue;
 drop function pgq.publish;
 drop function pgq.publish_batch;
+drop function pgq._lock_partition;
 drop function pgq.alter_group;
 drop function pgq.create_group;
 drop function pgq.alter_topic;
 drop function pgq.create_topic;
 drop function pgq._check_topic_settings;
+drop function pgq._check_group;
 
 -- ==== migrations/changes/0.2.0.sql
 
@@ -480,6 +482,37 @@ create type pgq.subscription_info as (
     created_at timestamptz
 );
 
+-- Deferred topics.
+alter table pgq.topic add column deferred boolean not null default false;
+
+alter table pgq.partition
+add column deferred boolean not null default false,
+add column left_segments integer[] not null default '{}';
+
+alter type pgq.topic_info add attribute deferred boolean;
+alter type pgq._partition_state add attribute deferred boolean;
+
+create table pgq.assignment (
+    partition_id bigint not null,
+    seq bigint not null,
+    next_xid xid8 not null,
+    open_xids xid8[] not null,
+    server_started timestamptz not null,
+    system_identifier bigint not null,
+    primary key (partition_id, seq)
+);
+
+create sequence pgq.staged_number as bigint;
+
+create type pgq._staged_since as (
+    seq bigint,
+    lowest bigint,
+    ids bigint array,
+    next_xid xid8,
+    open_xids xid8 array,
+    system_identifier bigint
+);
+
 -- ==== sql/
 
 comment on schema pgq is
@@ -500,6 +533,9 @@ were found; and what these stand for.';
 comment on column pgq.topic_info.idempotency_window is
 'How long an idempotency key stands for the message that it was given with.';
 
+comment on column pgq.topic_info.deferred is
+'Whether messages get their offsets not when they are published, but when somebody consumes.';
+
 comment on column pgq.group_info.max_attempts is
 'Attempts before a message goes to the dead-letter topic; null: no limit.';
 
@@ -517,6 +553,10 @@ then.';
 
 comment on column pgq.leased_message.lease_token is
 'What commit_offset, extend_poll, release_poll and nack_offsets ask for.';
+
+comment on type pgq._staged_since is
+'Where the messages of a partition stand that were staged since offsets were given last: in rows
+whose partition_id is lowest or more, or one of ids; and what to note when they have theirs.';
 
 comment on column pgq.queue_info.archive is
 'Whether a job that ack finishes, or that expires or is cancelled, is noted among the archived
@@ -793,8 +833,38 @@ comment on column pgq.former_window.ends_at is
 comment on column pgq.topic.idempotency_window is
 'How long an idempotency key stands for the message that it was given with.';
 
+comment on column pgq.topic.deferred is
+'Whether messages are staged when they are published, and get offsets when somebody consumes.';
+
 comment on column pgq.partition.followed is
 'Whether somebody is told of a publish: its topic says notify, or has subscriptions.';
+
+comment on column pgq.partition.deferred is
+'Whether messages are staged first; then only whoever gives them their offsets locks this row.';
+
+comment on column pgq.partition.left_segments is
+'Segments that it wrote to before, where staged messages may still stand; closing one removes it.';
+
+comment on table pgq.assignment is
+'Up to where the staged messages of a partition have got their offsets.';
+
+comment on column pgq.assignment.partition_id is 'The partition.';
+
+comment on column pgq.assignment.seq is 'Rises by one each time.';
+
+comment on column pgq.assignment.next_xid is
+'What older transactions had published and committed is done.';
+
+comment on column pgq.assignment.open_xids is 'Older transactions that were still open.';
+
+comment on column pgq.assignment.server_started is
+'When the server was started. Only when this has changed, system_identifier is looked at.';
+
+comment on column pgq.assignment.system_identifier is
+'Which server it was. On another one, after a restore perhaps, ids of transactions mean nothing.';
+
+comment on sequence pgq.staged_number is
+'Numbers of publishing calls to deferred topics, in the order of the calls.';
 
 comment on column pgq.consumer_group.max_attempts is
 'Attempts before a message goes to the dead-letter topic; null: no limit.';
@@ -2659,6 +2729,61 @@ comment on function pgq._place_keys(
 ) is
 'Notes what the keys stand for that this call has noted in these segments.';
 
+create function pgq._check_group(topic text, consumer_group text, partition integer)
+returns boolean
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    target pgq.topic;
+begin
+    select t.*
+    into target
+    from pgq.topic as t
+    where t.topic = _check_group.topic;
+
+    if target.topic_id is null then
+        perform pgq._fail_unknown_topic(_check_group.topic);
+    end if;
+
+    if _check_group.consumer_group is null then
+        raise exception 'argument "consumer_group" must not be null'
+            using errcode = '22004';
+    end if;
+    if not exists (
+        select from pgq.consumer_group as g
+        where g.topic_id = target.topic_id
+            and g.consumer_group = _check_group.consumer_group
+    ) then
+        raise exception 'unknown consumer group "%" of topic "%"',
+            _check_group.consumer_group, _check_group.topic
+            using errcode = 'MQ003',
+                hint = 'Create it with pgq.create_group.';
+    end if;
+
+    if _check_group.partition is not null and not exists (
+        select from pgq.group_partition as l
+        where l.topic = _check_group.topic
+            and l.consumer_group = _check_group.consumer_group
+            and l.partition = _check_group.partition
+    ) then
+        perform pgq._fail_unknown_partition(
+            _check_group.topic, _check_group.partition, target.partitions
+        );
+    end if;
+
+    return target.deferred;
+end
+$$;
+
+revoke all on function pgq._check_group from public;
+
+comment on function pgq._check_group(text, text, integer) is
+'Raises what is wrong with the names of a topic (MQ001), a group (MQ003) or a partition (MQ007), if
+anything; says whether the topic is deferred.';
+
 create function pgq._check_topic_settings(
     partitions integer,
     retention interval,
@@ -2756,7 +2881,8 @@ select
     t.notify,
     t.created_at,
     t.updated_at,
-    t.idempotency_window
+    t.idempotency_window,
+    t.deferred
 from pgq.topic as t
 inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
 where t.topic = _topic_info.topic
@@ -2784,6 +2910,127 @@ where t.topic = _group_info.topic
     and g.consumer_group = _group_info.consumer_group
 $$;
 
+create or replace function pgq._enter_segment(topic text, state pgq._partition_state)
+returns pgq._partition_state
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    entered pgq._partition_state := _enter_segment.state;
+    class pgq.storage_class;
+    until timestamptz;
+    newest pgq._newest_message;
+begin
+    -- Again when the topic gets another class between two statements, and the one that it had goes
+    -- out of use.
+    while class.segment is null loop
+        select c.*
+        into class
+        from pgq.topic as t
+        inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
+        where t.topic = _enter_segment.topic;
+
+        if class.segment = entered.segment then
+            -- Kept open for longer, since it was empty. Without a lock: the class goes on no
+            -- earlier than this says, so if it does beside this call, the time is over by then.
+            until := pgq._segment_until(class);
+            if until > entered.segment_until then
+                update pgq.partition as p
+                set segment_until = until
+                where p.partition_id = entered.partition_id;
+                entered.segment_until := until;
+            end if;
+
+            return entered;
+        end if;
+
+        -- The share lock keeps the segment open until this transaction ends. Under REPEATABLE READ
+        -- a class that went on since the snapshot raises 40001.
+        select c.*
+        into class
+        from pgq.storage_class as c
+        where c.storage_class_id = class.storage_class_id
+        for share;
+    end loop;
+
+    entered.segment := class.segment;
+    entered.segment_until := pgq._segment_until(class);
+
+    newest := pgq._newest(
+        entered.partition_id, (_enter_segment.state).segment, entered.segment_first_offset
+    );
+
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        -- The snapshot may be older than the newest message, and no index reaches over two
+        -- segments. So the next offset is tried out where that message would stand: a row that
+        -- this snapshot does not see raises 40001.
+        perform pgq._try_offset(
+            entered.partition_id,
+            (_enter_segment.state).segment,
+            coalesce(newest.log_offset + 1, entered.segment_first_offset)
+        );
+    end if;
+
+    entered.segment_first_offset := coalesce(newest.log_offset + 1, entered.segment_first_offset);
+    entered.segment_entered_at := greatest(newest.published_at, entered.segment_entered_at);
+
+    if class.retention is not null and newest.log_offset is not null then
+        -- What was stored without a retention is kept for the one that counts from now on.
+        insert into pgq.leftover (partition_id, segment, first_offset, last_offset, remove_at)
+        select
+            entered.partition_id,
+            g.segment,
+            (_enter_segment.state).segment_first_offset,
+            newest.log_offset,
+            pgq._clock() + class.retention
+        from pgq.segment as g
+        inner join pgq.storage_class as c on c.storage_class_id = g.storage_class_id
+        where g.segment = (_enter_segment.state).segment
+            and c.retention is null
+        on conflict (partition_id, segment, first_offset) do update
+        set last_offset = excluded.last_offset;
+    end if;
+
+    update pgq.partition as p
+    set
+        segment = entered.segment,
+        segment_first_offset = entered.segment_first_offset,
+        segment_entered_at = entered.segment_entered_at,
+        segment_until = entered.segment_until,
+        left_segments = case
+            when p.deferred then array_append(
+                array_remove(p.left_segments, (_enter_segment.state).segment),
+                (_enter_segment.state).segment
+            )
+            else '{}'
+        end
+    where p.partition_id = entered.partition_id;
+
+    -- Who stages a message locks nothing, and may have read where it goes to before this change. So
+    -- this segment is closed no earlier than if it had been sealed by this transaction. Whether it
+    -- is sealed already does not matter: somebody may be about to do it.
+    update pgq.segment as g
+    set
+        sealed_xid = pg_current_xact_id(),
+        horizon = null
+    from pgq.partition as p
+    where g.segment = (_enter_segment.state).segment
+        and p.partition_id = entered.partition_id
+        and p.deferred;
+
+    -- A segment that got no message of this partition leaves no range behind.
+    insert into pgq.segment_range (partition_id, first_offset, segment, stored_partition_id)
+    values (
+        entered.partition_id, entered.segment_first_offset, entered.segment, entered.partition_id
+    )
+    on conflict (partition_id, first_offset) do update set segment = excluded.segment;
+
+    return entered;
+end
+$$;
+
 create or replace function pgq._settle_partitions(topic_id bigint, max_partitions integer)
 returns integer
 language plpgsql
@@ -2806,7 +3053,8 @@ begin
                 p.segment_first_offset,
                 p.segment_entered_at,
                 p.segment_until,
-                p.followed
+                p.followed,
+                p.deferred
             )::pgq._partition_state as state
         from pgq.partition as p
         inner join pgq.topic as t on t.topic_id = p.topic_id
@@ -2859,6 +3107,14 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
+    if (_add_partitions.topic).deferred
+        and (select s.last_value from pgq.partition_id as s) > 8380000
+    then
+        raise exception 'there have been too many partitions and queues for deferred topics'
+            using errcode = '54000',
+                detail = 'Up to 8380000 of their ids leave room for the ids of transactions.';
+    end if;
+
     with added as (
         insert into pgq.partition (
             topic_id,
@@ -2871,7 +3127,8 @@ begin
             segment,
             segment_first_offset,
             segment_entered_at,
-            segment_until
+            segment_until,
+            deferred
         )
         select
             (_add_partitions.topic).topic_id,
@@ -2890,7 +3147,8 @@ begin
             (_add_partitions.class).segment,
             1,
             '-infinity',
-            pgq._segment_until(_add_partitions.class)
+            pgq._segment_until(_add_partitions.class),
+            (_add_partitions.topic).deferred
         from generate_series(
             _add_partitions.first_partition, _add_partitions.last_partition
         ) as n (number)
@@ -2936,7 +3194,8 @@ create function pgq.create_topic(
     max_bytes bigint default null,
     notify boolean default null,
     idempotency_window interval default null,
-    no_limit text[] default null
+    no_limit text[] default null,
+    deferred boolean default null
 )
 returns setof pgq.topic_info
 language plpgsql
@@ -2970,6 +3229,7 @@ begin
     end if;
     settings.notify := coalesce(create_topic.notify, false);
     settings.idempotency_window := coalesce(create_topic.idempotency_window, '1 day');
+    settings.deferred := coalesce(create_topic.deferred, false);
     perform pgq._check_topic_settings(
         settings.partitions, settings.retention, settings.max_bytes, settings.idempotency_window
     );
@@ -2996,7 +3256,8 @@ begin
                 'retention', create_topic.retention,
                 'max_bytes', create_topic.max_bytes,
                 'notify', create_topic.notify,
-                'idempotency_window', create_topic.idempotency_window
+                'idempotency_window', create_topic.idempotency_window,
+                'deferred', create_topic.deferred
             ),
             create_topic.no_limit,
             to_jsonb(existing)
@@ -3013,7 +3274,8 @@ begin
         notify,
         created_at,
         updated_at,
-        idempotency_window
+        idempotency_window,
+        deferred
     )
     values (
         create_topic.topic,
@@ -3022,7 +3284,8 @@ begin
         settings.notify,
         pgq._clock(),
         pgq._clock(),
-        settings.idempotency_window
+        settings.idempotency_window,
+        settings.deferred
     )
     on conflict (topic) do nothing
     returning *
@@ -3039,7 +3302,8 @@ begin
             create_topic.max_bytes,
             create_topic.notify,
             create_topic.idempotency_window,
-            create_topic.no_limit
+            create_topic.no_limit,
+            create_topic.deferred
         ) as c;
         return;
     end if;
@@ -3061,7 +3325,7 @@ $$;
 revoke all on function pgq.create_topic from public;
 
 comment on function pgq.create_topic(
-    text, integer, interval, bigint, boolean, interval, text[]
+    text, integer, interval, bigint, boolean, interval, text[], boolean
 ) is
 'Creates a topic and returns it; one that exists is returned if it has the settings that are given.
 partitions (1 to 1024; by default 8): a partition takes one publishing transaction at a time, so
@@ -3072,7 +3336,10 @@ younger ones have at least so many bytes, so about a third more can be stored; b
 notify: a publish notifies the channel pgq_topic with the topic''s name; it makes commits wait for
 each other, so it is off by default. idempotency_window: how long an idempotency key stands for the
 message that it was given with, from 1 second to 366 days; by default 1 day. no_limit: names of
-settings that shall have no limit: retention (messages are kept for ever), max_bytes. Topics with
+settings that shall have no limit: retention (messages are kept for ever), max_bytes. deferred: a
+publish takes no lock and returns no offset, so that transactions may stay open for hours after it;
+messages get their offsets, in the order in which they are seen to be committed, when somebody
+consumes or calls assign_offsets; by default false; it cannot be changed later. Topics with
 one retention share their storage; use few different ones. So that it can be called at each start of
 an application, settings that are not given are not compared.
 Errors: MQ005 the topic exists with other settings than those given, 22004 a required argument is
@@ -3242,11 +3509,27 @@ begin
                 ),
                 hint = 'Drop them, or change them with pgq.alter_group, before.';
     end if;
+    if target.deferred then
+        -- So that they are found where nothing is emptied, too.
+        perform
+        from pgq._assign_all(target.topic, null, null)
+        where exists (
+            select
+            from pgq.storage_class as c
+            where c.storage_class_id = target.storage_class_id
+                and c.retention is null
+        );
+    end if;
 
     group_ids := array(
         select g.group_id from pgq.consumer_group as g where g.topic_id = target.topic_id
     );
     perform pgq._note_leftovers(target.topic_id, '0', true);
+
+    delete from pgq.assignment as a
+    using pgq.partition as p
+    where p.topic_id = target.topic_id
+        and a.partition_id = p.partition_id;
 
     delete from pgq.topic as t
     where t.topic_id = target.topic_id;
@@ -3394,6 +3677,12 @@ begin
         exit when target.topic_id is not null;
         perform pgq._check_topic(create_group.topic collate "C");
     end loop;
+
+    if target.deferred and create_group.start collate "C" = 'latest' then
+        -- What was published before is not for this group, though it may have no offsets yet.
+        perform
+        from pgq._assign_all(target.topic, null, null);
+    end if;
 
     insert into pgq.consumer_group (
         topic_id,
@@ -4212,6 +4501,11 @@ begin
     perform pgq._check_topic(subscribe.topic collate "C");
     perform pgq._check_queue(subscribe.queue collate "C");
     target := pgq._lock_topic(subscribe.topic collate "C");
+    if target.deferred then
+        raise exception 'argument "topic" must name a topic that is not deferred'
+            using errcode = '22023',
+                hint = 'Its messages have no offsets yet at which jobs could point.';
+    end if;
 
     loop
         update pgq.queue as q
@@ -4298,11 +4592,11 @@ and # for any number of them, none included; a message without that header does 
 both, both have to match. A queue can be subscribed to a topic once, and to several topics. It waits
 for transactions that publish to the topic: then each message that is published after this call has
 committed is delivered, and none that was before. Jobs that were finished are kept no longer than
-the messages of the topic.
+the messages of the topic. A deferred topic cannot be subscribed to.
 Errors: MQ001 unknown topic, MQ002 unknown queue, MQ005 the subscription exists with other settings
 than those given, or the queue is subscribed to the topic by another name, 22004 a required argument
-is null, 22023 bad name, filter or routing_key, 40001 above READ COMMITTED when another transaction
-was first (try again).';
+is null, 22023 bad name, filter or routing_key, or a deferred topic, 40001 above READ COMMITTED when
+another transaction was first (try again).';
 
 create function pgq.unsubscribe(subscription text)
 returns void
@@ -4650,7 +4944,12 @@ revoke all on function pgq._clean_subscriptions from public;
 comment on function pgq._clean_subscriptions() is
 'The part of cleanup that lets claims look for runs no more in queues without subscriptions.';
 
-create or replace function pgq._lock_partition(topic text, partition integer, key text)
+create function pgq._lock_partition(
+    topic text,
+    partition integer,
+    key text,
+    may_stage boolean default false
+)
 returns pgq._partition_state
 language plpgsql
 volatile
@@ -4670,7 +4969,8 @@ begin
             p.segment_first_offset,
             p.segment_entered_at,
             p.segment_until,
-            p.followed
+            p.followed,
+            p.deferred
         into state
         from pgq.partition as p
         where p.topic = _lock_partition.topic
@@ -4685,6 +4985,7 @@ begin
                         and q.partition = 0
                 )
             )
+            and not (p.deferred and _lock_partition.may_stage)
         for no key update;
     else
         -- Any that is free, beginning where this session begins at this second.
@@ -4697,25 +4998,34 @@ begin
             p.segment_first_offset,
             p.segment_entered_at,
             p.segment_until,
-            p.followed
+            p.followed,
+            p.deferred
         into state
         from pgq.partition as p
         where p.topic = _lock_partition.topic
+            and not (p.deferred and _lock_partition.may_stage)
         order by (start_at - p.ring + 1024) % 1024
         limit 1
         for no key update skip locked;
 
         if state.partition is null then
-            -- All are held: wait for the one that this session began with.
-            select p.partitions
-            into partition_count
+            select p.partitions, p.deferred
+            into partition_count, state.deferred
             from pgq.partition as p
             where p.topic = _lock_partition.topic
                 and p.partition = 0;
 
+            if state.deferred and _lock_partition.may_stage then
+                return null;
+            end if;
+
+            -- All are held: wait for the one that this session began with.
             if partition_count is not null then
                 return pgq._lock_partition(
-                    _lock_partition.topic, start_at % partition_count, null
+                    _lock_partition.topic,
+                    start_at % partition_count,
+                    null,
+                    _lock_partition.may_stage
                 );
             end if;
         end if;
@@ -4727,10 +5037,21 @@ begin
         where t.topic = _lock_partition.topic
             and _lock_partition.partition not between 0 and t.partitions - 1;
 
-        if exists (select from pgq.topic as t where t.topic = _lock_partition.topic) then
+        select t.deferred
+        into state.deferred
+        from pgq.topic as t
+        where t.topic = _lock_partition.topic;
+
+        if state.deferred and _lock_partition.may_stage then
+            return null;
+        end if;
+        if state.deferred is not null then
             -- It was dropped and created again while this call waited for it.
             return pgq._lock_partition(
-                _lock_partition.topic, _lock_partition.partition, _lock_partition.key
+                _lock_partition.topic,
+                _lock_partition.partition,
+                _lock_partition.key,
+                _lock_partition.may_stage
             );
         end if;
 
@@ -4741,9 +5062,22 @@ begin
         state := pgq._enter_segment(_lock_partition.topic, state);
     end if;
 
+    if state.deferred then
+        -- What is appended directly comes behind all that was committed before.
+        perform pgq._assign(_lock_partition.topic, state, null);
+    end if;
+
     return state;
 end
 $$;
+
+revoke all on function pgq._lock_partition from public;
+
+comment on function pgq._lock_partition(text, integer, text, boolean) is
+'Locks the partition that a message goes to until the transaction ends, and says where it stands.
+The named one, else the one of the key, else any that is free now. may_stage: null for a deferred
+topic, and nothing is locked; else what was staged for its partition gets offsets first. Raises
+MQ001, MQ007.';
 
 create or replace function pgq._publish_spread(
     topic text,
@@ -4784,7 +5118,7 @@ declare
     place integer := 0;
 begin
     -- The rows are locked below, and looked at again.
-    select p.topic_id, p.partitions
+    select p.topic_id, p.partitions, p.deferred
     into target
     from pgq.partition as p
     where p.topic = _publish_spread.topic
@@ -4792,6 +5126,21 @@ begin
 
     if target.topic_id is null then
         perform pgq._fail_unknown_topic(_publish_spread.topic);
+    end if;
+
+    -- A bulk write, which says where messages without a key go, is appended directly.
+    if target.deferred and _publish_spread.keyless is null then
+        return query
+        select s.partition, s.first_offset, s.last_offset
+        from pgq._stage_batch(
+            _publish_spread.topic,
+            _publish_spread.payloads,
+            _publish_spread.keys,
+            _publish_spread.headers,
+            _publish_spread.partition,
+            _publish_spread.bodies
+        ) as s;
+        return;
     end if;
 
     -- Messages without a key go where the caller says, or where one with a key goes, or else where
@@ -4841,7 +5190,8 @@ begin
             p.segment_first_offset,
             p.segment_entered_at,
             p.segment_until,
-            p.followed
+            p.followed,
+            p.deferred
         from pgq.partition as p
         where p.topic_id = target.topic_id
             and p.partition = any(homes)
@@ -4851,6 +5201,9 @@ begin
         stamp := pgq._clock();
         if state.segment_until <= stamp then
             state := pgq._enter_segment(_publish_spread.topic, state);
+        end if;
+        if state.deferred then
+            perform pgq._assign(_publish_spread.topic, state, null);
         end if;
 
         -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
@@ -5643,7 +5996,22 @@ begin
         return;
     end if;
 
-    state := pgq._lock_partition(publish_batch.topic collate "C", publish_batch.partition, null);
+    state := pgq._lock_partition(
+        publish_batch.topic collate "C", publish_batch.partition, null, true
+    );
+    if state.partition is null then
+        return query
+        select s.partition, s.first_offset, s.last_offset, false
+        from pgq._stage_batch(
+            publish_batch.topic collate "C",
+            publish_batch.payloads,
+            publish_batch.keys,
+            publish_batch.headers,
+            publish_batch.partition,
+            publish_batch.bodies
+        ) as s;
+        return;
+    end if;
 
     -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
     newest := pgq._newest(state.partition_id, state.segment, state.segment_first_offset);
@@ -6065,7 +6433,8 @@ partition of its key; without keys, all go to one partition that is free. In eac
 stand in the order of the array. The partitions are locked for other publishers until the
 transaction ends. An idempotency key may be null: none. A message whose idempotency key was given
 before, see publish, or stands further in front in the array, is not written; rows with duplicate =
-true say where such ones stand. An empty array writes nothing.
+true say where such ones stand. An empty array writes nothing. In a deferred topic nothing is
+locked, and the offsets are null: see create_topic.
 Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, no
 content, or a null in it, 22023 two contents, arrays of other lengths, headers that are no objects,
 or a bad idempotency key, 40001 above READ COMMITTED when another transaction was first (try
@@ -6094,6 +6463,7 @@ as $$
 declare
     place integer;
     home_id bigint;
+    xid bigint;
     leaf integer;
     first_offset bigint;
     entered_at timestamptz;
@@ -6108,39 +6478,368 @@ begin
         or publish.headers is not null
         or publish.idempotency_key is not null
         or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+        or publish.topic collate "C" = current_setting('pgq.deferred_topic', true)
     then
-        perform pgq._check_content(publish.payload, publish.headers, publish.body);
+        if (publish.payload is null) = (publish.body is null)
+            or publish.headers is not null
+            or publish.idempotency_key is not null
+            or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+        then
+            perform pgq._check_content(publish.payload, publish.headers, publish.body);
 
-        if publish.idempotency_key is not null then
-            perform pgq._check_idempotency_keys(
-                'idempotency_key', array[publish.idempotency_key collate "C"], 1
-            );
-            return query
-            select k.partition, k.log_offset, k.duplicate
-            from pgq._publish_keyed(
-                publish.topic collate "C",
-                case when publish.payload is not null then array[publish.payload] end,
-                array[publish.key],
-                array[publish.headers],
-                publish.partition,
-                array[publish.idempotency_key],
-                case when publish.body is not null then array[publish.body] end
-            ) as k;
-            return;
+            if publish.idempotency_key is not null then
+                perform pgq._check_idempotency_keys(
+                    'idempotency_key', array[publish.idempotency_key collate "C"], 1
+                );
+                return query
+                select k.partition, k.log_offset, k.duplicate
+                from pgq._publish_keyed(
+                    publish.topic collate "C",
+                    case when publish.payload is not null then array[publish.payload] end,
+                    array[publish.key],
+                    array[publish.headers],
+                    publish.partition,
+                    array[publish.idempotency_key],
+                    case when publish.body is not null then array[publish.body] end
+                ) as k;
+                return;
+            end if;
+
+            if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+                return query
+                select b.partition, b.first_offset, b.duplicate
+                from pgq.publish_batch(
+                    topic => publish.topic,
+                    payloads => case
+                        when publish.payload is not null then array[publish.payload]
+                    end,
+                    keys => array[publish.key],
+                    headers => array[publish.headers],
+                    partition => publish.partition,
+                    bodies => case when publish.body is not null then array[publish.body] end
+                ) as b;
+                return;
+            end if;
         end if;
 
-        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-            return query
-            select b.partition, b.first_offset, b.duplicate
-            from pgq.publish_batch(
-                topic => publish.topic,
-                payloads => case when publish.payload is not null then array[publish.payload] end,
-                keys => array[publish.key],
-                headers => array[publish.headers],
-                partition => publish.partition,
-                bodies => case when publish.body is not null then array[publish.body] end
-            ) as b;
-            return;
+        -- The topic that this session last found to be deferred: a hint, which saves a statement
+        -- that would lock. The transaction id comes first, and the segment is read only then: see
+        -- _close_segments.
+        if publish.topic collate "C" = current_setting('pgq.deferred_topic', true) then
+            xid := pg_current_xact_id()::text::bigint;
+
+            if publish.partition is null and publish.key is null then
+                select
+                    p.partition,
+                    (p.partition_id << 40) + (xid & 1099511627775),
+                    p.segment,
+                    p.followed,
+                    nextval('pgq.staged_number') << 20
+                into published.partition, home_id, leaf, followed, first_offset
+                from pgq.partition as p
+                where p.topic = publish.topic collate "C"
+                    and p.ring <= pgq._ring()
+                    and p.deferred
+                order by p.ring desc
+                limit 1;
+            else
+                select
+                    p.partition,
+                    (p.partition_id << 40) + (xid & 1099511627775),
+                    p.segment,
+                    p.followed,
+                    nextval('pgq.staged_number') << 20
+                into published.partition, home_id, leaf, followed, first_offset
+                from pgq.partition as p
+                where p.topic = publish.topic collate "C"
+                    and p.partition = coalesce(
+                        publish.partition,
+                        (
+                            select
+                                (hashtextextended(publish.key collate "C", 0) % q.partitions
+                                    + q.partitions)
+                                % q.partitions
+                            from pgq.partition as q
+                            where q.topic = publish.topic collate "C"
+                                and q.partition = 0
+                        )
+                    )
+                    and p.deferred;
+            end if;
+
+            if home_id is not null then
+                if leaf = 0 then
+                    insert into pgq.message_0 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    values (
+                        home_id,
+                        first_offset,
+                        pgq._clock(),
+                        0,
+                        publish.key,
+                        publish.headers,
+                        publish.payload,
+                        publish.body
+                    );
+                elsif leaf = 1 then
+                    insert into pgq.message_1 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    values (
+                        home_id,
+                        first_offset,
+                        pgq._clock(),
+                        1,
+                        publish.key,
+                        publish.headers,
+                        publish.payload,
+                        publish.body
+                    );
+                elsif leaf <= 3 then
+                    if leaf <= 2 then
+                        insert into pgq.message_2 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            home_id,
+                            first_offset,
+                            pgq._clock(),
+                            2,
+                            publish.key,
+                            publish.headers,
+                            publish.payload,
+                            publish.body
+                        );
+                    else
+                        insert into pgq.message_3 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            home_id,
+                            first_offset,
+                            pgq._clock(),
+                            3,
+                            publish.key,
+                            publish.headers,
+                            publish.payload,
+                            publish.body
+                        );
+                    end if;
+                elsif leaf <= 7 then
+                    if leaf <= 5 then
+                        if leaf <= 4 then
+                            insert into pgq.message_4 (
+                                partition_id, log_offset, published_at, segment, key, headers, payload, body
+                            )
+                            values (
+                                home_id,
+                                first_offset,
+                                pgq._clock(),
+                                4,
+                                publish.key,
+                                publish.headers,
+                                publish.payload,
+                                publish.body
+                            );
+                        else
+                            insert into pgq.message_5 (
+                                partition_id, log_offset, published_at, segment, key, headers, payload, body
+                            )
+                            values (
+                                home_id,
+                                first_offset,
+                                pgq._clock(),
+                                5,
+                                publish.key,
+                                publish.headers,
+                                publish.payload,
+                                publish.body
+                            );
+                        end if;
+                    else
+                        if leaf <= 6 then
+                            insert into pgq.message_6 (
+                                partition_id, log_offset, published_at, segment, key, headers, payload, body
+                            )
+                            values (
+                                home_id,
+                                first_offset,
+                                pgq._clock(),
+                                6,
+                                publish.key,
+                                publish.headers,
+                                publish.payload,
+                                publish.body
+                            );
+                        else
+                            insert into pgq.message_7 (
+                                partition_id, log_offset, published_at, segment, key, headers, payload, body
+                            )
+                            values (
+                                home_id,
+                                first_offset,
+                                pgq._clock(),
+                                7,
+                                publish.key,
+                                publish.headers,
+                                publish.payload,
+                                publish.body
+                            );
+                        end if;
+                    end if;
+                elsif leaf <= 15 then
+                    if leaf <= 11 then
+                        if leaf <= 9 then
+                            if leaf <= 8 then
+                                insert into pgq.message_8 (
+                                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                                )
+                                values (
+                                    home_id,
+                                    first_offset,
+                                    pgq._clock(),
+                                    8,
+                                    publish.key,
+                                    publish.headers,
+                                    publish.payload,
+                                    publish.body
+                                );
+                            else
+                                insert into pgq.message_9 (
+                                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                                )
+                                values (
+                                    home_id,
+                                    first_offset,
+                                    pgq._clock(),
+                                    9,
+                                    publish.key,
+                                    publish.headers,
+                                    publish.payload,
+                                    publish.body
+                                );
+                            end if;
+                        else
+                            if leaf <= 10 then
+                                insert into pgq.message_10 (
+                                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                                )
+                                values (
+                                    home_id,
+                                    first_offset,
+                                    pgq._clock(),
+                                    10,
+                                    publish.key,
+                                    publish.headers,
+                                    publish.payload,
+                                    publish.body
+                                );
+                            else
+                                insert into pgq.message_11 (
+                                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                                )
+                                values (
+                                    home_id,
+                                    first_offset,
+                                    pgq._clock(),
+                                    11,
+                                    publish.key,
+                                    publish.headers,
+                                    publish.payload,
+                                    publish.body
+                                );
+                            end if;
+                        end if;
+                    else
+                        if leaf <= 13 then
+                            if leaf <= 12 then
+                                insert into pgq.message_12 (
+                                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                                )
+                                values (
+                                    home_id,
+                                    first_offset,
+                                    pgq._clock(),
+                                    12,
+                                    publish.key,
+                                    publish.headers,
+                                    publish.payload,
+                                    publish.body
+                                );
+                            else
+                                insert into pgq.message_13 (
+                                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                                )
+                                values (
+                                    home_id,
+                                    first_offset,
+                                    pgq._clock(),
+                                    13,
+                                    publish.key,
+                                    publish.headers,
+                                    publish.payload,
+                                    publish.body
+                                );
+                            end if;
+                        else
+                            if leaf <= 14 then
+                                insert into pgq.message_14 (
+                                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                                )
+                                values (
+                                    home_id,
+                                    first_offset,
+                                    pgq._clock(),
+                                    14,
+                                    publish.key,
+                                    publish.headers,
+                                    publish.payload,
+                                    publish.body
+                                );
+                            else
+                                insert into pgq.message_15 (
+                                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                                )
+                                values (
+                                    home_id,
+                                    first_offset,
+                                    pgq._clock(),
+                                    15,
+                                    publish.key,
+                                    publish.headers,
+                                    publish.payload,
+                                    publish.body
+                                );
+                            end if;
+                        end if;
+                    end if;
+                else
+                    execute format($leaf$
+                        insert into pgq.message_%1$s (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        values (
+                            $1,
+                            $2,
+                            pgq._clock(),
+                            %1$s,
+                            $3,
+                            $4,
+                            $5,
+                            $6
+                        )
+                    $leaf$, leaf)
+                    using home_id, first_offset, publish.key, publish.headers, publish.payload, publish.body;
+                end if;
+
+                if followed then
+                    perform pg_notify('pgq_topic', publish.topic);
+                end if;
+                published.duplicate := false;
+                return next published;
+                return;
+            end if;
         end if;
     end if;
 
@@ -6170,6 +6869,7 @@ begin
         from pgq.partition as p
         where p.topic = publish.topic collate "C"
             and p.ring <= place
+            and not p.deferred
         order by p.ring desc
         limit 1
         for no key update skip locked;
@@ -6205,10 +6905,38 @@ begin
                         and q.partition = 0
                 )
             )
+            and not p.deferred
         for no key update;
     end if;
 
     if (until > pgq._clock() and not followed) is not true then
+        if home_id is null
+            and publish.topic collate "C" is distinct from
+            current_setting('pgq.deferred_topic', true)
+        then
+            -- No partition is free, or the topic is deferred: then it is not looked at again as
+            -- long as this session publishes to it.
+            perform set_config('pgq.deferred_topic', p.topic, false)
+            from pgq.partition as p
+            where p.topic = publish.topic collate "C"
+                and p.partition = 0
+                and p.deferred;
+
+            if found then
+                return query
+                select s.*
+                from pgq.publish(
+                    topic => publish.topic,
+                    payload => publish.payload,
+                    key => publish.key,
+                    headers => publish.headers,
+                    partition => publish.partition,
+                    body => publish.body
+                ) as s;
+                return;
+            end if;
+        end if;
+
         if (until > pgq._clock()) is not true then
             state := pgq._lock_partition(publish.topic collate "C", publish.partition, publish.key);
             published.partition := state.partition;
@@ -6639,10 +7367,2397 @@ locked for other publishers until the transaction ends: publish last, or commit 
 idempotency_key (1 to 255 characters) stands for the message that it was given with first, in
 whichever partition, for the idempotency_window of the topic: another call with it writes nothing,
 whatever its other arguments are, and returns where that message stands as a duplicate. It waits for
-a transaction that is publishing that message.
+a transaction that is publishing that message. In a deferred topic nothing is locked, and log_offset
+is null: see create_topic.
 Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, or no
 content, 22023 two contents, headers that are no object, or a bad idempotency_key, 40001 above READ
 COMMITTED when another transaction was first (try again).';
+
+create function pgq._staged_since(partition_id bigint)
+returns pgq._staged_since
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    noted pgq.assignment;
+    since pgq._staged_since;
+    snapshot pg_snapshot := pg_current_snapshot();
+    -- Ids of transactions count modulo 2^40 here; higher bits would meet those of the partition.
+    slots bigint := 1099511627776;
+    next_xid bigint := pg_snapshot_xmax(snapshot)::text::bigint;
+    own_xid bigint := pg_current_xact_id_if_assigned()::text::bigint;
+begin
+    select a.*
+    into noted
+    from pgq.assignment as a
+    where a.partition_id = _staged_since.partition_id
+    order by a.seq desc
+    limit 1;
+
+    since.seq := coalesce(noted.seq, 0);
+    since.lowest := _staged_since.partition_id << 40;
+    since.ids := '{}';
+    since.system_identifier := case
+        when noted.server_started = pg_postmaster_start_time() then noted.system_identifier
+        else (select c.system_identifier from pg_control_system() as c)
+    end;
+    if noted.system_identifier = since.system_identifier
+        and noted.next_xid::text::bigint / slots = next_xid / slots
+        and noted.next_xid::text::bigint <= next_xid
+    then
+        since.lowest := since.lowest + noted.next_xid::text::bigint % slots;
+        -- Those that have ended since.
+        since.ids := array(
+            select (_staged_since.partition_id << 40) + x.xid::text::bigint % slots
+            from unnest(noted.open_xids) as x (xid)
+            where pg_visible_in_snapshot(x.xid, snapshot)
+        );
+    end if;
+
+    -- This transaction may publish more.
+    since.next_xid := next_xid::text::xid8;
+    since.open_xids := array(
+        select x.xid
+        from pg_snapshot_xip(snapshot) as x (xid)
+    ) || case when own_xid < next_xid then array[own_xid::text::xid8] else '{}' end;
+    return since;
+end
+$$;
+
+revoke all on function pgq._staged_since from public;
+
+comment on function pgq._staged_since(bigint) is
+'Where to look for what was staged for a partition and has no offsets yet. The partition_id of a
+staged message is that of its partition times 2^40, plus the id of the transaction. That this leads
+to them in few steps is all that it is for: what is found there has no offset, whatever else is
+true. So it does no harm to look too far back.';
+
+create function pgq._has_staged(partition_id bigint, segment integer, since pgq._staged_since)
+returns boolean
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    lowest bigint := (_has_staged.since).lowest;
+    above bigint := (_has_staged.partition_id + 1) << 40;
+    ids bigint[] := (_has_staged.since).ids;
+    is_there boolean;
+begin
+    if _has_staged.segment = 0 then
+        select
+            exists (
+                select
+                from pgq.message_0 as m
+                where m.partition_id >= lowest
+                    and m.partition_id < above
+            )
+            or exists (
+                select
+                from unnest(ids) as i (id)
+                cross join lateral (
+                    select
+                    from pgq.message_0 as m
+                    where m.partition_id = i.id
+                    limit 1
+                ) as f
+            )
+        into is_there;
+    elsif _has_staged.segment = 1 then
+        select
+            exists (
+                select
+                from pgq.message_1 as m
+                where m.partition_id >= lowest
+                    and m.partition_id < above
+            )
+            or exists (
+                select
+                from unnest(ids) as i (id)
+                cross join lateral (
+                    select
+                    from pgq.message_1 as m
+                    where m.partition_id = i.id
+                    limit 1
+                ) as f
+            )
+        into is_there;
+    elsif _has_staged.segment <= 3 then
+        if _has_staged.segment <= 2 then
+            select
+                exists (
+                    select
+                    from pgq.message_2 as m
+                    where m.partition_id >= lowest
+                        and m.partition_id < above
+                )
+                or exists (
+                    select
+                    from unnest(ids) as i (id)
+                    cross join lateral (
+                        select
+                        from pgq.message_2 as m
+                        where m.partition_id = i.id
+                        limit 1
+                    ) as f
+                )
+            into is_there;
+        else
+            select
+                exists (
+                    select
+                    from pgq.message_3 as m
+                    where m.partition_id >= lowest
+                        and m.partition_id < above
+                )
+                or exists (
+                    select
+                    from unnest(ids) as i (id)
+                    cross join lateral (
+                        select
+                        from pgq.message_3 as m
+                        where m.partition_id = i.id
+                        limit 1
+                    ) as f
+                )
+            into is_there;
+        end if;
+    elsif _has_staged.segment <= 7 then
+        if _has_staged.segment <= 5 then
+            if _has_staged.segment <= 4 then
+                select
+                    exists (
+                        select
+                        from pgq.message_4 as m
+                        where m.partition_id >= lowest
+                            and m.partition_id < above
+                    )
+                    or exists (
+                        select
+                        from unnest(ids) as i (id)
+                        cross join lateral (
+                            select
+                            from pgq.message_4 as m
+                            where m.partition_id = i.id
+                            limit 1
+                        ) as f
+                    )
+                into is_there;
+            else
+                select
+                    exists (
+                        select
+                        from pgq.message_5 as m
+                        where m.partition_id >= lowest
+                            and m.partition_id < above
+                    )
+                    or exists (
+                        select
+                        from unnest(ids) as i (id)
+                        cross join lateral (
+                            select
+                            from pgq.message_5 as m
+                            where m.partition_id = i.id
+                            limit 1
+                        ) as f
+                    )
+                into is_there;
+            end if;
+        else
+            if _has_staged.segment <= 6 then
+                select
+                    exists (
+                        select
+                        from pgq.message_6 as m
+                        where m.partition_id >= lowest
+                            and m.partition_id < above
+                    )
+                    or exists (
+                        select
+                        from unnest(ids) as i (id)
+                        cross join lateral (
+                            select
+                            from pgq.message_6 as m
+                            where m.partition_id = i.id
+                            limit 1
+                        ) as f
+                    )
+                into is_there;
+            else
+                select
+                    exists (
+                        select
+                        from pgq.message_7 as m
+                        where m.partition_id >= lowest
+                            and m.partition_id < above
+                    )
+                    or exists (
+                        select
+                        from unnest(ids) as i (id)
+                        cross join lateral (
+                            select
+                            from pgq.message_7 as m
+                            where m.partition_id = i.id
+                            limit 1
+                        ) as f
+                    )
+                into is_there;
+            end if;
+        end if;
+    elsif _has_staged.segment <= 15 then
+        if _has_staged.segment <= 11 then
+            if _has_staged.segment <= 9 then
+                if _has_staged.segment <= 8 then
+                    select
+                        exists (
+                            select
+                            from pgq.message_8 as m
+                            where m.partition_id >= lowest
+                                and m.partition_id < above
+                        )
+                        or exists (
+                            select
+                            from unnest(ids) as i (id)
+                            cross join lateral (
+                                select
+                                from pgq.message_8 as m
+                                where m.partition_id = i.id
+                                limit 1
+                            ) as f
+                        )
+                    into is_there;
+                else
+                    select
+                        exists (
+                            select
+                            from pgq.message_9 as m
+                            where m.partition_id >= lowest
+                                and m.partition_id < above
+                        )
+                        or exists (
+                            select
+                            from unnest(ids) as i (id)
+                            cross join lateral (
+                                select
+                                from pgq.message_9 as m
+                                where m.partition_id = i.id
+                                limit 1
+                            ) as f
+                        )
+                    into is_there;
+                end if;
+            else
+                if _has_staged.segment <= 10 then
+                    select
+                        exists (
+                            select
+                            from pgq.message_10 as m
+                            where m.partition_id >= lowest
+                                and m.partition_id < above
+                        )
+                        or exists (
+                            select
+                            from unnest(ids) as i (id)
+                            cross join lateral (
+                                select
+                                from pgq.message_10 as m
+                                where m.partition_id = i.id
+                                limit 1
+                            ) as f
+                        )
+                    into is_there;
+                else
+                    select
+                        exists (
+                            select
+                            from pgq.message_11 as m
+                            where m.partition_id >= lowest
+                                and m.partition_id < above
+                        )
+                        or exists (
+                            select
+                            from unnest(ids) as i (id)
+                            cross join lateral (
+                                select
+                                from pgq.message_11 as m
+                                where m.partition_id = i.id
+                                limit 1
+                            ) as f
+                        )
+                    into is_there;
+                end if;
+            end if;
+        else
+            if _has_staged.segment <= 13 then
+                if _has_staged.segment <= 12 then
+                    select
+                        exists (
+                            select
+                            from pgq.message_12 as m
+                            where m.partition_id >= lowest
+                                and m.partition_id < above
+                        )
+                        or exists (
+                            select
+                            from unnest(ids) as i (id)
+                            cross join lateral (
+                                select
+                                from pgq.message_12 as m
+                                where m.partition_id = i.id
+                                limit 1
+                            ) as f
+                        )
+                    into is_there;
+                else
+                    select
+                        exists (
+                            select
+                            from pgq.message_13 as m
+                            where m.partition_id >= lowest
+                                and m.partition_id < above
+                        )
+                        or exists (
+                            select
+                            from unnest(ids) as i (id)
+                            cross join lateral (
+                                select
+                                from pgq.message_13 as m
+                                where m.partition_id = i.id
+                                limit 1
+                            ) as f
+                        )
+                    into is_there;
+                end if;
+            else
+                if _has_staged.segment <= 14 then
+                    select
+                        exists (
+                            select
+                            from pgq.message_14 as m
+                            where m.partition_id >= lowest
+                                and m.partition_id < above
+                        )
+                        or exists (
+                            select
+                            from unnest(ids) as i (id)
+                            cross join lateral (
+                                select
+                                from pgq.message_14 as m
+                                where m.partition_id = i.id
+                                limit 1
+                            ) as f
+                        )
+                    into is_there;
+                else
+                    select
+                        exists (
+                            select
+                            from pgq.message_15 as m
+                            where m.partition_id >= lowest
+                                and m.partition_id < above
+                        )
+                        or exists (
+                            select
+                            from unnest(ids) as i (id)
+                            cross join lateral (
+                                select
+                                from pgq.message_15 as m
+                                where m.partition_id = i.id
+                                limit 1
+                            ) as f
+                        )
+                    into is_there;
+                end if;
+            end if;
+        end if;
+    else
+        execute format($leaf$
+            select
+                exists (
+                    select
+                    from pgq.message_%1$s as m
+                    where m.partition_id >= $1
+                        and m.partition_id < $2
+                )
+                or exists (
+                    select
+                    from unnest($3) as i (id)
+                    cross join lateral (
+                        select
+                        from pgq.message_%1$s as m
+                        where m.partition_id = i.id
+                        limit 1
+                    ) as f
+                )
+        $leaf$, _has_staged.segment)
+        into is_there
+        using lowest, above, ids;
+    end if;
+
+    return is_there;
+end
+$$;
+
+revoke all on function pgq._has_staged from public;
+
+comment on function pgq._has_staged(bigint, integer, pgq._staged_since) is
+'Whether a segment has messages of a partition that were staged and committed, and have no offsets
+yet.';
+
+create function pgq._stage_batch(
+    topic text,
+    payloads jsonb[],
+    keys text[],
+    headers jsonb[],
+    partition integer,
+    bodies bytea[]
+)
+returns setof pgq.offset_range
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    size integer := coalesce(
+        cardinality(_stage_batch.payloads), cardinality(_stage_batch.bodies)
+    );
+    -- The transaction id first, and the segments only then: see _close_segments.
+    slot bigint := pg_current_xact_id()::text::bigint & 1099511627775;
+    first_number bigint := nextval('pgq.staged_number') << 20;
+    start_at integer := pgq._ring();
+    looked boolean := false;
+    target record;
+    place record;
+    fallback integer;
+    homes integer[];
+    ids bigint[];
+    segments integer[];
+    found_homes integer := 0;
+    followed boolean;
+    leaf integer;
+    home_id bigint;
+    stamp timestamptz := pgq._clock();
+begin
+    if size > 1048576 then
+        raise exception 'argument "%" must have at most 1048576 elements for a deferred topic',
+            case when _stage_batch.payloads is not null then 'payloads' else 'bodies' end
+            using errcode = '22023';
+    end if;
+
+    select p.topic_id, p.partitions
+    into target
+    from pgq.partition as p
+    where p.topic = _stage_batch.topic
+        and p.partition = 0;
+
+    if target.topic_id is null then
+        perform pgq._fail_unknown_topic(_stage_batch.topic);
+    end if;
+
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        -- An old snapshot may show segments that are gone; then 40001. The locks are undone:
+        -- nobody is to wait for those who stage messages.
+        begin
+            perform
+            from pgq.partition as p
+            where p.topic_id = target.topic_id
+            order by p.partition
+            for share;
+            looked := true;
+            raise exception 'these locks are not needed any more'
+                using errcode = '55P03';
+        exception
+            when lock_not_available then
+                if not looked then
+                    raise;
+                end if;
+        end;
+    end if;
+
+    -- As in _publish_spread: those without a key go where one with a key goes, if there is any.
+    fallback := coalesce(
+        _stage_batch.partition,
+        (
+            select (hashtextextended(k.key, 0) % target.partitions + target.partitions)
+                % target.partitions
+            from unnest(_stage_batch.keys) as k (key)
+            where k.key is not null
+            limit 1
+        ),
+        (
+            select p.partition
+            from pgq.partition as p
+            where p.topic_id = target.topic_id
+                and p.ring <= start_at
+            order by p.ring desc
+            limit 1
+        )
+    );
+
+    if _stage_batch.partition is not null or _stage_batch.keys is null then
+        select (p.partition_id << 40) + slot, p.segment, p.followed
+        into home_id, leaf, followed
+        from pgq.partition as p
+        where p.topic_id = target.topic_id
+            and p.partition = fallback;
+
+        if home_id is null then
+            -- The topic was dropped meanwhile, and perhaps created again.
+            perform pgq._fail_unknown_topic(_stage_batch.topic);
+        end if;
+
+        if leaf = 0 then
+            insert into pgq.message_0 (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            select
+                home_id,
+                b.log_offset,
+                stamp,
+                0,
+                b.key,
+                b.header,
+                b.payload,
+                b.body
+            from (
+                select
+                    generate_series(first_number, first_number + size - 1) as log_offset,
+                    unnest(_stage_batch.keys) as key,
+                    unnest(_stage_batch.headers) as header,
+                    unnest(_stage_batch.payloads) as payload,
+                    unnest(_stage_batch.bodies) as body
+            ) as b;
+        elsif leaf = 1 then
+            insert into pgq.message_1 (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            select
+                home_id,
+                b.log_offset,
+                stamp,
+                1,
+                b.key,
+                b.header,
+                b.payload,
+                b.body
+            from (
+                select
+                    generate_series(first_number, first_number + size - 1) as log_offset,
+                    unnest(_stage_batch.keys) as key,
+                    unnest(_stage_batch.headers) as header,
+                    unnest(_stage_batch.payloads) as payload,
+                    unnest(_stage_batch.bodies) as body
+            ) as b;
+        elsif leaf <= 3 then
+            if leaf <= 2 then
+                insert into pgq.message_2 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    home_id,
+                    b.log_offset,
+                    stamp,
+                    2,
+                    b.key,
+                    b.header,
+                    b.payload,
+                    b.body
+                from (
+                    select
+                        generate_series(first_number, first_number + size - 1) as log_offset,
+                        unnest(_stage_batch.keys) as key,
+                        unnest(_stage_batch.headers) as header,
+                        unnest(_stage_batch.payloads) as payload,
+                        unnest(_stage_batch.bodies) as body
+                ) as b;
+            else
+                insert into pgq.message_3 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    home_id,
+                    b.log_offset,
+                    stamp,
+                    3,
+                    b.key,
+                    b.header,
+                    b.payload,
+                    b.body
+                from (
+                    select
+                        generate_series(first_number, first_number + size - 1) as log_offset,
+                        unnest(_stage_batch.keys) as key,
+                        unnest(_stage_batch.headers) as header,
+                        unnest(_stage_batch.payloads) as payload,
+                        unnest(_stage_batch.bodies) as body
+                ) as b;
+            end if;
+        elsif leaf <= 7 then
+            if leaf <= 5 then
+                if leaf <= 4 then
+                    insert into pgq.message_4 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        home_id,
+                        b.log_offset,
+                        stamp,
+                        4,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            generate_series(first_number, first_number + size - 1) as log_offset,
+                            unnest(_stage_batch.keys) as key,
+                            unnest(_stage_batch.headers) as header,
+                            unnest(_stage_batch.payloads) as payload,
+                            unnest(_stage_batch.bodies) as body
+                    ) as b;
+                else
+                    insert into pgq.message_5 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        home_id,
+                        b.log_offset,
+                        stamp,
+                        5,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            generate_series(first_number, first_number + size - 1) as log_offset,
+                            unnest(_stage_batch.keys) as key,
+                            unnest(_stage_batch.headers) as header,
+                            unnest(_stage_batch.payloads) as payload,
+                            unnest(_stage_batch.bodies) as body
+                    ) as b;
+                end if;
+            else
+                if leaf <= 6 then
+                    insert into pgq.message_6 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        home_id,
+                        b.log_offset,
+                        stamp,
+                        6,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            generate_series(first_number, first_number + size - 1) as log_offset,
+                            unnest(_stage_batch.keys) as key,
+                            unnest(_stage_batch.headers) as header,
+                            unnest(_stage_batch.payloads) as payload,
+                            unnest(_stage_batch.bodies) as body
+                    ) as b;
+                else
+                    insert into pgq.message_7 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        home_id,
+                        b.log_offset,
+                        stamp,
+                        7,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            generate_series(first_number, first_number + size - 1) as log_offset,
+                            unnest(_stage_batch.keys) as key,
+                            unnest(_stage_batch.headers) as header,
+                            unnest(_stage_batch.payloads) as payload,
+                            unnest(_stage_batch.bodies) as body
+                    ) as b;
+                end if;
+            end if;
+        elsif leaf <= 15 then
+            if leaf <= 11 then
+                if leaf <= 9 then
+                    if leaf <= 8 then
+                        insert into pgq.message_8 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            home_id,
+                            b.log_offset,
+                            stamp,
+                            8,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(first_number, first_number + size - 1) as log_offset,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b;
+                    else
+                        insert into pgq.message_9 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            home_id,
+                            b.log_offset,
+                            stamp,
+                            9,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(first_number, first_number + size - 1) as log_offset,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b;
+                    end if;
+                else
+                    if leaf <= 10 then
+                        insert into pgq.message_10 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            home_id,
+                            b.log_offset,
+                            stamp,
+                            10,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(first_number, first_number + size - 1) as log_offset,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b;
+                    else
+                        insert into pgq.message_11 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            home_id,
+                            b.log_offset,
+                            stamp,
+                            11,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(first_number, first_number + size - 1) as log_offset,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b;
+                    end if;
+                end if;
+            else
+                if leaf <= 13 then
+                    if leaf <= 12 then
+                        insert into pgq.message_12 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            home_id,
+                            b.log_offset,
+                            stamp,
+                            12,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(first_number, first_number + size - 1) as log_offset,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b;
+                    else
+                        insert into pgq.message_13 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            home_id,
+                            b.log_offset,
+                            stamp,
+                            13,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(first_number, first_number + size - 1) as log_offset,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b;
+                    end if;
+                else
+                    if leaf <= 14 then
+                        insert into pgq.message_14 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            home_id,
+                            b.log_offset,
+                            stamp,
+                            14,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(first_number, first_number + size - 1) as log_offset,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b;
+                    else
+                        insert into pgq.message_15 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            home_id,
+                            b.log_offset,
+                            stamp,
+                            15,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(first_number, first_number + size - 1) as log_offset,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b;
+                    end if;
+                end if;
+            end if;
+        else
+            execute format($leaf$
+                insert into pgq.message_%1$s (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    $1,
+                    b.log_offset,
+                    $2,
+                    %1$s,
+                    b.key,
+                    b.header,
+                    b.payload,
+                    b.body
+                from (
+                    select
+                        generate_series($3, $3 + $4 - 1) as log_offset,
+                        unnest($5) as key,
+                        unnest($6) as header,
+                        unnest($7) as payload,
+                        unnest($8) as body
+                ) as b
+            $leaf$, leaf)
+            using home_id, stamp, first_number, size, _stage_batch.keys, _stage_batch.headers, _stage_batch.payloads, _stage_batch.bodies;
+        end if;
+
+        if followed then
+            perform pg_notify('pgq_topic', _stage_batch.topic);
+        end if;
+        return query
+        select fallback, null::bigint, null::bigint;
+        return;
+    end if;
+
+    select array_agg(
+        case
+            when k.key is null then fallback
+            else (hashtextextended(k.key, 0) % target.partitions + target.partitions)
+                % target.partitions
+        end
+        order by k.position
+    )
+    into homes
+    from (
+        select
+            generate_series(1, size) as position,
+            unnest(_stage_batch.keys) as key
+    ) as k;
+
+    for place in
+        select p.partition, p.partition_id, p.segment, p.followed
+        from pgq.partition as p
+        where p.topic_id = target.topic_id
+            and p.partition = any(homes)
+    loop
+        ids[place.partition] := (place.partition_id << 40) + slot;
+        segments[place.partition] := place.segment;
+        followed := place.followed;
+        found_homes := found_homes + 1;
+    end loop;
+
+    if found_homes < (select count(distinct h) from unnest(homes) as h) then
+        -- The topic was dropped meanwhile, and perhaps created again.
+        perform pgq._fail_unknown_topic(_stage_batch.topic);
+    end if;
+
+    for leaf in
+        select distinct g.segment
+        from unnest(segments) as g (segment)
+        where g.segment is not null
+    loop
+        if leaf = 0 then
+            insert into pgq.message_0 (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            select
+                (ids)[b.home],
+                first_number + b.place,
+                stamp,
+                0,
+                b.key,
+                b.header,
+                b.payload,
+                b.body
+            from (
+                select
+                    generate_series(0, size - 1) as place,
+                    unnest(homes) as home,
+                    unnest(_stage_batch.keys) as key,
+                    unnest(_stage_batch.headers) as header,
+                    unnest(_stage_batch.payloads) as payload,
+                    unnest(_stage_batch.bodies) as body
+            ) as b
+            where (segments)[b.home] = 0;
+        elsif leaf = 1 then
+            insert into pgq.message_1 (
+                partition_id, log_offset, published_at, segment, key, headers, payload, body
+            )
+            select
+                (ids)[b.home],
+                first_number + b.place,
+                stamp,
+                1,
+                b.key,
+                b.header,
+                b.payload,
+                b.body
+            from (
+                select
+                    generate_series(0, size - 1) as place,
+                    unnest(homes) as home,
+                    unnest(_stage_batch.keys) as key,
+                    unnest(_stage_batch.headers) as header,
+                    unnest(_stage_batch.payloads) as payload,
+                    unnest(_stage_batch.bodies) as body
+            ) as b
+            where (segments)[b.home] = 1;
+        elsif leaf <= 3 then
+            if leaf <= 2 then
+                insert into pgq.message_2 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    (ids)[b.home],
+                    first_number + b.place,
+                    stamp,
+                    2,
+                    b.key,
+                    b.header,
+                    b.payload,
+                    b.body
+                from (
+                    select
+                        generate_series(0, size - 1) as place,
+                        unnest(homes) as home,
+                        unnest(_stage_batch.keys) as key,
+                        unnest(_stage_batch.headers) as header,
+                        unnest(_stage_batch.payloads) as payload,
+                        unnest(_stage_batch.bodies) as body
+                ) as b
+                where (segments)[b.home] = 2;
+            else
+                insert into pgq.message_3 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    (ids)[b.home],
+                    first_number + b.place,
+                    stamp,
+                    3,
+                    b.key,
+                    b.header,
+                    b.payload,
+                    b.body
+                from (
+                    select
+                        generate_series(0, size - 1) as place,
+                        unnest(homes) as home,
+                        unnest(_stage_batch.keys) as key,
+                        unnest(_stage_batch.headers) as header,
+                        unnest(_stage_batch.payloads) as payload,
+                        unnest(_stage_batch.bodies) as body
+                ) as b
+                where (segments)[b.home] = 3;
+            end if;
+        elsif leaf <= 7 then
+            if leaf <= 5 then
+                if leaf <= 4 then
+                    insert into pgq.message_4 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        (ids)[b.home],
+                        first_number + b.place,
+                        stamp,
+                        4,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            generate_series(0, size - 1) as place,
+                            unnest(homes) as home,
+                            unnest(_stage_batch.keys) as key,
+                            unnest(_stage_batch.headers) as header,
+                            unnest(_stage_batch.payloads) as payload,
+                            unnest(_stage_batch.bodies) as body
+                    ) as b
+                    where (segments)[b.home] = 4;
+                else
+                    insert into pgq.message_5 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        (ids)[b.home],
+                        first_number + b.place,
+                        stamp,
+                        5,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            generate_series(0, size - 1) as place,
+                            unnest(homes) as home,
+                            unnest(_stage_batch.keys) as key,
+                            unnest(_stage_batch.headers) as header,
+                            unnest(_stage_batch.payloads) as payload,
+                            unnest(_stage_batch.bodies) as body
+                    ) as b
+                    where (segments)[b.home] = 5;
+                end if;
+            else
+                if leaf <= 6 then
+                    insert into pgq.message_6 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        (ids)[b.home],
+                        first_number + b.place,
+                        stamp,
+                        6,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            generate_series(0, size - 1) as place,
+                            unnest(homes) as home,
+                            unnest(_stage_batch.keys) as key,
+                            unnest(_stage_batch.headers) as header,
+                            unnest(_stage_batch.payloads) as payload,
+                            unnest(_stage_batch.bodies) as body
+                    ) as b
+                    where (segments)[b.home] = 6;
+                else
+                    insert into pgq.message_7 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload, body
+                    )
+                    select
+                        (ids)[b.home],
+                        first_number + b.place,
+                        stamp,
+                        7,
+                        b.key,
+                        b.header,
+                        b.payload,
+                        b.body
+                    from (
+                        select
+                            generate_series(0, size - 1) as place,
+                            unnest(homes) as home,
+                            unnest(_stage_batch.keys) as key,
+                            unnest(_stage_batch.headers) as header,
+                            unnest(_stage_batch.payloads) as payload,
+                            unnest(_stage_batch.bodies) as body
+                    ) as b
+                    where (segments)[b.home] = 7;
+                end if;
+            end if;
+        elsif leaf <= 15 then
+            if leaf <= 11 then
+                if leaf <= 9 then
+                    if leaf <= 8 then
+                        insert into pgq.message_8 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            first_number + b.place,
+                            stamp,
+                            8,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(0, size - 1) as place,
+                                unnest(homes) as home,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 8;
+                    else
+                        insert into pgq.message_9 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            first_number + b.place,
+                            stamp,
+                            9,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(0, size - 1) as place,
+                                unnest(homes) as home,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 9;
+                    end if;
+                else
+                    if leaf <= 10 then
+                        insert into pgq.message_10 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            first_number + b.place,
+                            stamp,
+                            10,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(0, size - 1) as place,
+                                unnest(homes) as home,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 10;
+                    else
+                        insert into pgq.message_11 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            first_number + b.place,
+                            stamp,
+                            11,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(0, size - 1) as place,
+                                unnest(homes) as home,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 11;
+                    end if;
+                end if;
+            else
+                if leaf <= 13 then
+                    if leaf <= 12 then
+                        insert into pgq.message_12 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            first_number + b.place,
+                            stamp,
+                            12,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(0, size - 1) as place,
+                                unnest(homes) as home,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 12;
+                    else
+                        insert into pgq.message_13 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            first_number + b.place,
+                            stamp,
+                            13,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(0, size - 1) as place,
+                                unnest(homes) as home,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 13;
+                    end if;
+                else
+                    if leaf <= 14 then
+                        insert into pgq.message_14 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            first_number + b.place,
+                            stamp,
+                            14,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(0, size - 1) as place,
+                                unnest(homes) as home,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 14;
+                    else
+                        insert into pgq.message_15 (
+                            partition_id, log_offset, published_at, segment, key, headers, payload, body
+                        )
+                        select
+                            (ids)[b.home],
+                            first_number + b.place,
+                            stamp,
+                            15,
+                            b.key,
+                            b.header,
+                            b.payload,
+                            b.body
+                        from (
+                            select
+                                generate_series(0, size - 1) as place,
+                                unnest(homes) as home,
+                                unnest(_stage_batch.keys) as key,
+                                unnest(_stage_batch.headers) as header,
+                                unnest(_stage_batch.payloads) as payload,
+                                unnest(_stage_batch.bodies) as body
+                        ) as b
+                        where (segments)[b.home] = 15;
+                    end if;
+                end if;
+            end if;
+        else
+            execute format($leaf$
+                insert into pgq.message_%1$s (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    ($1)[b.home],
+                    $2 + b.place,
+                    $3,
+                    %1$s,
+                    b.key,
+                    b.header,
+                    b.payload,
+                    b.body
+                from (
+                    select
+                        generate_series(0, $4 - 1) as place,
+                        unnest($5) as home,
+                        unnest($6) as key,
+                        unnest($7) as header,
+                        unnest($8) as payload,
+                        unnest($9) as body
+                ) as b
+                where ($10)[b.home] = %1$s
+            $leaf$, leaf)
+            using ids, first_number, stamp, size, homes, _stage_batch.keys, _stage_batch.headers, _stage_batch.payloads, _stage_batch.bodies, segments;
+        end if;
+    end loop;
+
+    if followed then
+        perform pg_notify('pgq_topic', _stage_batch.topic);
+    end if;
+
+    return query
+    select g.partition, null::bigint, null::bigint
+    from generate_subscripts(ids, 1) as g (partition)
+    where ids[g.partition] is not null
+    order by g.partition;
+end
+$$;
+
+revoke all on function pgq._stage_batch from public;
+
+comment on function pgq._stage_batch(text, jsonb[], text[], jsonb[], integer, bytea[]) is
+'The part of publish_batch that knows deferred topics: stores messages that get their offsets later.
+Each has the number of the call, times 2^20, plus its place in the batch: see _staged_since.';
+
+create function pgq._move_staged(
+    partition_id bigint,
+    segment integer,
+    places tid[],
+    before_first bigint,
+    stamp timestamptz
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+set enable_indexscan = off
+set enable_indexonlyscan = off
+as $$
+#variable_conflict use_column
+begin
+    -- An update, so that what is stored out of line stays where it is. Each row is found by its
+    -- place: with no other way left, a plan made on an empty table cannot read all of them.
+    if _move_staged.segment = 0 then
+        update pgq.message_0 as m
+        set
+            partition_id = _move_staged.partition_id,
+            log_offset = _move_staged.before_first + f.number,
+            published_at = _move_staged.stamp
+        from unnest(_move_staged.places) with ordinality as f (place, number)
+        where m.ctid = f.place;
+    elsif _move_staged.segment = 1 then
+        update pgq.message_1 as m
+        set
+            partition_id = _move_staged.partition_id,
+            log_offset = _move_staged.before_first + f.number,
+            published_at = _move_staged.stamp
+        from unnest(_move_staged.places) with ordinality as f (place, number)
+        where m.ctid = f.place;
+    elsif _move_staged.segment <= 3 then
+        if _move_staged.segment <= 2 then
+            update pgq.message_2 as m
+            set
+                partition_id = _move_staged.partition_id,
+                log_offset = _move_staged.before_first + f.number,
+                published_at = _move_staged.stamp
+            from unnest(_move_staged.places) with ordinality as f (place, number)
+            where m.ctid = f.place;
+        else
+            update pgq.message_3 as m
+            set
+                partition_id = _move_staged.partition_id,
+                log_offset = _move_staged.before_first + f.number,
+                published_at = _move_staged.stamp
+            from unnest(_move_staged.places) with ordinality as f (place, number)
+            where m.ctid = f.place;
+        end if;
+    elsif _move_staged.segment <= 7 then
+        if _move_staged.segment <= 5 then
+            if _move_staged.segment <= 4 then
+                update pgq.message_4 as m
+                set
+                    partition_id = _move_staged.partition_id,
+                    log_offset = _move_staged.before_first + f.number,
+                    published_at = _move_staged.stamp
+                from unnest(_move_staged.places) with ordinality as f (place, number)
+                where m.ctid = f.place;
+            else
+                update pgq.message_5 as m
+                set
+                    partition_id = _move_staged.partition_id,
+                    log_offset = _move_staged.before_first + f.number,
+                    published_at = _move_staged.stamp
+                from unnest(_move_staged.places) with ordinality as f (place, number)
+                where m.ctid = f.place;
+            end if;
+        else
+            if _move_staged.segment <= 6 then
+                update pgq.message_6 as m
+                set
+                    partition_id = _move_staged.partition_id,
+                    log_offset = _move_staged.before_first + f.number,
+                    published_at = _move_staged.stamp
+                from unnest(_move_staged.places) with ordinality as f (place, number)
+                where m.ctid = f.place;
+            else
+                update pgq.message_7 as m
+                set
+                    partition_id = _move_staged.partition_id,
+                    log_offset = _move_staged.before_first + f.number,
+                    published_at = _move_staged.stamp
+                from unnest(_move_staged.places) with ordinality as f (place, number)
+                where m.ctid = f.place;
+            end if;
+        end if;
+    elsif _move_staged.segment <= 15 then
+        if _move_staged.segment <= 11 then
+            if _move_staged.segment <= 9 then
+                if _move_staged.segment <= 8 then
+                    update pgq.message_8 as m
+                    set
+                        partition_id = _move_staged.partition_id,
+                        log_offset = _move_staged.before_first + f.number,
+                        published_at = _move_staged.stamp
+                    from unnest(_move_staged.places) with ordinality as f (place, number)
+                    where m.ctid = f.place;
+                else
+                    update pgq.message_9 as m
+                    set
+                        partition_id = _move_staged.partition_id,
+                        log_offset = _move_staged.before_first + f.number,
+                        published_at = _move_staged.stamp
+                    from unnest(_move_staged.places) with ordinality as f (place, number)
+                    where m.ctid = f.place;
+                end if;
+            else
+                if _move_staged.segment <= 10 then
+                    update pgq.message_10 as m
+                    set
+                        partition_id = _move_staged.partition_id,
+                        log_offset = _move_staged.before_first + f.number,
+                        published_at = _move_staged.stamp
+                    from unnest(_move_staged.places) with ordinality as f (place, number)
+                    where m.ctid = f.place;
+                else
+                    update pgq.message_11 as m
+                    set
+                        partition_id = _move_staged.partition_id,
+                        log_offset = _move_staged.before_first + f.number,
+                        published_at = _move_staged.stamp
+                    from unnest(_move_staged.places) with ordinality as f (place, number)
+                    where m.ctid = f.place;
+                end if;
+            end if;
+        else
+            if _move_staged.segment <= 13 then
+                if _move_staged.segment <= 12 then
+                    update pgq.message_12 as m
+                    set
+                        partition_id = _move_staged.partition_id,
+                        log_offset = _move_staged.before_first + f.number,
+                        published_at = _move_staged.stamp
+                    from unnest(_move_staged.places) with ordinality as f (place, number)
+                    where m.ctid = f.place;
+                else
+                    update pgq.message_13 as m
+                    set
+                        partition_id = _move_staged.partition_id,
+                        log_offset = _move_staged.before_first + f.number,
+                        published_at = _move_staged.stamp
+                    from unnest(_move_staged.places) with ordinality as f (place, number)
+                    where m.ctid = f.place;
+                end if;
+            else
+                if _move_staged.segment <= 14 then
+                    update pgq.message_14 as m
+                    set
+                        partition_id = _move_staged.partition_id,
+                        log_offset = _move_staged.before_first + f.number,
+                        published_at = _move_staged.stamp
+                    from unnest(_move_staged.places) with ordinality as f (place, number)
+                    where m.ctid = f.place;
+                else
+                    update pgq.message_15 as m
+                    set
+                        partition_id = _move_staged.partition_id,
+                        log_offset = _move_staged.before_first + f.number,
+                        published_at = _move_staged.stamp
+                    from unnest(_move_staged.places) with ordinality as f (place, number)
+                    where m.ctid = f.place;
+                end if;
+            end if;
+        end if;
+    else
+        execute format($leaf$
+            update pgq.message_%1$s as m
+            set
+                partition_id = $1,
+                log_offset = $2 + f.number,
+                published_at = $3
+            from unnest($4) with ordinality as f (place, number)
+            where m.ctid = f.place
+        $leaf$, _move_staged.segment)
+        using _move_staged.partition_id, _move_staged.before_first, _move_staged.stamp, _move_staged.places;
+    end if;
+end
+$$;
+
+revoke all on function pgq._move_staged from public;
+
+comment on function pgq._move_staged(bigint, integer, tid[], bigint, timestamptz) is
+'Gives the next offsets of a partition, whose row the caller has locked, to staged messages in the
+segment that it writes to: to these rows, in this order.';
+
+create function pgq._assign_across(
+    state pgq._partition_state,
+    left_segments integer[],
+    since pgq._staged_since,
+    before_first bigint,
+    stamp timestamptz,
+    max_messages bigint
+)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+declare
+    home integer := (_assign_across.state).segment;
+    home_id bigint := (_assign_across.state).partition_id;
+    leaves integer[] := array(
+        select distinct s.segment
+        from unnest(_assign_across.left_segments || home) as s (segment)
+    );
+    leaf integer;
+    found_places tid[];
+    found_numbers bigint[];
+    -- What was found in all of them, and then the offset of each.
+    places tid[] := '{}';
+    numbers bigint[] := '{}';
+    segments integer[] := '{}';
+    offsets bigint[];
+begin
+    foreach leaf in array leaves loop
+        execute format(
+            'select array_agg(q.place), array_agg(q.number)
+            from (
+                select k.ctid as place, k.log_offset as number
+                from pgq.message_%1$s as k
+                where k.partition_id >= $1
+                    and k.partition_id < $2
+                union all
+                select f.place, f.number
+                from unnest($3) as i (id)
+                cross join lateral (
+                    select k.ctid as place, k.log_offset as number
+                    from pgq.message_%1$s as k
+                    where k.partition_id = i.id
+                    offset 0
+                ) as f
+            ) as q',
+            leaf
+        )
+        into found_places, found_numbers
+        using
+            (_assign_across.since).lowest,
+            (home_id + 1) << 40,
+            (_assign_across.since).ids;
+
+        if found_places is not null then
+            places := places || found_places;
+            numbers := numbers || found_numbers;
+            segments := segments || array_fill(leaf, array[cardinality(found_places)]);
+        end if;
+    end loop;
+
+    -- In the order of their numbers across all of them.
+    select array_agg(r.segment), array_agg(r.place), array_agg(r.log_offset)
+    into segments, places, offsets
+    from (
+        select
+            f.segment,
+            f.place,
+            _assign_across.before_first + row_number() over (order by f.number) as log_offset
+        from unnest(segments, places, numbers) as f (segment, place, number)
+        order by f.number
+        limit _assign_across.max_messages
+    ) as r;
+
+    -- Nobody else moves them: the partition is locked. They go to where it writes to now.
+    foreach leaf in array leaves loop
+        if leaf = home then
+            execute format(
+                'update pgq.message_%s as m
+                set partition_id = $1, log_offset = f.log_offset, published_at = $2
+                from unnest($3, $4, $5) as f (segment, place, log_offset)
+                where f.segment = $6
+                    and m.ctid = f.place',
+                home
+            )
+            using home_id, _assign_across.stamp, segments, places, offsets, home;
+        else
+            execute format(
+                'with gone as (
+                    delete from pgq.message_%s as m
+                    using unnest($3, $4, $5) as f (segment, place, log_offset)
+                    where f.segment = $6
+                        and m.ctid = f.place
+                    returning f.log_offset, m.key, m.headers, m.payload, m.body
+                )
+
+                insert into pgq.message_%s (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select $1, g.log_offset, $2, $7, g.key, g.headers, g.payload, g.body
+                from gone as g',
+                leaf,
+                home
+            )
+            using home_id, _assign_across.stamp, segments, places, offsets, leaf, home;
+        end if;
+    end loop;
+
+    return coalesce(cardinality(offsets), 0);
+end
+$$;
+
+revoke all on function pgq._assign_across from public;
+
+comment on function pgq._assign_across(
+    pgq._partition_state, integer[], pgq._staged_since, bigint, timestamptz, bigint
+) is
+'What _assign does as long as staged messages may stand in segments that the partition has left;
+returns how many got offsets.';
+
+create function pgq._assign(
+    topic text,
+    state pgq._partition_state,
+    max_messages bigint,
+    watched boolean default false
+)
+returns pgq.offset_range
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    home_id bigint := (_assign.state).partition_id;
+    since pgq._staged_since := pgq._staged_since(home_id);
+    lowest bigint := since.lowest;
+    above bigint := (home_id + 1) << 40;
+    ids bigint[] := since.ids;
+    most bigint := _assign.max_messages;
+    left_segments integer[];
+    newest pgq._newest_message;
+    stamp timestamptz;
+    before_first bigint;
+    places tid[];
+    moved bigint;
+    server_started timestamptz := pg_postmaster_start_time();
+    system_identifier bigint := since.system_identifier;
+begin
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+        and not _assign.watched
+    then
+        -- The snapshot may be older than the newest message. The index then refuses the offset.
+        begin
+            return pgq._assign(_assign.topic, _assign.state, _assign.max_messages, true);
+        exception
+            when unique_violation then
+                raise exception
+                    'another transaction has given offsets in topic "%" since this one began',
+                    _assign.topic
+                    using errcode = '40001',
+                        hint = 'Try the transaction again, or use READ COMMITTED.';
+        end;
+    end if;
+
+    select p.left_segments
+    into left_segments
+    from pgq.partition as p
+    where p.partition_id = home_id;
+
+    -- The caller has locked the partition, so nobody else gives out offsets now.
+    newest := pgq._newest(home_id, (_assign.state).segment, (_assign.state).segment_first_offset);
+    before_first := coalesce(newest.log_offset, (_assign.state).segment_first_offset - 1);
+    stamp := greatest(pgq._clock(), newest.published_at, (_assign.state).segment_entered_at);
+
+    if left_segments = '{}' then
+        if (_assign.state).segment = 0 then
+            select array_agg(q.place)
+            from (
+                select s.place
+                from (
+                    select k.ctid as place, k.log_offset as number
+                    from pgq.message_0 as k
+                    where k.partition_id >= lowest
+                        and k.partition_id < above
+                    union all
+                    select f.place, f.number
+                    from unnest(ids) as i (id)
+                    cross join lateral (
+                        select k.ctid as place, k.log_offset as number
+                        from pgq.message_0 as k
+                        where k.partition_id = i.id
+                        offset 0
+                    ) as f
+                ) as s
+                order by s.number
+                limit most
+            ) as q
+            into places;
+        elsif (_assign.state).segment = 1 then
+            select array_agg(q.place)
+            from (
+                select s.place
+                from (
+                    select k.ctid as place, k.log_offset as number
+                    from pgq.message_1 as k
+                    where k.partition_id >= lowest
+                        and k.partition_id < above
+                    union all
+                    select f.place, f.number
+                    from unnest(ids) as i (id)
+                    cross join lateral (
+                        select k.ctid as place, k.log_offset as number
+                        from pgq.message_1 as k
+                        where k.partition_id = i.id
+                        offset 0
+                    ) as f
+                ) as s
+                order by s.number
+                limit most
+            ) as q
+            into places;
+        elsif (_assign.state).segment <= 3 then
+            if (_assign.state).segment <= 2 then
+                select array_agg(q.place)
+                from (
+                    select s.place
+                    from (
+                        select k.ctid as place, k.log_offset as number
+                        from pgq.message_2 as k
+                        where k.partition_id >= lowest
+                            and k.partition_id < above
+                        union all
+                        select f.place, f.number
+                        from unnest(ids) as i (id)
+                        cross join lateral (
+                            select k.ctid as place, k.log_offset as number
+                            from pgq.message_2 as k
+                            where k.partition_id = i.id
+                            offset 0
+                        ) as f
+                    ) as s
+                    order by s.number
+                    limit most
+                ) as q
+                into places;
+            else
+                select array_agg(q.place)
+                from (
+                    select s.place
+                    from (
+                        select k.ctid as place, k.log_offset as number
+                        from pgq.message_3 as k
+                        where k.partition_id >= lowest
+                            and k.partition_id < above
+                        union all
+                        select f.place, f.number
+                        from unnest(ids) as i (id)
+                        cross join lateral (
+                            select k.ctid as place, k.log_offset as number
+                            from pgq.message_3 as k
+                            where k.partition_id = i.id
+                            offset 0
+                        ) as f
+                    ) as s
+                    order by s.number
+                    limit most
+                ) as q
+                into places;
+            end if;
+        elsif (_assign.state).segment <= 7 then
+            if (_assign.state).segment <= 5 then
+                if (_assign.state).segment <= 4 then
+                    select array_agg(q.place)
+                    from (
+                        select s.place
+                        from (
+                            select k.ctid as place, k.log_offset as number
+                            from pgq.message_4 as k
+                            where k.partition_id >= lowest
+                                and k.partition_id < above
+                            union all
+                            select f.place, f.number
+                            from unnest(ids) as i (id)
+                            cross join lateral (
+                                select k.ctid as place, k.log_offset as number
+                                from pgq.message_4 as k
+                                where k.partition_id = i.id
+                                offset 0
+                            ) as f
+                        ) as s
+                        order by s.number
+                        limit most
+                    ) as q
+                    into places;
+                else
+                    select array_agg(q.place)
+                    from (
+                        select s.place
+                        from (
+                            select k.ctid as place, k.log_offset as number
+                            from pgq.message_5 as k
+                            where k.partition_id >= lowest
+                                and k.partition_id < above
+                            union all
+                            select f.place, f.number
+                            from unnest(ids) as i (id)
+                            cross join lateral (
+                                select k.ctid as place, k.log_offset as number
+                                from pgq.message_5 as k
+                                where k.partition_id = i.id
+                                offset 0
+                            ) as f
+                        ) as s
+                        order by s.number
+                        limit most
+                    ) as q
+                    into places;
+                end if;
+            else
+                if (_assign.state).segment <= 6 then
+                    select array_agg(q.place)
+                    from (
+                        select s.place
+                        from (
+                            select k.ctid as place, k.log_offset as number
+                            from pgq.message_6 as k
+                            where k.partition_id >= lowest
+                                and k.partition_id < above
+                            union all
+                            select f.place, f.number
+                            from unnest(ids) as i (id)
+                            cross join lateral (
+                                select k.ctid as place, k.log_offset as number
+                                from pgq.message_6 as k
+                                where k.partition_id = i.id
+                                offset 0
+                            ) as f
+                        ) as s
+                        order by s.number
+                        limit most
+                    ) as q
+                    into places;
+                else
+                    select array_agg(q.place)
+                    from (
+                        select s.place
+                        from (
+                            select k.ctid as place, k.log_offset as number
+                            from pgq.message_7 as k
+                            where k.partition_id >= lowest
+                                and k.partition_id < above
+                            union all
+                            select f.place, f.number
+                            from unnest(ids) as i (id)
+                            cross join lateral (
+                                select k.ctid as place, k.log_offset as number
+                                from pgq.message_7 as k
+                                where k.partition_id = i.id
+                                offset 0
+                            ) as f
+                        ) as s
+                        order by s.number
+                        limit most
+                    ) as q
+                    into places;
+                end if;
+            end if;
+        elsif (_assign.state).segment <= 15 then
+            if (_assign.state).segment <= 11 then
+                if (_assign.state).segment <= 9 then
+                    if (_assign.state).segment <= 8 then
+                        select array_agg(q.place)
+                        from (
+                            select s.place
+                            from (
+                                select k.ctid as place, k.log_offset as number
+                                from pgq.message_8 as k
+                                where k.partition_id >= lowest
+                                    and k.partition_id < above
+                                union all
+                                select f.place, f.number
+                                from unnest(ids) as i (id)
+                                cross join lateral (
+                                    select k.ctid as place, k.log_offset as number
+                                    from pgq.message_8 as k
+                                    where k.partition_id = i.id
+                                    offset 0
+                                ) as f
+                            ) as s
+                            order by s.number
+                            limit most
+                        ) as q
+                        into places;
+                    else
+                        select array_agg(q.place)
+                        from (
+                            select s.place
+                            from (
+                                select k.ctid as place, k.log_offset as number
+                                from pgq.message_9 as k
+                                where k.partition_id >= lowest
+                                    and k.partition_id < above
+                                union all
+                                select f.place, f.number
+                                from unnest(ids) as i (id)
+                                cross join lateral (
+                                    select k.ctid as place, k.log_offset as number
+                                    from pgq.message_9 as k
+                                    where k.partition_id = i.id
+                                    offset 0
+                                ) as f
+                            ) as s
+                            order by s.number
+                            limit most
+                        ) as q
+                        into places;
+                    end if;
+                else
+                    if (_assign.state).segment <= 10 then
+                        select array_agg(q.place)
+                        from (
+                            select s.place
+                            from (
+                                select k.ctid as place, k.log_offset as number
+                                from pgq.message_10 as k
+                                where k.partition_id >= lowest
+                                    and k.partition_id < above
+                                union all
+                                select f.place, f.number
+                                from unnest(ids) as i (id)
+                                cross join lateral (
+                                    select k.ctid as place, k.log_offset as number
+                                    from pgq.message_10 as k
+                                    where k.partition_id = i.id
+                                    offset 0
+                                ) as f
+                            ) as s
+                            order by s.number
+                            limit most
+                        ) as q
+                        into places;
+                    else
+                        select array_agg(q.place)
+                        from (
+                            select s.place
+                            from (
+                                select k.ctid as place, k.log_offset as number
+                                from pgq.message_11 as k
+                                where k.partition_id >= lowest
+                                    and k.partition_id < above
+                                union all
+                                select f.place, f.number
+                                from unnest(ids) as i (id)
+                                cross join lateral (
+                                    select k.ctid as place, k.log_offset as number
+                                    from pgq.message_11 as k
+                                    where k.partition_id = i.id
+                                    offset 0
+                                ) as f
+                            ) as s
+                            order by s.number
+                            limit most
+                        ) as q
+                        into places;
+                    end if;
+                end if;
+            else
+                if (_assign.state).segment <= 13 then
+                    if (_assign.state).segment <= 12 then
+                        select array_agg(q.place)
+                        from (
+                            select s.place
+                            from (
+                                select k.ctid as place, k.log_offset as number
+                                from pgq.message_12 as k
+                                where k.partition_id >= lowest
+                                    and k.partition_id < above
+                                union all
+                                select f.place, f.number
+                                from unnest(ids) as i (id)
+                                cross join lateral (
+                                    select k.ctid as place, k.log_offset as number
+                                    from pgq.message_12 as k
+                                    where k.partition_id = i.id
+                                    offset 0
+                                ) as f
+                            ) as s
+                            order by s.number
+                            limit most
+                        ) as q
+                        into places;
+                    else
+                        select array_agg(q.place)
+                        from (
+                            select s.place
+                            from (
+                                select k.ctid as place, k.log_offset as number
+                                from pgq.message_13 as k
+                                where k.partition_id >= lowest
+                                    and k.partition_id < above
+                                union all
+                                select f.place, f.number
+                                from unnest(ids) as i (id)
+                                cross join lateral (
+                                    select k.ctid as place, k.log_offset as number
+                                    from pgq.message_13 as k
+                                    where k.partition_id = i.id
+                                    offset 0
+                                ) as f
+                            ) as s
+                            order by s.number
+                            limit most
+                        ) as q
+                        into places;
+                    end if;
+                else
+                    if (_assign.state).segment <= 14 then
+                        select array_agg(q.place)
+                        from (
+                            select s.place
+                            from (
+                                select k.ctid as place, k.log_offset as number
+                                from pgq.message_14 as k
+                                where k.partition_id >= lowest
+                                    and k.partition_id < above
+                                union all
+                                select f.place, f.number
+                                from unnest(ids) as i (id)
+                                cross join lateral (
+                                    select k.ctid as place, k.log_offset as number
+                                    from pgq.message_14 as k
+                                    where k.partition_id = i.id
+                                    offset 0
+                                ) as f
+                            ) as s
+                            order by s.number
+                            limit most
+                        ) as q
+                        into places;
+                    else
+                        select array_agg(q.place)
+                        from (
+                            select s.place
+                            from (
+                                select k.ctid as place, k.log_offset as number
+                                from pgq.message_15 as k
+                                where k.partition_id >= lowest
+                                    and k.partition_id < above
+                                union all
+                                select f.place, f.number
+                                from unnest(ids) as i (id)
+                                cross join lateral (
+                                    select k.ctid as place, k.log_offset as number
+                                    from pgq.message_15 as k
+                                    where k.partition_id = i.id
+                                    offset 0
+                                ) as f
+                            ) as s
+                            order by s.number
+                            limit most
+                        ) as q
+                        into places;
+                    end if;
+                end if;
+            end if;
+        else
+            execute format($leaf$
+                select array_agg(q.place)
+                from (
+                    select s.place
+                    from (
+                        select k.ctid as place, k.log_offset as number
+                        from pgq.message_%1$s as k
+                        where k.partition_id >= $1
+                            and k.partition_id < $2
+                        union all
+                        select f.place, f.number
+                        from unnest($3) as i (id)
+                        cross join lateral (
+                            select k.ctid as place, k.log_offset as number
+                            from pgq.message_%1$s as k
+                            where k.partition_id = i.id
+                            offset 0
+                        ) as f
+                    ) as s
+                    order by s.number
+                    limit $4
+                ) as q
+            $leaf$, (_assign.state).segment)
+            into places
+            using lowest, above, ids, most;
+        end if;
+        moved := coalesce(cardinality(places), 0);
+        if moved > 0 then
+            perform pgq._move_staged(
+                home_id, (_assign.state).segment, places, before_first, stamp
+            );
+        end if;
+    else
+        moved := pgq._assign_across(
+            _assign.state, left_segments, since, before_first, stamp, most
+        );
+    end if;
+
+    -- What found nothing is not noted, unless it had to look for many.
+    if moved > 0 or cardinality(ids) > 100 then
+        if moved = most then
+            -- There may be more: the next one begins where this one began.
+            select a.next_xid, a.open_xids, a.server_started, a.system_identifier
+            into since.next_xid, since.open_xids, server_started, system_identifier
+            from pgq.assignment as a
+            where a.partition_id = home_id
+                and a.seq = since.seq;
+        end if;
+
+        insert into pgq.assignment (
+            partition_id, seq, next_xid, open_xids, server_started, system_identifier
+        )
+        values (
+            home_id,
+            since.seq + 1,
+            coalesce(since.next_xid, '0'),
+            coalesce(since.open_xids, '{}'),
+            coalesce(server_started, '-infinity'),
+            coalesce(system_identifier, 0)
+        )
+        on conflict do nothing;
+
+        -- One row goes for each that comes, found by its number, so no dead rows are walked.
+        delete from pgq.assignment as a
+        where a.partition_id = home_id
+            and a.seq = since.seq - 63;
+    end if;
+
+    if moved = 0 then
+        return null;
+    end if;
+    if (_assign.state).followed then
+        perform pg_notify('pgq_topic', _assign.topic);
+    end if;
+    return row((_assign.state).partition, before_first + 1, before_first + moved)
+        ::pgq.offset_range;
+end
+$$;
+
+revoke all on function pgq._assign from public;
+
+comment on function pgq._assign(text, pgq._partition_state, bigint, boolean) is
+'Gives offsets to what was staged for a partition, whose row the caller has locked, and committed;
+to the first max_messages of it, or to all when that is null. Null: there was nothing.
+Of what is seen at once, the message that was published first comes first. So transactions with one
+key keep their order, unless they ran side by side. Above READ COMMITTED another one''s work makes
+it raise 40001. watched: somebody has seen to that.';
+
+create function pgq._assign_all(topic text, partition integer, max_messages bigint)
+returns setof pgq.offset_range
+language plpgsql
+volatile
+parallel unsafe
+set plan_cache_mode = force_generic_plan
+set enable_bitmapscan = off
+as $$
+#variable_conflict use_column
+declare
+    target record;
+    state pgq._partition_state;
+    assigned pgq.offset_range;
+begin
+    -- Only a partition that has something is locked; one that somebody else has is left to him.
+    for target in
+        select p.partition_id
+        from pgq.partition as p
+        cross join lateral pgq._staged_since(p.partition_id) as s
+        where p.topic = _assign_all.topic
+            and p.deferred
+            and p.partition = coalesce(_assign_all.partition, p.partition)
+            and exists (
+                select
+                from unnest(p.left_segments || p.segment) as l (segment)
+                where pgq._has_staged(p.partition_id, l.segment, s)
+            )
+        order by p.partition
+    loop
+        select
+            p.partition,
+            p.partition_id,
+            p.segment,
+            p.segment_first_offset,
+            p.segment_entered_at,
+            p.segment_until,
+            p.followed,
+            p.deferred
+        into state
+        from pgq.partition as p
+        where p.partition_id = target.partition_id
+        for no key update skip locked;
+        continue when not found;
+
+        if state.segment_until <= pgq._clock() then
+            state := pgq._enter_segment(_assign_all.topic, state);
+        end if;
+
+        assigned := pgq._assign(_assign_all.topic, state, _assign_all.max_messages);
+        if assigned.partition is not null then
+            return next assigned;
+        end if;
+    end loop;
+end
+$$;
+
+revoke all on function pgq._assign_all from public;
+
+comment on function pgq._assign_all(text, integer, bigint) is
+'Gives offsets to what is staged for the partitions of a deferred topic and committed, to
+max_messages of each at most, and returns the offsets; leaves out a partition where another
+transaction is at it.';
+
+create function pgq._assign_waiting(topic text, partition integer)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    total bigint;
+begin
+    select sum(r.last_offset - r.first_offset + 1)
+    into total
+    from pgq._assign_all(_assign_waiting.topic, _assign_waiting.partition, 100000) as r;
+
+    return coalesce(total, 0);
+end
+$$;
+
+revoke all on function pgq._assign_waiting from public;
+
+comment on function pgq._assign_waiting(text, integer) is
+'Gives offsets to what is staged for a partition of a deferred topic, or for all, and committed, for
+a consumer that has nothing to read; returns how many got theirs.';
+
+create function pgq.assign_offsets(topic text, partition integer default null)
+returns setof pgq.offset_range
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    partition_count integer;
+begin
+    select t.partitions
+    into partition_count
+    from pgq.topic as t
+    where t.topic = assign_offsets.topic collate "C";
+
+    if partition_count is null then
+        perform pgq._fail_unknown_topic(assign_offsets.topic collate "C");
+    end if;
+    if assign_offsets.partition not between 0 and partition_count - 1 then
+        perform pgq._fail_unknown_partition(
+            assign_offsets.topic collate "C", assign_offsets.partition, partition_count
+        );
+    end if;
+
+    return query
+    select r.*
+    from pgq._assign_all(assign_offsets.topic collate "C", assign_offsets.partition, 1000000) as r;
+end
+$$;
+
+revoke all on function pgq.assign_offsets from public;
+
+comment on function pgq.assign_offsets(text, integer) is
+'Gives offsets to the messages of a deferred topic that were committed and have none yet.
+Consumers do that themselves, in their own transaction, when there is nothing else to read, and
+others get these messages only when it commits: whoever works in the transaction of consume for
+long calls this before, in a transaction of its own. So does who only reads: fetch, fetch_range,
+list_offsets. Returns the offsets that were given, a row per partition, 1000000 in each at most; no
+row when there was nothing, or another transaction is at it. The topics that are not deferred never
+have anything.
+Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, 40001 above
+READ COMMITTED when another transaction was first (try again).';
 
 create or replace function pgq._lock_group(
     topic text,
@@ -6658,6 +9773,8 @@ as $$
 #variable_conflict use_column
 declare
     state pgq._group_state;
+    is_deferred boolean;
+    assigned boolean := false;
 begin
     loop
         if _lock_group.partition is not null then
@@ -6708,11 +9825,17 @@ begin
         end if;
 
         if state.group_id is null then
-            perform pgq._check_group(
+            is_deferred := pgq._check_group(
                 _lock_group.topic, _lock_group.consumer_group, _lock_group.partition
             );
             -- The named partition exists: it was dropped and created again while this call waited.
             continue when _lock_group.partition is not null;
+
+            -- Once: another group, or a lease, may be what keeps this one from reading.
+            if is_deferred and not assigned then
+                assigned := pgq._assign_waiting(_lock_group.topic, null) > 0;
+                continue when assigned;
+            end if;
 
             -- To an old snapshot, a segment that was emptied looks as if nothing were to be read.
             if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
@@ -6729,6 +9852,7 @@ begin
         select
             p.segment,
             p.segment_first_offset,
+            p.deferred,
             pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset),
             j.seq,
             j.next_offset,
@@ -6742,6 +9866,7 @@ begin
         into
             state.segment,
             state.segment_first_offset,
+            is_deferred,
             state.last_offset,
             state.seq,
             state.next_offset,
@@ -6770,6 +9895,13 @@ begin
             return state;
         end if;
 
+        if is_deferred and _lock_group.partition is not null and not assigned
+            and state.last_offset < state.next_offset
+        then
+            assigned := pgq._assign_waiting(_lock_group.topic, _lock_group.partition) > 0;
+            continue when assigned;
+        end if;
+
         -- Nothing to read here. When any partition will do, another member was faster: look again.
         if _lock_group.partition is not null then
             return null;
@@ -6777,6 +9909,12 @@ begin
     end loop;
 end
 $$;
+
+comment on function pgq._lock_group(text, text, integer, boolean) is
+'Locks the position of a group in the named partition, or in one that has messages for it, and says
+where it stands; with available_only it returns null when there is nothing to read, or another
+member holds it. In a deferred topic, messages get their offsets when there is nothing to read.
+Raises MQ001, MQ003, MQ007.';
 
 create or replace function pgq._append_position(
     state pgq._group_state,
@@ -8381,7 +11519,13 @@ begin
     -- Where the topic is dropped, or made anew, between the check and the partitions: look
     -- again.
     loop
-        perform pgq._check_group(seek.topic collate "C", seek.consumer_group, seek.partition);
+        if pgq._check_group(seek.topic collate "C", seek.consumer_group, seek.partition)
+            and seek.start collate "C" = 'latest'
+        then
+            -- What was published before is not to be read, though it may have no offsets yet.
+            perform
+            from pgq._assign_all(seek.topic collate "C", seek.partition, null);
+        end if;
 
         -- In ascending order, as everywhere, so that two callers cannot block each other.
         for number in
@@ -8437,6 +11581,94 @@ Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 there is no such offset,
 partition, 22004 a required argument is null, 22023 not exactly one target, or a bad one, 40001
 above READ COMMITTED when another transaction was first, or at any level when retention removes
 what is being read (try again).';
+
+create function pgq._assign_staged()
+returns setof pgq.cleanup_action
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target record;
+    full_ones boolean := false;
+begin
+    for target in
+        select
+            t.topic,
+            sum(r.last_offset - r.first_offset + 1)::bigint as amount,
+            bool_or(r.last_offset - r.first_offset + 1 = 1000000) as full
+        from pgq.topic as t
+        cross join lateral pgq._assign_all(t.topic, null, 1000000) as r
+        where t.deferred
+        group by t.topic
+        order by t.topic
+    loop
+        full_ones := full_ones or target.full;
+        return next row('offsets assigned', target.topic, target.amount)::pgq.cleanup_action;
+    end loop;
+
+    if full_ones then
+        return next row('more', 'offsets', 1)::pgq.cleanup_action;
+    end if;
+end
+$$;
+
+revoke all on function pgq._assign_staged from public;
+
+comment on function pgq._assign_staged() is
+'The part of cleanup that gives offsets to what nobody has consumed yet: so a segment can be closed,
+and retention counts.';
+
+create function pgq._leave_segment(segment integer)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    place record;
+begin
+    for place in
+        select
+            p.partition_id,
+            p.topic,
+            row(
+                p.partition,
+                p.partition_id,
+                p.segment,
+                p.segment_first_offset,
+                p.segment_entered_at,
+                p.segment_until,
+                p.followed,
+                p.deferred
+            )::pgq._partition_state as state
+        from pgq.partition as p
+        where _leave_segment.segment = any(p.left_segments)
+        order by p.partition_id
+        for no key update of p skip locked
+    loop
+        perform pgq._assign(place.topic, place.state, null);
+
+        update pgq.partition as p
+        set left_segments = array_remove(p.left_segments, _leave_segment.segment)
+        where p.partition_id = place.partition_id;
+    end loop;
+
+    return not exists (
+        select
+        from pgq.partition as p
+        where _leave_segment.segment = any(p.left_segments)
+    );
+end
+$$;
+
+revoke all on function pgq._leave_segment from public;
+
+comment on function pgq._leave_segment(integer) is
+'Gives offsets to what is still staged in a segment that nobody can write to any more, which moves
+it to where its partition writes to now; false when a partition was locked.';
 
 create function pgq._check_unique_key(unique_key text)
 returns void
@@ -19914,12 +23146,13 @@ declare
     topic_name text;
     queue_name text;
     partition_count integer;
+    is_deferred boolean;
     made pgq.staged_chunk;
     free text[];
     newest_id bigint;
 begin
-    select t.partitions
-    into partition_count
+    select t.partitions, t.deferred
+    into partition_count, is_deferred
     from pgq.topic as t
     where t.topic_id = (_publish_staged.target).topic_id;
 
@@ -20005,14 +23238,14 @@ begin
                 made.headers,
                 made.partition
             );
-        elsif topic_name is not null and made.partition is null then
+        elsif topic_name is not null and (made.partition is null or is_deferred) then
             -- Those without a key keep to the partition of their task, here too.
             perform pgq._publish_spread(
                 topic_name,
                 made.payloads,
                 made.keys,
                 made.headers,
-                null,
+                made.partition,
                 made.task % partition_count,
                 made.bodies
             );
@@ -21645,6 +24878,88 @@ revoke all on function pgq._clean_windows from public;
 comment on function pgq._clean_windows(pg_snapshot, xid8, timestamptz) is
 'The part of cleanup that forgets former windows of idempotency keys.';
 
+create or replace function pgq._close_segments(
+    started pg_snapshot,
+    horizon xid8,
+    moment timestamptz
+)
+returns setof pgq.cleanup_action
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target record;
+    row_xid bigint;
+    own_xid bigint := pg_current_xact_id()::text::bigint;
+begin
+    for target in
+        select s.segment
+        from pgq.segment as s
+        where s.state = 'sealed'
+            and (
+                s.horizon is null
+                and (
+                    s.sealed_xid < pg_snapshot_xmin(_close_segments.started)
+                    or s.sealed_xid >= pg_snapshot_xmax(pg_current_snapshot())
+                )
+                -- one that this transaction sealed looks like one of the future
+                and s.sealed_xid <> pg_current_xact_id()
+                or s.horizon >= pg_snapshot_xmax(pg_current_snapshot())
+            )
+        for update skip locked
+    loop
+        -- Note from which transaction on nobody can write to it any more: an id taken after it was
+        -- seen sealed. Where this transaction had its own before, the row has one, for cleanup does
+        -- each of its parts in a subtransaction. An id from before a restore into another cluster
+        -- may lie in the future here: all its contemporaries are gone.
+        update pgq.segment as s
+        set horizon = _close_segments.horizon
+        where s.segment = target.segment
+        returning s.xmin::text::bigint
+        into row_xid;
+
+        continue when _close_segments.horizon is not null;
+
+        row_xid := row_xid + (own_xid >> 32 << 32);
+        if row_xid < own_xid then
+            row_xid := row_xid + (1::bigint << 32);
+        end if;
+
+        update pgq.segment as s
+        set horizon = row_xid::text::xid8
+        where s.segment = target.segment;
+    end loop;
+
+    -- Partitions that had no message since still point to a sealed one.
+    if pgq._settle_partitions(null, 1000) = 1000 then
+        return next row('more', 'closing', 1)::pgq.cleanup_action;
+    end if;
+
+    for target in
+        select s.segment
+        from pgq.segment as s
+        where s.state = 'sealed'
+            and s.horizon <= pg_snapshot_xmin(_close_segments.started)
+        order by s.segment
+        for update skip locked
+    loop
+        -- A publisher may hold one of them.
+        continue when exists (select from pgq.partition as p where p.segment = target.segment);
+        continue when not pgq._leave_segment(target.segment);
+
+        update pgq.segment as s
+        set
+            state = 'closed',
+            closed_at = _close_segments.moment
+        where s.segment = target.segment;
+
+        return next row('segment closed', target.segment::text, 1)::pgq.cleanup_action;
+    end loop;
+end
+$$;
+
 create or replace function pgq._class_in_use(storage_class_id bigint)
 returns boolean
 language plpgsql
@@ -21975,6 +25290,7 @@ begin
         'truncation',
         'positions',
         'windows',
+        'offsets',
         'closing',
         'sealing'
     ] loop
@@ -21999,6 +25315,9 @@ begin
                     select r.* from pgq._clean_leftovers(started, horizon, moment) as r;
                 when 'windows' then
                     perform pgq._clean_windows(started, horizon, moment);
+                when 'offsets' then
+                    return query
+                    select r.* from pgq._assign_staged() as r;
                 when 'closing' then
                     return query
                     select r.* from pgq._close_segments(started, horizon, moment) as r;
@@ -22029,6 +25348,7 @@ What it does, by the action that the row has:
 - floor lowered: claims of a queue begin further in front again, after the clock went back;
 - effects removed: notes of `begin_effect` about jobs that have ended;
 - positions trimmed: old positions of a group, which nothing needs any more, are removed;
+- offsets assigned: messages of a deferred topic, which nobody consumed yet, got their offsets;
 - bulk write forgotten: it was not committed within its timeout, or what it writes to was dropped;
 - staged write removed: nothing is left of what was staged for a write that was given up;
 - leftovers removed: what a segment had from a time without a retention, and is not kept any more;

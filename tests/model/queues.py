@@ -102,11 +102,6 @@ class Queue:
     rate_interval: timedelta | None
     rate_burst: int | None
     max_unfinished: int | None
-    max_leased: int | None
-    rate_limit: int | None
-    rate_interval: timedelta | None
-    rate_burst: int | None
-    max_unfinished: int | None
     paused: bool = False
     shortest: timedelta | None = None
     lowered: int | None = None

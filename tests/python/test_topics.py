@@ -13,6 +13,7 @@ from pgq import (
     Client,
     Group,
     Message,
+    OffsetRange,
     PublishBatchResult,
     PublishResult,
     Topic,
@@ -182,3 +183,15 @@ def test_dead_letter_topics(client: Client) -> None:
     assert (altered.max_attempts, altered.dead_letter_topic) == (None, None)
     altered = client.alter_group("readings", "sums", max_attempts=3, dead_letter_topic="dead")
     assert (altered.max_attempts, altered.dead_letter_topic) == (3, "dead")
+
+
+def test_a_deferred_topic(client: Client) -> None:
+    assert client.create_topic("readings", partitions=1, deferred=True).deferred is True
+    client.create_group("readings", "g")
+    assert client.publish("readings", 1) == PublishResult(0, None, False)
+    assert client.publish_batch("readings", [2, 3]) == [PublishBatchResult(0, None, None, False)]
+    assert client.assign_offsets("readings") == [OffsetRange(0, 1, 3)]
+    assert client.assign_offsets("readings", partition=0) == []
+    client.publish("readings", 4)
+    assert [m.payload for m in client.consume("readings", "g")] == [1, 2, 3]
+    assert [m.payload for m in client.consume("readings", "g")] == [4]

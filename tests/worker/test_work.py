@@ -54,7 +54,11 @@ def test_jobs_are_done_once(dsn: str, client: Client, kind: Kind, as_handler: As
     assert [job.attempt for job in client.archived_jobs("mail")] == [1] * 201
 
 
-def test_what_fails_is_tried_again(dsn: str, client: Client, kind: Kind, as_handler: As) -> None:
+def test_what_fails_is_tried_again(
+    dsn: str, client: Client, kind: Kind, as_handler: As, caplog: pytest.LogCaptureFixture
+) -> None:
+    # what pytest keeps of the log has to be UTF-8
+    caplog.set_level(logging.CRITICAL, "pgq.worker")
     attempts: list[int] = []
 
     def handle(payload: Any, job: Any) -> None:

@@ -134,6 +134,14 @@ SIGNATURES: Mapping[str, Signature] = {
         required=frozenset({"job_ids", "lease_token"}),
         returns="rows",
     ),
+    "assign_offsets": Signature(
+        arguments={
+            "topic": "text",
+            "partition": "integer",
+        },
+        required=frozenset({"topic"}),
+        returns="rows",
+    ),
     "begin_effect": Signature(
         arguments={
             "job_id": "bigint",
@@ -297,6 +305,7 @@ SIGNATURES: Mapping[str, Signature] = {
             "notify": "boolean",
             "idempotency_window": "interval",
             "no_limit": "text[]",
+            "deferred": "boolean",
         },
         required=frozenset({"topic"}),
         returns="row",

@@ -115,7 +115,8 @@ class Topics(Calling):
 
         Messages of one `key` go to one partition and keep their order. Without a key, and without
         a named partition, any partition that is free takes it. The partition stays locked until
-        the transaction ends, so publish late in a long one.
+        the transaction ends, so publish late in a long one. In a deferred topic nothing is locked,
+        and `log_offset` is None.
 
         With an `idempotency_key` that was given before, within the topic's window, nothing is
         written: the result says where the first message stands, and `duplicate` is True.

@@ -92,6 +92,14 @@ class Consuming(Calling):
             PartitionOffsets, "list_offsets", topic=topic, published_at=published_at
         )
 
+    def assign_offsets(self, topic: str, partition: int | None = None) -> list[OffsetRange]:
+        """Give offsets to what a deferred topic has that was committed and has none; return them.
+
+        Those who consume do it themselves, and others see it when their transaction ends. So call
+        this before a long one, and before `fetch`, `fetch_range` and `list_offsets`.
+        """
+        return self._rows(OffsetRange, "assign_offsets", topic=topic, partition=partition)
+
     def check_range(
         self, topic: str, partition: int, first_offset: int, last_offset: int
     ) -> int:

@@ -34,6 +34,7 @@ class Topics(Calling):
         notify: bool | None = None,
         idempotency_window: timedelta | None = None,
         no_limit: Sequence[str] | None = None,
+        deferred: bool | None = None,
     ) -> Topic:
         """Create a topic, or return the one of that name if it has the settings that are given.
 
@@ -41,7 +42,9 @@ class Topics(Calling):
         message is kept for `retention` at least (7 days), but the oldest ones go earlier when the
         younger ones have `max_bytes` (no limit). With `notify` (off) each publish wakes
         those who `wait`. An idempotency key stands for its message as long as `idempotency_window`
-        (1 day). `no_limit` names what shall have no limit: 'retention', 'max_bytes'.
+        (1 day). `no_limit` names what shall have no limit: 'retention', 'max_bytes'. With
+        `deferred` (off) a publish locks nothing, and a message gets its offset when somebody
+        consumes, or calls `assign_offsets`.
 
         Raises AlreadyExists when there is one with other settings than those given; what is not
         given is not compared, so it can be called at each start of a program.
@@ -56,6 +59,7 @@ class Topics(Calling):
             notify=notify,
             idempotency_window=idempotency_window,
             no_limit=no_limit,
+            deferred=deferred,
         )
 
     def alter_topic(
@@ -113,7 +117,8 @@ class Topics(Calling):
 
         Messages of one `key` go to one partition and keep their order. Without a key, and without
         a named partition, any partition that is free takes it. The partition stays locked until
-        the transaction ends, so publish late in a long one.
+        the transaction ends, so publish late in a long one. In a deferred topic nothing is locked,
+        and `log_offset` is None.
 
         With an `idempotency_key` that was given before, within the topic's window, nothing is
         written: the result says where the first message stands, and `duplicate` is True.

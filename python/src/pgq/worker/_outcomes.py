@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-__all__ = ["Misfit", "Outcome", "Reject", "Release", "Retry", "failure"]
-
-LONGEST = 4000
+__all__ = [
+    "Misfit",
+    "Outcome",
+    "Reject",
+    "Release",
+    "Retry",
+]
 
 
 class Outcome(Exception):
@@ -36,10 +40,3 @@ class Release(Outcome):
 
 class Misfit(Exception):
     """The payload of a job is not what its handler takes; the job is rejected."""
-
-
-def failure(error: BaseException) -> str:
-    """The text of an error as the database can keep it."""
-    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    text = text.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode()
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]} …"

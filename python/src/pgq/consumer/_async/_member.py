@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 
 from pgq._async import AsyncClient
+from pgq._running._errors import failure
 from pgq._running._tasks import Cancelled, Running, call
 from pgq.consumer._async._crew import Members
 from pgq.consumer._handlers import TopicHandler
@@ -163,7 +164,7 @@ class Member:
                 lease.partition,
                 lease_token=rest[0].lease_token,
                 delay=timedelta(seconds=wait),
-                error=f"{type(error).__name__}: {error}",
+                error=failure(error),
             )
             return True
 

@@ -12,6 +12,7 @@ from typing import Any
 import psycopg
 
 from pgq._sync import Client
+from pgq._running._errors import failure
 from pgq._running._threads import Cancelled, Running, call
 from pgq.consumer._sync._crew import Members
 from pgq.consumer._handlers import TopicHandler
@@ -165,7 +166,7 @@ class Member:
                 lease.partition,
                 lease_token=rest[0].lease_token,
                 delay=timedelta(seconds=wait),
-                error=f"{type(error).__name__}: {error}",
+                error=failure(error),
             )
             return True
 

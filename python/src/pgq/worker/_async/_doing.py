@@ -13,13 +13,14 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from pgq._async import AsyncClient
+from pgq._running._errors import failure
 from pgq._running._tasks import Cancelled, Running, call
 from pgq.errors import LeaseLost
 from pgq.messages import Job
 from pgq.worker._async._crew import Crew
 from pgq.worker._async._job import RunningJob
 from pgq.worker._claims import Claim
-from pgq.worker._outcomes import Misfit, Outcome, Reject, Release, Retry, failure
+from pgq.worker._outcomes import Misfit, Outcome, Reject, Release, Retry
 from pgq.worker._reports import logger
 
 __all__ = ["Doing"]
