@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -128,15 +128,17 @@ def test_heartbeats_keep_a_job(dsn: str, client: Client, kind: Kind) -> None:
     gate = Gate(kind)
     worker = kind(dsn)
     worker.handler("mail", lease=3.0)(gate.handler)
-    client.enqueue("mail", 1)
+    job_id = client.enqueue("mail", 1).job_id
+
+    def leased_until() -> datetime | None:
+        job = client.get_job(job_id)
+        return None if job is None else job.leased_until
+
     with working(worker):
         wait_until(lambda: gate.begun)
-        [before] = client.connection.execute("select visible_at from pgq.job").fetchall()
-        wait_until(
-            lambda: (
-                client.connection.execute("select visible_at from pgq.job").fetchall() > [before]
-            )
-        )
+        before = leased_until()
+        assert before is not None
+        wait_until(lambda: (leased_until() or before) > before)
         gate.open.set()
         wait_until(lambda: client.archived_jobs("mail"))
     assert gate.ended == [1]
