@@ -50,7 +50,7 @@ test: test-environment ## the suite on the embedded PostgreSQL; ARGS="-k publish
 test-all: test-environment ## the complete suite, with what kills clusters and takes longest
 	@$(RUN)/pytest -n auto $(ARGS)
 
-test-matrix: test-environment ## the complete suite on every PostgreSQL major that can be had
+test-matrix: test-environment ## the suite on every PostgreSQL major that can be had
 	@$(RUN)/python python/tools/matrix.py $(ARGS) -n auto
 
 explore: test-environment ## interleavings of calls that break a promise; ARGS="--seconds 600 --seed 7"
@@ -75,6 +75,12 @@ reference: test-environment build ## generate sql/REFERENCE.md, the client's sig
 
 bench: demo-environment build ## measure side by side; ARGS go to the runner
 	@$(RUN)/python benchmarks/run.py $(ARGS)
+
+bench-compare: demo-environment build ## what unused features cost: every rate beside that of 0.1.0; ARGS likewise
+	@$(RUN)/python benchmarks/compare.py $(ARGS)
+
+bench-deferred: demo-environment build ## deferred topics: latency, open transactions; ARGS likewise
+	@$(RUN)/python benchmarks/deferred.py $(ARGS)
 
 bench-client: demo-environment build ## measure the Python client beside a plain cursor; ARGS likewise
 	@$(RUN)/python benchmarks/client.py $(ARGS)
@@ -113,7 +119,7 @@ test-environment:
 lint-environment:
 	@python/tools/environment.sh demo push spark test lint
 
-.PHONY: help demo demo-spark test test-all test-matrix explore lint build install installcheck reference bench bench-client bench-worker \
+.PHONY: help demo demo-spark test test-all test-matrix explore lint build install installcheck reference bench bench-compare bench-deferred bench-client bench-worker \
 	bench-spark release clean postgrest demo-environment demo-spark-environment test-environment lint-environment
 
 endif

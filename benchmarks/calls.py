@@ -24,6 +24,15 @@ JOBS = (
 )
 # The jobs of one batch have consecutive ids, and those of one claim the same token.
 IDS = "create sequence {0}_ids;"
+# Each call finds a topic of its own, with messages that have no offset yet.
+STAGED = (
+    "create sequence staged_{0};"
+    "do $do$ begin for number in 1..{1} loop"
+    " perform pgq.create_topic('staged_{0}_' || number, partitions => 1, deferred => true);"
+    " perform pgq.publish_batch('staged_{0}_' || number,"
+    " bodies => array_fill('\\x6162'::bytea, array[{0}]));"
+    " end loop; end $do$;"
+)
 LEASED = (
     "select max(lease_token::text), setval('{0}_ids', min(job_id), false)"
     " from pgq.claim_job('{0}', max_jobs => {1}, lease => '1 day')"
@@ -71,6 +80,27 @@ CALLS: Sequence[Call] = (
         answer='log_offset = "',
     ),
     Call(
+        name="publish_deferred",
+        database="deferred",
+        setup="select pgq.create_topic('publish', partitions => 1, deferred => true);",
+        statement="select * from pgq.publish('publish', body => '\\x6162'::bytea)",
+        answer='partition = "',
+    ),
+    Call(
+        name="assign_offsets",
+        database="deferred",
+        setup=STAGED.format(1, ENOUGH),
+        statement="select * from pgq.assign_offsets('staged_1_' || nextval('staged_1'))",
+        answer='last_offset = "1"',
+    ),
+    Call(
+        name="assign_offsets_100",
+        database="deferred",
+        setup=STAGED.format(100, ENOUGH),
+        statement="select * from pgq.assign_offsets('staged_100_' || nextval('staged_100'))",
+        answer='last_offset = "100"',
+    ),
+    Call(
         name="publish_batch_100",
         setup=TOPIC.format("publish_batch"),
         statement="select * from pgq.publish_batch('publish_batch',"
@@ -91,10 +121,36 @@ CALLS: Sequence[Call] = (
         answer='count = "100"',
     ),
     Call(
+        name="fetch",
+        setup=FILLED.format("fetch", 1),
+        statement="select * from pgq.fetch('fetch', 'g', max_messages => 1)",
+        answer='log_offset = "',
+    ),
+    Call(
+        name="claim_offsets",
+        setup=FILLED.format("claim_offsets", ENOUGH),
+        statement="select * from pgq.claim_offsets('claim_offsets', 'g', max_messages => 1)",
+        answer='first_offset = "',
+    ),
+    Call(
+        name="poll_and_commit",
+        setup=FILLED.format("poll", ENOUGH),
+        statement="select pgq.commit_offset('poll', 'g', partition, log_offset, lease_token)"
+        " from pgq.poll('poll', 'g', max_messages => 1)",
+        answer='commit_offset = "',
+    ),
+    Call(
         name="enqueue",
         setup=QUEUE.format("enqueue"),
         statement="select * from pgq.enqueue('enqueue', body => '\\x6162'::bytea)",
         answer='(?:job_id|enqueue) = "',  # the first draft returns a number
+    ),
+    Call(
+        name="enqueue_batch_100",
+        setup=QUEUE.format("enqueue_batch"),
+        statement="select count(*), sum(job_id) from pgq.enqueue_batch('enqueue_batch',"
+        " bodies => array_fill('\\x6162'::bytea, array[100]))",
+        answer='count = "100"',
     ),
     Call(
         name="claim_job",

@@ -46,6 +46,8 @@ class Call:
     """A query whose rows are the arguments of one execution after the other, as literals."""
     constants: str = ""
     """A query whose one row fills {0}, {1} … in the statement."""
+    database: str = "postgres"
+    """Where: what has many topics of its own stands apart, so that others cost what they did."""
     answer: str = ""
     """What each execution has to print, as a regular expression."""
 
@@ -109,22 +111,28 @@ class Counter:
         """Make the data of all calls, then run the further scripts; the calls that can be made."""
         ready = []
         with self._server:
-            if self._script is not None:
-                self._psql(self._script)
-            with psycopg.connect(self._server.dsn, autocommit=True) as connection:
-                for call in calls:
-                    try:
-                        self._set_up(connection, call)
-                    except psycopg.Error as error:
-                        self.missing[call.name] = str(error).partition("\n")[0]
-                    else:
-                        ready.append(call)
-                for script in setups:
-                    self._psql(script)
-                connection.execute("vacuum (analyze)")
-                if self._clock == "frozen" and _has(connection, "pgq._clock"):
-                    _freeze(connection)
-                connection.execute("checkpoint")
+            for database in dict.fromkeys(call.database for call in calls):
+                if database != "postgres":
+                    self._server.run("createdb", database)
+                if self._script is not None:
+                    self._psql(self._script, database)
+                dsn = self._server.dsn_for(database)
+                with psycopg.connect(dsn, autocommit=True) as connection:
+                    for call in calls:
+                        if call.database != database:
+                            continue
+                        try:
+                            self._set_up(connection, call)
+                        except psycopg.Error as error:
+                            self.missing[call.name] = str(error).partition("\n")[0]
+                        else:
+                            ready.append(call)
+                    for script in setups if database == "postgres" else ():
+                        self._psql(script, database)
+                    connection.execute("vacuum (analyze)")
+                    if self._clock == "frozen" and _has(connection, "pgq._clock"):
+                        _freeze(connection)
+                    connection.execute("checkpoint")
         return [call for call in ready if call.name not in self.missing]
 
     def _set_up(self, connection: psycopg.Connection[Any], call: Call) -> None:
@@ -141,11 +149,12 @@ class Counter:
             constants = connection.execute(call.constants.encode()).fetchone() or ()
             self._statements[call.name] = call.statement.format(*constants)
 
-    def _psql(self, script: Path) -> None:
+    def _psql(self, script: Path, database: str) -> None:
         self._server.run(
             "psql",
             *("--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--output=/dev/null"),
             f"--file={script}",
+            f"--dbname={database}",
         )
 
     def count(self, call: Call) -> float:
@@ -169,7 +178,7 @@ class Counter:
                 f"--callgrind-out-file={data / 'profile'}",
                 self._bin / "postgres",
                 *("--single", "-O", "-j", "-D", data),
-                "postgres",
+                call.database,
             ],
             input="".join(f"{line};\n\n" for line in lines),
             capture_output=True,

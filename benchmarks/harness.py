@@ -40,7 +40,7 @@ SETTINGS: Mapping[str, str] = {
     "shared_buffers": "1GB",
     "max_wal_size": "8GB",
     "checkpoint_timeout": "1h",
-    "max_connections": "64",
+    "max_connections": "100",
 }
 SEGMENT_MEGABYTES = 16
 
@@ -178,6 +178,14 @@ class Bench:
             database.name,
         )
         return result.stdout.strip()
+
+    @property
+    def server_process(self) -> int:
+        """The process id of the server."""
+        found = self._server.pid
+        if found is None:
+            raise BenchmarkError("the server does not run")
+        return found
 
     @property
     def bin_dir(self) -> Path:

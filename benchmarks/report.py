@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from benchmarks.cells import CELLS, Cell, Quantity
 from benchmarks.systems import SYSTEMS
 
-__all__ = ["Line", "Results", "Samples", "lines_of", "put_into"]
+__all__ = ["Line", "Results", "Samples", "lines_of", "plain_table", "put_into"]
 
 Samples = Mapping[str, Sequence[Mapping[str, float]]]
 
@@ -129,16 +129,7 @@ class Results:
 
     def plain(self) -> str:
         """The table for the terminal."""
-        rows = self.rows()
-        widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
-        table = [
-            "  ".join(
-                text.rjust(width) if column in NUMBERS else text.ljust(width)
-                for column, (text, width) in enumerate(zip(row, widths, strict=True))
-            ).rstrip()
-            for row in rows
-        ]
-        return "\n".join([*table, *self.notes])
+        return "\n".join([plain_table(self.rows(), NUMBERS), *self.notes])
 
     def markdown(self) -> str:
         """Machine and table as Markdown."""
@@ -195,6 +186,18 @@ class Results:
         order = [cell.name for cell in CELLS]
         ordered = sorted(lines.values(), key=lambda line: order.index(line.cell))
         return cls(machine, ordered, notes)
+
+
+def plain_table(rows: Sequence[Sequence[str]], numbers: Container[int]) -> str:
+    """Rows with columns below each other, those of numbers to the right."""
+    widths = [max(len(text) for text in column) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(
+            text.rjust(width) if column in numbers else text.ljust(width)
+            for column, (text, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )
 
 
 def put_into(document: Path, text: str) -> None:

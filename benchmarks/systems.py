@@ -24,7 +24,7 @@ from pathlib import Path
 from benchmarks.harness import Bench, Database
 from benchmarks.pgbench import BenchmarkError, body_of
 
-__all__ = ["SYSTEMS", "System", "install_script"]
+__all__ = ["RELEASED", "SYSTEMS", "System", "install_script"]
 
 HERE = Path(__file__).resolve().parent
 
@@ -46,6 +46,13 @@ class System:
     folder: Path
     installed_from: Path | None = None
     """A script elsewhere that takes the place of schema.sql."""
+    version_of: str | None = None
+    """The system whose folder it shares, because it is another version of it."""
+
+    @property
+    def kind(self) -> str:
+        """The system by whose name cells know its scripts."""
+        return self.version_of or self.name
 
     @property
     def schema(self) -> Path:
@@ -66,10 +73,18 @@ class System:
             return ""
         return bench.psql(database, self.script(name), **variables)
 
-    def fill(self, bench: Bench, database: Database, what: str, amount: int, body: int) -> None:
+    def fill(
+        self,
+        bench: Bench,
+        database: Database,
+        what: str,
+        amount: int,
+        body: int,
+        **variables: int,
+    ) -> None:
         """Write so many messages or jobs, a multiple of 1000, with bodies of so many bytes."""
         into = {"messages": "log", "jobs": "queue", "ordered": "ordered"}[what]
-        self.do(bench, database, f"fill_{into}", **{what: amount}, body=body_of(body))
+        self.do(bench, database, f"fill_{into}", **{what: amount}, **variables, body=body_of(body))
 
     def check(self, bench: Bench, database: Database, what: str, **expected: int) -> None:
         """Fail when the log, the queue or what was consumed is not as it should be."""
@@ -87,3 +102,11 @@ SYSTEMS: Mapping[str, System] = {
         System(name="pgq", folder=HERE / "pgq", installed_from=install_script()),
     )
 }
+
+RELEASED = System(
+    name="released",
+    folder=HERE / "pgq",
+    installed_from=HERE.parent / "migrations" / "pgq--0.1.0.sql",
+    version_of="pgq",
+)
+"""The first release: the same calls, without what the features of 0.2.0 add to them."""

@@ -246,7 +246,8 @@ create type pgq.leased_message as (
     key text,
     headers jsonb,
     payload jsonb,
-    body bytea
+    body bytea,
+    attempt integer
 );
 
 comment on type pgq.leased_message is 'A message of a partition that the caller holds for a while.';
@@ -262,6 +263,8 @@ comment on column pgq.leased_message.headers is 'Its headers, a JSON object; nul
 comment on column pgq.leased_message.payload is 'Its content as JSON; null when it has a body.';
 comment on column pgq.leased_message.body is
 'Its content as raw bytes; null when it has a payload.';
+comment on column pgq.leased_message.attempt is
+'How many attempts there were at these messages, with this one; null: the group counts none.';
 
 -- What the functions of the log hand to each other about a partition whose lock they hold.
 create type pgq._partition_state as (
@@ -276,6 +279,24 @@ create type pgq._partition_state as (
 );
 
 comment on type pgq._partition_state is 'A partition whose row the caller has locked.';
+
+create type pgq._attempts as (
+    attempt integer,
+    last_error text,
+    tried_offset bigint,
+    single_offset bigint
+);
+
+comment on type pgq._attempts is
+'The attempts of a group at one position. In one column, as most groups have none: each column of a
+table costs whoever inserts a row.';
+comment on column pgq._attempts.attempt is
+'How many there were, with the one under way; null: none.';
+comment on column pgq._attempts.last_error is 'How the last of them failed; null: unknown.';
+comment on column pgq._attempts.tried_offset is
+'The last offset that any of them had; of no meaning below the position, or without attempts.';
+comment on column pgq._attempts.single_offset is
+'Up to this offset messages are given out one by one; of no meaning below the position.';
 
 create type pgq._group_state as (
     group_id bigint,
@@ -307,7 +328,8 @@ create type pgq._claim_state as (
     last_offset bigint,
     segment integer,
     lease_token uuid,
-    leased_until timestamptz
+    leased_until timestamptz,
+    attempt integer
 );
 
 comment on type pgq._claim_state is
@@ -316,7 +338,7 @@ comment on type pgq._claim_state is
 create type pgq._staged_since as (
     seq bigint,
     lowest bigint,
-    ids bigint array,
+    late_xids xid8 array,
     next_xid xid8,
     open_xids xid8 array,
     system_identifier bigint
@@ -324,7 +346,8 @@ create type pgq._staged_since as (
 
 comment on type pgq._staged_since is
 'Where the messages of a partition stand that were staged since offsets were given last: in rows
-whose partition_id is lowest or more, or one of ids; and what to note when they have theirs.';
+whose partition_id is lowest or more, or that of one of late_xids, the transactions that were open
+then; and what to note when they have theirs.';
 
 -- ==== sql/queue/types.sql
 
@@ -351,7 +374,8 @@ create type pgq.queue_info as (
     rate_limit integer,
     rate_interval interval,
     rate_burst integer,
-    max_unfinished integer
+    max_unfinished integer,
+    max_leased_per_key integer
 );
 
 comment on type pgq.queue_info is 'A queue and its settings.';
@@ -393,6 +417,8 @@ comment on column pgq.queue_info.rate_burst is
 'The most jobs that are handed out at once after a pause; null: there is no rate_limit.';
 comment on column pgq.queue_info.max_unfinished is
 'With how many unfinished jobs enqueue fails; null: no limit.';
+comment on column pgq.queue_info.max_leased_per_key is
+'The most jobs of one key that are leased at one time; null: no limit.';
 
 create type pgq.claimed_job as (
     job_id bigint,
@@ -539,6 +565,36 @@ comment on column pgq._ended_job.queue_id is 'Its queue.';
 comment on column pgq._ended_job.unique_key is 'The key that it frees; null: none.';
 comment on column pgq._ended_job.ordered_key is
 'The key whose next job may come up; null: none, or the job waited itself.';
+
+create type pgq._met_job as (
+    place tid,
+    segment integer,
+    partition_id bigint,
+    log_offset bigint,
+    job_id bigint,
+    priority smallint,
+    visible_at timestamptz,
+    unique_key text collate "C"
+);
+
+comment on type pgq._met_job is
+'A job that a claim of a queue with max_leased_per_key has met and locked; see pgq.job.';
+comment on column pgq._met_job.place is 'Its place in pgq.job.';
+
+create type pgq._chosen_jobs as (
+    places tid array,
+    leaves integer array,
+    unique_ids bigint array,
+    job_ids bigint array,
+    stamps jsonb
+);
+
+comment on type pgq._chosen_jobs is 'The jobs that a claim takes.';
+comment on column pgq._chosen_jobs.places is 'Their places in pgq.job.';
+comment on column pgq._chosen_jobs.leaves is 'The segments of their payloads.';
+comment on column pgq._chosen_jobs.unique_ids is 'Which of them have a unique key.';
+comment on column pgq._chosen_jobs.job_ids is 'Their ids.';
+comment on column pgq._chosen_jobs.stamps is 'Of those that have a key, by id: the key.';
 
 -- ==== sql/bulk/types.sql
 
@@ -1050,10 +1106,7 @@ create table pgq.group_position (
     leased_until timestamptz,
     lease_token uuid,
     lease_last_offset bigint,
-    attempt integer,
-    last_error text,
-    tried_offset bigint,
-    single_offset bigint,
+    attempts pgq._attempts,
     primary key (group_id, partition, seq)
 );
 
@@ -1070,14 +1123,8 @@ comment on column pgq.group_position.leased_until is
 comment on column pgq.group_position.lease_token is 'The token that poll gave to that member.';
 comment on column pgq.group_position.lease_last_offset is
 'The last offset that poll gave to that member.';
-comment on column pgq.group_position.attempt is
-'How many attempts there were at next_offset, with the one under way; null: none, or they are not
-counted.';
-comment on column pgq.group_position.last_error is 'How the last of them failed; null: unknown.';
-comment on column pgq.group_position.tried_offset is
-'The last offset that any of them had; of no meaning below next_offset.';
-comment on column pgq.group_position.single_offset is
-'Up to this offset messages are given out one by one; of no meaning below next_offset.';
+comment on column pgq.group_position.attempts is
+'The attempts that there were at next_offset; null: they are not counted.';
 
 create table pgq.view_key (
     key uuid not null
@@ -1123,7 +1170,19 @@ create table pgq.queue (
     rate_interval interval,
     rate_burst integer,
     max_unfinished integer,
-    subscribed boolean not null default false
+    subscribed boolean not null default false,
+    max_leased_per_key integer,
+    plain_enqueue boolean not null generated always as (
+        not notify and not ordered and max_unfinished is null
+    ) stored,
+    plain_claim boolean not null generated always as (
+        not paused
+        and not ordered
+        and not subscribed
+        and max_leased is null
+        and max_leased_per_key is null
+        and rate_limit is null
+    ) stored
 );
 
 comment on table pgq.queue is 'A queue of jobs and its settings.';
@@ -1165,6 +1224,14 @@ comment on column pgq.queue.rate_burst is
 'The most jobs that are handed out at once after a pause; null: there is no rate_limit.';
 comment on column pgq.queue.max_unfinished is
 'With how many unfinished jobs enqueue fails; null: no limit.';
+comment on column pgq.queue.subscribed is
+'Whether it may have rows in job_run, at which a claim then looks.';
+comment on column pgq.queue.max_leased_per_key is
+'The most jobs of one key that are leased at one time; null: no limit.';
+comment on column pgq.queue.plain_enqueue is
+'Whether no setting asks an enqueue for more than to write the job.';
+comment on column pgq.queue.plain_claim is
+'Whether no setting asks a claim for more than to lease what is due.';
 
 create table pgq.lowered_queue (
     queue_id bigint primary key references pgq.queue (queue_id) on delete cascade,
@@ -1247,9 +1314,11 @@ comment on column pgq.job.unique_key is
 comment on column pgq.job.max_attempts is
 'Attempts before it is dead; null: what its queue says.';
 comment on column pgq.job.ordered_key is
-'Its key in an ordered queue; null: none, or the queue is not ordered.';
+'Its key in an ordered queue. In one with max_leased_per_key: the key in which it has a place, or of
+a parked job where it stands, see _parked_place. Null: none of these.';
 comment on column pgq.job.due_at is
-'From when on it may be claimed once it is the first of its ordered_key; null: it does not wait.';
+'From when on it may be claimed once it is the first of its ordered_key, or since when it has been
+due if it is parked; null: it does not wait.';
 
 -- Found in the order in which jobs are claimed, and by nothing else.
 create table pgq.job_run (
@@ -1297,7 +1366,7 @@ create table pgq.dead_job (
     stops_key boolean not null default false
 );
 
-create index dead_job_queue on pgq.dead_job (queue_id, died_at);
+create index dead_job_queue on pgq.dead_job (queue_id, died_at, job_id);
 
 comment on table pgq.dead_job is
 'Jobs that were given up after their last attempt, until redriven, purged or too old.';
@@ -1337,14 +1406,17 @@ create table pgq.ordered_note (
     ordered_key text collate "C" not null,
     after_id bigint not null,
     tries integer not null,
-    primary key (queue_id, look_at, ordered_key)
+    primary key (queue_id, look_at, ordered_key, after_id)
 );
 
 comment on table pgq.ordered_note is
-'Keys of ordered queues whose next job could not come up yet: an enqueue of the key was under way.';
+'Keys of ordered queues whose next job could not come up yet: an enqueue of the key was under way;
+and keys of queues with max_leased_per_key that have a place now.';
 comment on column pgq.ordered_note.look_at is 'From when on a claim looks for the next.';
 comment on column pgq.ordered_note.ordered_key is 'The key.';
-comment on column pgq.ordered_note.after_id is 'The job that has ended; the next has a higher id.';
+comment on column pgq.ordered_note.after_id is
+'The job that has ended; the next has a higher id. In a queue with max_leased_per_key also 0: to
+look at the key from time to time; -1: to look once more.';
 comment on column pgq.ordered_note.tries is 'How often it was looked for in vain.';
 
 -- Whoever ends a job, or takes its key away, holds the row of the job: so the row here is locked by
@@ -1436,7 +1508,7 @@ comment on column pgq.queue_floor.candidate_at is 'What safe_at becomes next.';
 comment on column pgq.queue_floor.candidate_xid is
 'It does so once every transaction below this one has ended.';
 comment on column pgq.queue_floor.note_floor is
-'No ordered_note has a lower look_at; null: the queue is not ordered.';
+'No ordered_note has a lower look_at; null: it has none.';
 
 -- Those of jobs that have ended stay until cleanup finds them: what ends a job does not know them.
 create table pgq.effect (
@@ -1470,13 +1542,20 @@ comment on sequence pgq.effect_walk is
 
 create table pgq.claim_lock (
     queue_id bigint primary key references pgq.queue (queue_id) on delete cascade,
-    counted_xid xid8 not null
+    counted_xid xid8 not null,
+    keys_xid xid8,
+    keys_horizon xid8
 );
 
 comment on table pgq.claim_lock is
 'One row per queue that limits its claims, or did: locked by each of them.';
 comment on column pgq.claim_lock.counted_xid is
 'Which transaction switched max_leased on last: what was leased before has to be found first.';
+comment on column pgq.claim_lock.keys_xid is
+'The same for max_leased_per_key; null: that is done.';
+comment on column pgq.claim_lock.keys_horizon is
+'Once all transactions below this one have ended, it is done for the last time; null: it is yet to
+be done for the first time, or nothing is to be done.';
 
 -- Not one row that each claim updates: while an old snapshot is held, each would have to pass all
 -- its former versions.
@@ -1514,8 +1593,25 @@ comment on column pgq.claim_count.credit is
 'What there is to spend: each microsecond adds the rate_limit, up to rate_burst jobs.';
 comment on column pgq.claim_count.refilled_at is 'Up to when that has been added.';
 
-comment on column pgq.queue.subscribed is
-'Whether it may have rows in job_run, at which a claim then looks.';
+-- A journal for the same reason: one row per key that is in use, and another one for each change.
+create table pgq.limited_key (
+    queue_id bigint not null,
+    limited_key text collate "C" not null,
+    seq bigint not null,
+    job_ids bigint[] not null,
+    parked_from text collate "C",
+    primary key (queue_id, limited_key, seq)
+);
+
+comment on table pgq.limited_key is
+'Keys of queues with max_leased_per_key, as a journal. The row with the highest seq counts; without
+one no job of the key is leased, and none is parked.';
+comment on column pgq.limited_key.limited_key is 'The key: its first 255 characters.';
+comment on column pgq.limited_key.seq is 'Rises by one with every change.';
+comment on column pgq.limited_key.job_ids is
+'Jobs that have a place, or had: leased ones, and those that have come up for the next claims.';
+comment on column pgq.limited_key.parked_from is
+'No parked job of the key stands before this place; null: none is parked.';
 
 -- ==== sql/bulk/tables.sql
 
@@ -2441,7 +2537,7 @@ begin
             -- block each other.
             if class.segment is null or class.max_bytes is distinct from _storage_class.max_bytes
             then
-                raise exception 'the storage class has gone out of use'
+                raise exception 'the storage class is no longer in use'
                     using errcode = '55P03';
             end if;
             exit;
@@ -4528,6 +4624,21 @@ comment on function pgq._check_both_set(integer, bigint) is
 'Refuses a group that has a limit of attempts and no topic for what reaches it, or one without the
 other (22023).';
 
+-- ==== sql/log/_home.sql
+
+create function pgq._home(key text, partitions integer)
+returns bigint
+language sql
+immutable
+parallel safe
+as $$
+select (hashtextextended(_home.key, 0) % _home.partitions + _home.partitions) % _home.partitions
+$$;
+
+comment on function pgq._home(text, integer) is
+'The partition of a key, in a topic of so many. The planner writes it out where it is called, so it
+must stay one select without settings. It never changes: keys would move.';
+
 -- ==== sql/log/_first_available.sql
 
 create function pgq._first_available(partition_id bigint)
@@ -5741,6 +5852,14 @@ begin
             and (
                 p.segment <> c.segment
                 or p.partitions <> t.partitions
+                -- Two that were settled side by side did not see each other.
+                or exists (
+                    select
+                    from pgq.partition as o
+                    where o.topic = p.topic
+                        and o.ring = p.ring
+                        and o.partition < p.partition
+                )
                 or p.followed <> (
                     t.notify
                     or exists (
@@ -6308,7 +6427,7 @@ begin
                 hint = 'Drop them, or change them with pgq.alter_group, before.';
     end if;
     if target.deferred then
-        -- So that they are found where nothing is emptied, too.
+        -- So that they are found where nothing is emptied, too, and queues get what is theirs.
         perform
         from pgq._assign_all(target.topic, null, null)
         where exists (
@@ -6316,7 +6435,10 @@ begin
             from pgq.storage_class as c
             where c.storage_class_id = target.storage_class_id
                 and c.retention is null
-        );
+        )
+            or exists (
+                select from pgq.subscription as s where s.topic_id = target.topic_id
+            );
     end if;
 
     group_ids := array(
@@ -6581,11 +6703,11 @@ start: earliest (from the oldest message kept, the default) or latest (only what
 now on); of a group that exists it is not compared. out_of_range: what happens when retention
 removed messages that the group has not read: error (MQ004 until seek, the default), or skip to the
 oldest that is there. max_attempts and dead_letter_topic, which is another topic: a batch that
-failed so often, by nack_offsets or because its lease ran out, is given out message by message from
-then on, and a message that failed so often alone is published to that topic, with its key and
-content and with headers that say where it comes from and why: pgq_topic, pgq_partition, pgq_offset,
-pgq_group, pgq_attempts, pgq_error, pgq_published_at. The group goes on behind it. By default there
-is no limit: the group stays at what fails.
+failed max_attempts times, by nack_offsets or because its lease ran out, is given out message by
+message from then on, and a single message that then fails max_attempts times is published to that
+topic, with its key and content and with headers that say where it comes from and why: pgq_topic,
+pgq_partition, pgq_offset, pgq_group, pgq_attempts, pgq_error, pgq_published_at. The group goes on
+behind it. By default there is no limit: the group stays at what fails.
 Errors: MQ001 unknown topic, MQ005 the group exists with other settings than those given,
 22004 a required argument is null, 22023 bad name or setting, 40001 above READ COMMITTED when
 another transaction was first, or at any level when retention removes what is being read (try
@@ -6679,6 +6801,43 @@ begin
         max_attempts = altered.max_attempts
     where l.group_id = altered.group_id;
 
+    if altered.max_attempts is null then
+        -- Attempts are forgotten, also when a limit is set again before anything else happens.
+        insert into pgq.group_position (
+            group_id,
+            partition,
+            seq,
+            first_offset,
+            next_offset,
+            recorded_at,
+            leased_until,
+            lease_token,
+            lease_last_offset
+        )
+        select
+            j.group_id,
+            j.partition,
+            j.seq + 1,
+            j.next_offset,
+            j.next_offset,
+            pgq._clock(),
+            j.leased_until,
+            j.lease_token,
+            j.lease_last_offset
+        from pgq.group_partition as l
+        cross join lateral (
+            select k.*
+            from pgq.group_position as k
+            where k.group_id = l.group_id
+                and k.partition = l.partition
+            order by k.seq desc
+            limit 1
+        ) as j
+        where l.group_id = altered.group_id
+            and not (j.attempts is null)
+        on conflict do nothing;
+    end if;
+
     return query
     select i.*
     from pgq._group_info(alter_group.topic collate "C", alter_group.consumer_group) as i;
@@ -6687,9 +6846,10 @@ $$;
 
 comment on function pgq.alter_group(text, text, text, integer, text, text[]) is
 'Changes settings of a consumer group and returns it; what is null stays as it is.
-See create_group for the settings. A new max_attempts counts for what has failed before as well.
-no_limit lifts max_attempts, and with it the dead_letter_topic; then attempts are forgotten. It
-waits for transactions that consume for the group.
+See create_group for the settings. Another max_attempts counts for what has failed before as well.
+Where there was none nothing was counted; what a member has at that moment counts as the first
+attempt, if it fails. no_limit lifts max_attempts, and with it the dead_letter_topic; then attempts
+are forgotten. It waits for transactions that consume for the group.
 Errors: MQ001 unknown topic, MQ003 unknown group, 22004 a required argument is null, 22023 bad
 setting, 40001 above READ COMMITTED when another transaction was first (try again).';
 
@@ -6993,7 +7153,7 @@ begin
         select nextval('pgq.job_id')
         from generate_series(1, cardinality(keys))
     );
-    turns := pgq._turns(_point_ordered.queue_id, keys, free, null);
+    turns := pgq._turns(_point_ordered.queue_id, keys, free);
 
     insert into pgq.job (
         job_id,
@@ -7274,6 +7434,7 @@ select coalesce(
     and (
         _matches.routing_regex is null
         or case
+            when jsonb_typeof(_matches.headers -> 'routing_key') <> 'string' then null
             when _matches.headers ->> 'routing_key' = '' then ''
             else '.' || (_matches.headers ->> 'routing_key')
         end ~ _matches.routing_regex collate "C"
@@ -7284,7 +7445,7 @@ $$;
 
 comment on function pgq._matches(jsonb, jsonb, text) is
 'Whether headers are what a filter and a routing pattern ask for. It raises no error, whatever the
-headers are.';
+headers are; a routing key that is no string matches nothing.';
 
 -- ==== sql/subscription/_subscription_info.sql
 
@@ -7382,11 +7543,6 @@ begin
     perform pgq._check_topic(subscribe.topic collate "C");
     perform pgq._check_queue(subscribe.queue collate "C");
     target := pgq._lock_topic(subscribe.topic collate "C");
-    if target.deferred then
-        raise exception 'argument "topic" must name a topic that is not deferred'
-            using errcode = '22023',
-                hint = 'Its messages have no offsets yet at which jobs could point.';
-    end if;
 
     loop
         update pgq.queue as q
@@ -7398,6 +7554,12 @@ begin
         exit when target_id is not null;
         perform pgq._check_queue(subscribe.queue collate "C");
     end loop;
+
+    if target.deferred then
+        -- What was published before is for others, though it may have no offsets yet.
+        perform
+        from pgq._assign_all(target.topic, null, null);
+    end if;
 
     insert into pgq.subscription (
         subscription, topic_id, queue_id, filter, routing_key, routing_regex, created_at
@@ -7459,23 +7621,27 @@ end
 $$;
 
 comment on function pgq.subscribe(text, text, text, jsonb, text) is
-'Has a queue get a job for each message of a topic; one that exists has to have what is given.
-It returns the subscription, as create_topic does a topic. From now on, whatever publishes a message
-to the topic adds a job to the queue, in the same transaction. The job has the content, key, headers
-and time of the message, which is not copied; its delay and job_ttl are those of the queue. filter:
-for names of headers the values that each may have, like {"status": ["processed", "shipped"]}; a
-message must have all of these headers, each with one of its values, which are compared as JSON (1
-and 1.0 are equal, 1 and "1" are not); {} takes all messages. routing_key: a pattern of AMQP for the
-header routing_key, 1 to 255 bytes long: words with dots between them, where * stands for one word
-and # for any number of them, none included; a message without that header does not match. With
-both, both have to match. A queue can be subscribed to a topic once, and to several topics. It waits
-for transactions that publish to the topic: then each message that is published after this call has
-committed is delivered, and none that was before. Jobs that were finished are kept no longer than
-the messages of the topic. A deferred topic cannot be subscribed to.
+'Creates a subscription and returns it: each message of a topic becomes a job of a queue.
+An existing one is returned if the settings that are given agree. From now on, whatever publishes a
+message to the topic adds a job to the queue, in the same transaction, also when the queue is full.
+The job has the content, key, headers and time of the message, which is not copied; its delay and
+job_ttl are those of the queue. filter: for names of headers the values that each may have, like
+{"status": ["processed", "shipped"]}; a message must have all of these headers, each with one of its
+values, which are compared as JSON (1 and 1.0 are equal, 1 and "1" are not); {} takes all messages.
+routing_key: a pattern of AMQP for the header routing_key, 1 to 255 bytes long: words with dots
+between them, where * stands for one word and # for any number of them, none included; a message
+without that header, or with one that is no string, does not match. With both, both have to match. A
+queue can be subscribed to a topic once, and to several topics. It waits for transactions that
+publish to the topic: then each message that is published after this call has committed is
+delivered, and none that was before. Jobs that were finished are kept no longer than the messages of
+the topic. In a deferred topic the job is made when the message gets its offset, by whoever gives
+it; a claim of the queue does that when it finds no job. This call gives offsets to what has
+committed, and waits for no publisher: what commits after it is delivered, what was there before is
+not.
 Errors: MQ001 unknown topic, MQ002 unknown queue, MQ005 the subscription exists with other settings
 than those given, or the queue is subscribed to the topic by another name, 22004 a required argument
-is null, 22023 bad name, filter or routing_key, or a deferred topic, 40001 above READ COMMITTED when
-another transaction was first (try again).';
+is null, 22023 bad name, filter or routing_key, 40001 above READ COMMITTED when another transaction
+was first (try again).';
 
 -- ==== sql/subscription/unsubscribe.sql
 
@@ -7490,6 +7656,7 @@ as $$
 #variable_conflict use_column
 declare
     target_id bigint;
+    deferred_topic text;
 begin
     loop
         select s.topic_id
@@ -7507,6 +7674,18 @@ begin
         where p.topic_id = target_id
         order by p.partition
         for update;
+
+        -- What was published before is delivered, though it may have no offsets yet.
+        select t.topic
+        into deferred_topic
+        from pgq.topic as t
+        where t.topic_id = target_id
+            and t.deferred;
+
+        if deferred_topic is not null then
+            perform
+            from pgq._assign_all(deferred_topic collate "C", null, null);
+        end if;
 
         delete from pgq.subscription as s
         where s.subscription = unsubscribe.subscription collate "C"
@@ -7528,7 +7707,8 @@ $$;
 
 comment on function pgq.unsubscribe(text) is
 'Ends a subscription; the jobs that it has made stay.
-It waits for transactions that publish to the topic.
+It waits for transactions that publish to the topic. In a deferred topic it waits for none, and
+gives offsets to what has committed before: that is still delivered.
 Errors: MQ011 unknown subscription, 22004 a required argument is null, 40001 above READ COMMITTED
 when another transaction was first (try again).';
 
@@ -7789,6 +7969,196 @@ comment on function pgq._deliver(bigint, integer, bigint, bigint) is
 row it has locked: notifies, and adds a job that points at the message to each queue whose
 subscription it matches.';
 
+-- ==== sql/subscription/_hold_followed.sql
+
+create function pgq._hold_followed(topic_id bigint, keys text[], headers jsonb[])
+returns pgq._ended_job[]
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target record;
+    held pgq._ended_job[] := '{}';
+begin
+    for target in
+        select s.filter, s.routing_regex, q.queue_id
+        from pgq.subscription as s
+        inner join pgq.queue as q on q.queue_id = s.queue_id
+        where s.topic_id = _hold_followed.topic_id
+            and q.ordered
+        order by q.queue_id
+    loop
+        held := held || pgq._hold_keys(
+            target.queue_id,
+            array(
+                select left(m.key, 255)
+                from unnest(_hold_followed.keys, _hold_followed.headers) as m (key, headers)
+                where m.key is not null
+                    and pgq._matches(m.headers, target.filter, target.routing_regex)
+            )
+        );
+    end loop;
+
+    return held;
+end
+$$;
+
+comment on function pgq._hold_followed(bigint, text[], jsonb[]) is
+'What _hold_keys does, in all ordered queues that follow a topic: for messages with these keys and
+headers that the caller is about to deliver in several steps.';
+
+-- ==== sql/subscription/_deliver_across.sql
+
+create function pgq._deliver_across(
+    topic_id bigint,
+    keys text[],
+    headers jsonb[],
+    partition_ids bigint[],
+    segments integer[],
+    first_offsets bigint[],
+    next_offsets bigint[]
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    held pgq._ended_job[] := pgq._hold_followed(
+        _deliver_across.topic_id, _deliver_across.keys, _deliver_across.headers
+    );
+begin
+    perform pgq._deliver(m.partition_id, m.segment, m.first_offset, m.next_offset - 1)
+    from unnest(
+        _deliver_across.partition_ids,
+        _deliver_across.segments,
+        _deliver_across.first_offsets,
+        _deliver_across.next_offsets
+    ) as m (partition_id, segment, first_offset, next_offset)
+    where m.partition_id is not null;
+
+    perform pgq._free_keys(held);
+end
+$$;
+
+comment on function pgq._deliver_across(
+    bigint, text[], jsonb[], bigint[], integer[], bigint[], bigint[]
+) is
+'What _deliver does, for messages in several partitions of a topic, with these keys and headers: by
+its arrays, which have an element for each partition, null where there are none.';
+
+-- ==== sql/subscription/_announce.sql
+
+create function pgq._announce(partition_id bigint)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    perform pg_notify('pgq_topic', t.topic)
+    from pgq.partition as p
+    inner join pgq.topic as t on t.topic_id = p.topic_id
+    where p.partition_id = _announce.partition_id
+        and t.notify;
+
+    perform pg_notify('pgq_queue', q.queue)
+    from pgq.partition as p
+    inner join pgq.subscription as s on s.topic_id = p.topic_id
+    inner join pgq.queue as q on q.queue_id = s.queue_id
+    where p.partition_id = _announce.partition_id
+        and q.notify;
+end
+$$;
+
+comment on function pgq._announce(bigint) is
+'Tells those who follow a deferred topic that the caller has staged messages for a partition:
+notifies whoever consumes, and the workers of the queues that are subscribed, whose claims then give
+offsets. Whether a subscription matches is looked at when that is done.';
+
+-- ==== sql/subscription/_deliver_staged.sql
+
+create function pgq._deliver_staged(
+    queue_id bigint,
+    moment timestamptz,
+    most_attempts integer,
+    floor_times timestamptz[],
+    floor_ids bigint[]
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    topics text[] := array(
+        select t.topic
+        from pgq.subscription as s
+        inner join pgq.topic as t on t.topic_id = s.topic_id
+        where s.queue_id = _deliver_staged.queue_id
+            and t.deferred
+        order by t.topic
+    );
+    name text;
+begin
+    if topics = '{}' then
+        return;
+    end if;
+
+    -- As long as the claim finds something, more and more is staged, and many messages get their
+    -- offsets for little more than one does. What another claim has locked is not for this one.
+    perform
+    from pgq.job_run as r
+    where r.queue_id = _deliver_staged.queue_id
+        and r.visible_at >= (_deliver_staged.floor_times)[1]
+        and r.visible_at <= _deliver_staged.moment
+        and (r.expires_at is null or r.expires_at > _deliver_staged.moment)
+    order by r.visible_at, r.run_id
+    limit 1
+    for update skip locked;
+
+    if found then
+        return;
+    end if;
+
+    perform
+    from unnest(_deliver_staged.floor_times, _deliver_staged.floor_ids) with ordinality
+        as f (floor_time, floor_id, priority)
+    cross join lateral (
+        select
+        from pgq.job as k
+        where k.queue_id = _deliver_staged.queue_id
+            and k.priority = f.priority - 1
+            and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+            and k.visible_at <= _deliver_staged.moment
+            and (k.expires_at is null or k.expires_at > _deliver_staged.moment)
+            and k.attempt < coalesce(k.max_attempts, _deliver_staged.most_attempts)
+        order by k.visible_at, k.job_id
+        limit 1
+        for update skip locked
+    ) as j
+    limit 1;
+
+    if found then
+        return;
+    end if;
+
+    foreach name in array topics loop
+        perform pgq._assign_waiting(name, null);
+    end loop;
+end
+$$;
+
+comment on function pgq._deliver_staged(bigint, timestamptz, integer, timestamptz[], bigint[]) is
+'Gives offsets to what is staged in the deferred topics that a queue is subscribed to, which makes
+its jobs, unless there are some that are due. Called with what the claim has read; without floors it
+does not look for jobs. It waits for no other one that gives offsets.';
+
 -- ==== sql/subscription/_clean_subscriptions.sql
 
 create function pgq._clean_subscriptions()
@@ -7904,9 +8274,7 @@ begin
             and p.partition = coalesce(
                 _lock_partition.partition,
                 (
-                    select
-                        (hashtextextended(_lock_partition.key, 0) % q.partitions + q.partitions)
-                        % q.partitions
+                    select pgq._home(_lock_partition.key, q.partitions)
                     from pgq.partition as q
                     where q.topic = _lock_partition.topic
                         and q.partition = 0
@@ -8077,8 +8445,7 @@ begin
         _publish_spread.partition,
         _publish_spread.keyless,
         (
-            select (hashtextextended(k.key, 0) % target.partitions + target.partitions)
-                % target.partitions
+            select pgq._home(k.key, target.partitions)
             from unnest(_publish_spread.keys) as k (key)
             where k.key is not null
             limit 1
@@ -8092,8 +8459,7 @@ begin
     select array_agg(
         case
             when _publish_spread.partition is not null or k.key is null then fallback
-            else (hashtextextended(k.key, 0) % target.partitions + target.partitions)
-                % target.partitions
+            else pgq._home(k.key, target.partitions)
         end
         order by k.position
     )
@@ -8108,6 +8474,16 @@ begin
             ) as position,
             unnest(_publish_spread.keys) as key
     ) as k;
+
+    if target.deferred then
+        -- All of them first: giving offsets may lock more than partitions.
+        perform
+        from pgq.partition as p
+        where p.topic_id = target.topic_id
+            and p.partition = any(homes)
+        order by p.partition
+        for no key update;
+    end if;
 
     for state in
         select
@@ -8604,14 +8980,15 @@ begin
     order by g.partition;
 
     if followed then
-        perform pgq._deliver(
-            ids[g.partition],
-            segments[g.partition],
-            first_offsets[g.partition],
-            next_offsets[g.partition] - 1
-        )
-        from generate_subscripts(first_offsets, 1) as g (partition)
-        where first_offsets[g.partition] is not null;
+        perform pgq._deliver_across(
+            target.topic_id,
+            _publish_spread.keys,
+            _publish_spread.headers,
+            ids,
+            segments,
+            first_offsets,
+            next_offsets
+        );
     end if;
 end
 $$;
@@ -8705,7 +9082,7 @@ begin
     offsets := array_fill(null::bigint, array[cardinality(leaders)]);
 
     -- As in _publish_spread: those without a key go where one with a key goes, if there is any.
-    select (hashtextextended(k.key, 0) % partition_count + partition_count) % partition_count
+    select pgq._home(k.key, partition_count)
     into fallback
     from unnest(_publish_keyed.keys) as k (key)
     where k.key is not null
@@ -8725,8 +9102,7 @@ begin
                 g.*,
                 coalesce(
                     _publish_keyed.partition,
-                    (hashtextextended(g.key, 0) % partition_count + partition_count)
-                    % partition_count,
+                    pgq._home(g.key, partition_count),
                     fallback
                 )::integer as home
             from (
@@ -9365,8 +9741,8 @@ optional and of the same length. With a partition named, all go there; else each
 partition of its key; without keys, all go to one partition that is free. In each partition they
 stand in the order of the array. The partitions are locked for other publishers until the
 transaction ends. An idempotency key may be null: none. A message whose idempotency key was given
-before, see publish, or stands further in front in the array, is not written; rows with duplicate =
-true say where such ones stand. An empty array writes nothing. In a deferred topic nothing is
+before, see publish, or occurs earlier in the array, is not written; rows with duplicate = true say
+where such ones stand. An empty array writes nothing. In a deferred topic nothing is
 locked, and the offsets are null: see create_topic.
 Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, no
 content, or a null in it, 22023 two contents, arrays of other lengths, headers that are no objects,
@@ -9413,7 +9789,7 @@ begin
         or publish.headers is not null
         or publish.idempotency_key is not null
         or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
-        or publish.topic collate "C" = current_setting('pgq.deferred_topic', true)
+        or current_setting('pgq.deferred_topic', true) is not null
     then
         if (publish.payload is null) = (publish.body is null)
             or publish.headers is not null
@@ -9490,10 +9866,7 @@ begin
                     and p.partition = coalesce(
                         publish.partition,
                         (
-                            select
-                                (hashtextextended(publish.key collate "C", 0) % q.partitions
-                                    + q.partitions)
-                                % q.partitions
+                            select pgq._home(publish.key collate "C", q.partitions)
                             from pgq.partition as q
                             where q.topic = publish.topic collate "C"
                                 and q.partition = 0
@@ -9769,7 +10142,7 @@ begin
                 end if;
 
                 if followed then
-                    perform pg_notify('pgq_topic', publish.topic);
+                    perform pgq._announce(home_id >> 40);
                 end if;
                 published.duplicate := false;
                 return next published;
@@ -9832,9 +10205,7 @@ begin
             and p.partition = coalesce(
                 publish.partition,
                 (
-                    select
-                        (hashtextextended(publish.key collate "C", 0) % q.partitions + q.partitions)
-                        % q.partitions
+                    select pgq._home(publish.key collate "C", q.partitions)
                     from pgq.partition as q
                     where q.topic = publish.topic collate "C"
                         and q.partition = 0
@@ -10333,7 +10704,7 @@ begin
 
     since.seq := coalesce(noted.seq, 0);
     since.lowest := _staged_since.partition_id << 40;
-    since.ids := '{}';
+    since.late_xids := '{}';
     since.system_identifier := case
         when noted.server_started = pg_postmaster_start_time() then noted.system_identifier
         else (select c.system_identifier from pg_control_system() as c)
@@ -10343,12 +10714,9 @@ begin
         and noted.next_xid::text::bigint <= next_xid
     then
         since.lowest := since.lowest + noted.next_xid::text::bigint % slots;
-        -- Those that have ended since.
-        since.ids := array(
-            select (_staged_since.partition_id << 40) + x.xid::text::bigint % slots
-            from unnest(noted.open_xids) as x (xid)
-            where pg_visible_in_snapshot(x.xid, snapshot)
-        );
+        -- Which of them have ended is asked by the statement that looks for their messages: else
+        -- it may see the next message of a key, and not that of one that ended just before.
+        since.late_xids := noted.open_xids;
     end if;
 
     -- This transaction may publish more.
@@ -10379,7 +10747,7 @@ as $$
 declare
     lowest bigint := (_has_staged.since).lowest;
     above bigint := (_has_staged.partition_id + 1) << 40;
-    ids bigint[] := (_has_staged.since).ids;
+    late_xids xid8[] := (_has_staged.since).late_xids;
     is_there boolean;
 begin
     if _has_staged.segment = 0 then
@@ -10392,13 +10760,15 @@ begin
             )
             or exists (
                 select
-                from unnest(ids) as i (id)
+                from unnest(late_xids) as x (xid)
                 cross join lateral (
                     select
                     from pgq.message_0 as m
-                    where m.partition_id = i.id
+                    where m.partition_id
+                        = (_has_staged.partition_id << 40) + (x.xid::text::bigint & 1099511627775)
                     limit 1
                 ) as f
+                where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
             )
         into is_there;
     elsif _has_staged.segment = 1 then
@@ -10411,13 +10781,15 @@ begin
             )
             or exists (
                 select
-                from unnest(ids) as i (id)
+                from unnest(late_xids) as x (xid)
                 cross join lateral (
                     select
                     from pgq.message_1 as m
-                    where m.partition_id = i.id
+                    where m.partition_id
+                        = (_has_staged.partition_id << 40) + (x.xid::text::bigint & 1099511627775)
                     limit 1
                 ) as f
+                where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
             )
         into is_there;
     elsif _has_staged.segment <= 3 then
@@ -10431,13 +10803,15 @@ begin
                 )
                 or exists (
                     select
-                    from unnest(ids) as i (id)
+                    from unnest(late_xids) as x (xid)
                     cross join lateral (
                         select
                         from pgq.message_2 as m
-                        where m.partition_id = i.id
+                        where m.partition_id
+                            = (_has_staged.partition_id << 40) + (x.xid::text::bigint & 1099511627775)
                         limit 1
                     ) as f
+                    where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
                 )
             into is_there;
         else
@@ -10450,13 +10824,15 @@ begin
                 )
                 or exists (
                     select
-                    from unnest(ids) as i (id)
+                    from unnest(late_xids) as x (xid)
                     cross join lateral (
                         select
                         from pgq.message_3 as m
-                        where m.partition_id = i.id
+                        where m.partition_id
+                            = (_has_staged.partition_id << 40) + (x.xid::text::bigint & 1099511627775)
                         limit 1
                     ) as f
+                    where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
                 )
             into is_there;
         end if;
@@ -10472,13 +10848,15 @@ begin
                     )
                     or exists (
                         select
-                        from unnest(ids) as i (id)
+                        from unnest(late_xids) as x (xid)
                         cross join lateral (
                             select
                             from pgq.message_4 as m
-                            where m.partition_id = i.id
+                            where m.partition_id
+                                = (_has_staged.partition_id << 40) + (x.xid::text::bigint & 1099511627775)
                             limit 1
                         ) as f
+                        where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
                     )
                 into is_there;
             else
@@ -10491,13 +10869,15 @@ begin
                     )
                     or exists (
                         select
-                        from unnest(ids) as i (id)
+                        from unnest(late_xids) as x (xid)
                         cross join lateral (
                             select
                             from pgq.message_5 as m
-                            where m.partition_id = i.id
+                            where m.partition_id
+                                = (_has_staged.partition_id << 40) + (x.xid::text::bigint & 1099511627775)
                             limit 1
                         ) as f
+                        where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
                     )
                 into is_there;
             end if;
@@ -10512,13 +10892,15 @@ begin
                     )
                     or exists (
                         select
-                        from unnest(ids) as i (id)
+                        from unnest(late_xids) as x (xid)
                         cross join lateral (
                             select
                             from pgq.message_6 as m
-                            where m.partition_id = i.id
+                            where m.partition_id
+                                = (_has_staged.partition_id << 40) + (x.xid::text::bigint & 1099511627775)
                             limit 1
                         ) as f
+                        where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
                     )
                 into is_there;
             else
@@ -10531,13 +10913,15 @@ begin
                     )
                     or exists (
                         select
-                        from unnest(ids) as i (id)
+                        from unnest(late_xids) as x (xid)
                         cross join lateral (
                             select
                             from pgq.message_7 as m
-                            where m.partition_id = i.id
+                            where m.partition_id
+                                = (_has_staged.partition_id << 40) + (x.xid::text::bigint & 1099511627775)
                             limit 1
                         ) as f
+                        where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
                     )
                 into is_there;
             end if;
@@ -10555,13 +10939,15 @@ begin
                         )
                         or exists (
                             select
-                            from unnest(ids) as i (id)
+                            from unnest(late_xids) as x (xid)
                             cross join lateral (
                                 select
                                 from pgq.message_8 as m
-                                where m.partition_id = i.id
+                                where m.partition_id
+                                    = (_has_staged.partition_id << 40) + (x.xid::text::bigint & 1099511627775)
                                 limit 1
                             ) as f
+                            where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
                         )
                     into is_there;
                 else
@@ -10574,13 +10960,15 @@ begin
                         )
                         or exists (
                             select
-                            from unnest(ids) as i (id)
+                            from unnest(late_xids) as x (xid)
                             cross join lateral (
                                 select
                                 from pgq.message_9 as m
-                                where m.partition_id = i.id
+                                where m.partition_id
+                                    = (_has_staged.partition_id << 40) + (x.xid::text::bigint & 1099511627775)
                                 limit 1
                             ) as f
+                            where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
                         )
                     into is_there;
                 end if;
@@ -10595,13 +10983,15 @@ begin
                         )
                         or exists (
                             select
-                            from unnest(ids) as i (id)
+                            from unnest(late_xids) as x (xid)
                             cross join lateral (
                                 select
                                 from pgq.message_10 as m
-                                where m.partition_id = i.id
+                                where m.partition_id
+                                    = (_has_staged.partition_id << 40) + (x.xid::text::bigint & 1099511627775)
                                 limit 1
                             ) as f
+                            where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
                         )
                     into is_there;
                 else
@@ -10614,13 +11004,15 @@ begin
                         )
                         or exists (
                             select
-                            from unnest(ids) as i (id)
+                            from unnest(late_xids) as x (xid)
                             cross join lateral (
                                 select
                                 from pgq.message_11 as m
-                                where m.partition_id = i.id
+                                where m.partition_id
+                                    = (_has_staged.partition_id << 40) + (x.xid::text::bigint & 1099511627775)
                                 limit 1
                             ) as f
+                            where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
                         )
                     into is_there;
                 end if;
@@ -10637,13 +11029,15 @@ begin
                         )
                         or exists (
                             select
-                            from unnest(ids) as i (id)
+                            from unnest(late_xids) as x (xid)
                             cross join lateral (
                                 select
                                 from pgq.message_12 as m
-                                where m.partition_id = i.id
+                                where m.partition_id
+                                    = (_has_staged.partition_id << 40) + (x.xid::text::bigint & 1099511627775)
                                 limit 1
                             ) as f
+                            where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
                         )
                     into is_there;
                 else
@@ -10656,13 +11050,15 @@ begin
                         )
                         or exists (
                             select
-                            from unnest(ids) as i (id)
+                            from unnest(late_xids) as x (xid)
                             cross join lateral (
                                 select
                                 from pgq.message_13 as m
-                                where m.partition_id = i.id
+                                where m.partition_id
+                                    = (_has_staged.partition_id << 40) + (x.xid::text::bigint & 1099511627775)
                                 limit 1
                             ) as f
+                            where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
                         )
                     into is_there;
                 end if;
@@ -10677,13 +11073,15 @@ begin
                         )
                         or exists (
                             select
-                            from unnest(ids) as i (id)
+                            from unnest(late_xids) as x (xid)
                             cross join lateral (
                                 select
                                 from pgq.message_14 as m
-                                where m.partition_id = i.id
+                                where m.partition_id
+                                    = (_has_staged.partition_id << 40) + (x.xid::text::bigint & 1099511627775)
                                 limit 1
                             ) as f
+                            where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
                         )
                     into is_there;
                 else
@@ -10696,13 +11094,15 @@ begin
                         )
                         or exists (
                             select
-                            from unnest(ids) as i (id)
+                            from unnest(late_xids) as x (xid)
                             cross join lateral (
                                 select
                                 from pgq.message_15 as m
-                                where m.partition_id = i.id
+                                where m.partition_id
+                                    = (_has_staged.partition_id << 40) + (x.xid::text::bigint & 1099511627775)
                                 limit 1
                             ) as f
+                            where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
                         )
                     into is_there;
                 end if;
@@ -10719,17 +11119,19 @@ begin
                 )
                 or exists (
                     select
-                    from unnest($3) as i (id)
+                    from unnest($3) as x (xid)
                     cross join lateral (
                         select
                         from pgq.message_%1$s as m
-                        where m.partition_id = i.id
+                        where m.partition_id
+                            = ($4 << 40) + (x.xid::text::bigint & 1099511627775)
                         limit 1
                     ) as f
+                    where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
                 )
         $leaf$, _has_staged.segment)
         into is_there
-        using lowest, above, ids;
+        using lowest, above, late_xids, _has_staged.partition_id;
     end if;
 
     return is_there;
@@ -10817,8 +11219,7 @@ begin
     fallback := coalesce(
         _stage_batch.partition,
         (
-            select (hashtextextended(k.key, 0) % target.partitions + target.partitions)
-                % target.partitions
+            select pgq._home(k.key, target.partitions)
             from unnest(_stage_batch.keys) as k (key)
             where k.key is not null
             limit 1
@@ -11230,7 +11631,7 @@ begin
         end if;
 
         if followed then
-            perform pg_notify('pgq_topic', _stage_batch.topic);
+            perform pgq._announce(home_id >> 40);
         end if;
         return query
         select fallback, null::bigint, null::bigint;
@@ -11240,8 +11641,7 @@ begin
     select array_agg(
         case
             when k.key is null then fallback
-            else (hashtextextended(k.key, 0) % target.partitions + target.partitions)
-                % target.partitions
+            else pgq._home(k.key, target.partitions)
         end
         order by k.position
     )
@@ -11694,7 +12094,7 @@ begin
     end loop;
 
     if followed then
-        perform pg_notify('pgq_topic', _stage_batch.topic);
+        perform pgq._announce(ids[homes[1]] >> 40);
     end if;
 
     return query
@@ -11924,59 +12324,62 @@ declare
         from unnest(_assign_across.left_segments || home) as s (segment)
     );
     leaf integer;
-    found_places tid[];
-    found_numbers bigint[];
-    -- What was found in all of them, and then the offset of each.
-    places tid[] := '{}';
-    numbers bigint[] := '{}';
-    segments integer[] := '{}';
+    -- What was found, and the offset of each.
+    segments integer[];
+    places tid[];
     offsets bigint[];
 begin
-    foreach leaf in array leaves loop
-        execute format(
-            'select array_agg(q.place), array_agg(q.number)
-            from (
-                select k.ctid as place, k.log_offset as number
-                from pgq.message_%1$s as k
-                where k.partition_id >= $1
-                    and k.partition_id < $2
-                union all
-                select f.place, f.number
-                from unnest($3) as i (id)
-                cross join lateral (
-                    select k.ctid as place, k.log_offset as number
-                    from pgq.message_%1$s as k
-                    where k.partition_id = i.id
-                    offset 0
-                ) as f
-            ) as q',
-            leaf
+    -- In the order of their numbers across all of them. In one statement, so by one snapshot: what
+    -- a key has in one segment is not seen without what it had before in another.
+    execute format(
+        'select array_agg(r.segment), array_agg(r.place), array_agg(r.log_offset)
+        from (
+            select
+                f.segment,
+                f.place,
+                $5 + row_number() over (order by f.number) as log_offset
+            from (%s) as f
+            order by f.number
+            limit $6
+        ) as r',
+        (
+            select
+                string_agg(
+                    format(
+                        'select %1$s as segment, k.ctid as place, k.log_offset as number
+                        from pgq.message_%1$s as k
+                        where k.partition_id >= $1
+                            and k.partition_id < $2
+                        union all
+                        select %1$s, f.place, f.number
+                        from unnest($3) as x (xid)
+                        cross join lateral (
+                            select k.ctid as place, k.log_offset as number
+                            from pgq.message_%1$s as k
+                            where k.partition_id
+                                = $4 + (x.xid::text::bigint & 1099511627775)
+                            offset 0
+                        ) as f
+                        where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))',
+                        l.leaf
+                    ),
+                    ' union all '
+                )
+            from unnest(leaves) as l (leaf)
         )
-        into found_places, found_numbers
-        using
-            (_assign_across.since).lowest,
-            (home_id + 1) << 40,
-            (_assign_across.since).ids;
-
-        if found_places is not null then
-            places := places || found_places;
-            numbers := numbers || found_numbers;
-            segments := segments || array_fill(leaf, array[cardinality(found_places)]);
-        end if;
-    end loop;
-
-    -- In the order of their numbers across all of them.
-    select array_agg(r.segment), array_agg(r.place), array_agg(r.log_offset)
+    )
     into segments, places, offsets
-    from (
-        select
-            f.segment,
-            f.place,
-            _assign_across.before_first + row_number() over (order by f.number) as log_offset
-        from unnest(segments, places, numbers) as f (segment, place, number)
-        order by f.number
-        limit _assign_across.max_messages
-    ) as r;
+    using
+        (_assign_across.since).lowest,
+        (home_id + 1) << 40,
+        (_assign_across.since).late_xids,
+        home_id << 40,
+        _assign_across.before_first,
+        _assign_across.max_messages;
+
+    if segments is null then
+        return 0;
+    end if;
 
     -- Nobody else moves them: the partition is locked. They go to where it writes to now.
     foreach leaf in array leaves loop
@@ -12012,7 +12415,7 @@ begin
         end if;
     end loop;
 
-    return coalesce(cardinality(offsets), 0);
+    return cardinality(offsets);
 end
 $$;
 
@@ -12041,7 +12444,7 @@ declare
     since pgq._staged_since := pgq._staged_since(home_id);
     lowest bigint := since.lowest;
     above bigint := (home_id + 1) << 40;
-    ids bigint[] := since.ids;
+    late_xids xid8[] := since.late_xids;
     most bigint := _assign.max_messages;
     left_segments integer[];
     newest pgq._newest_message;
@@ -12049,6 +12452,7 @@ declare
     before_first bigint;
     places tid[];
     moved bigint;
+    many boolean := false;
     server_started timestamptz := pg_postmaster_start_time();
     system_identifier bigint := since.system_identifier;
 begin
@@ -12090,13 +12494,15 @@ begin
                         and k.partition_id < above
                     union all
                     select f.place, f.number
-                    from unnest(ids) as i (id)
+                    from unnest(late_xids) as x (xid)
                     cross join lateral (
                         select k.ctid as place, k.log_offset as number
                         from pgq.message_0 as k
-                        where k.partition_id = i.id
+                        where k.partition_id
+                            = (home_id << 40) + (x.xid::text::bigint & 1099511627775)
                         offset 0
                     ) as f
+                    where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
                 ) as s
                 order by s.number
                 limit most
@@ -12113,13 +12519,15 @@ begin
                         and k.partition_id < above
                     union all
                     select f.place, f.number
-                    from unnest(ids) as i (id)
+                    from unnest(late_xids) as x (xid)
                     cross join lateral (
                         select k.ctid as place, k.log_offset as number
                         from pgq.message_1 as k
-                        where k.partition_id = i.id
+                        where k.partition_id
+                            = (home_id << 40) + (x.xid::text::bigint & 1099511627775)
                         offset 0
                     ) as f
+                    where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
                 ) as s
                 order by s.number
                 limit most
@@ -12137,13 +12545,15 @@ begin
                             and k.partition_id < above
                         union all
                         select f.place, f.number
-                        from unnest(ids) as i (id)
+                        from unnest(late_xids) as x (xid)
                         cross join lateral (
                             select k.ctid as place, k.log_offset as number
                             from pgq.message_2 as k
-                            where k.partition_id = i.id
+                            where k.partition_id
+                                = (home_id << 40) + (x.xid::text::bigint & 1099511627775)
                             offset 0
                         ) as f
+                        where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
                     ) as s
                     order by s.number
                     limit most
@@ -12160,13 +12570,15 @@ begin
                             and k.partition_id < above
                         union all
                         select f.place, f.number
-                        from unnest(ids) as i (id)
+                        from unnest(late_xids) as x (xid)
                         cross join lateral (
                             select k.ctid as place, k.log_offset as number
                             from pgq.message_3 as k
-                            where k.partition_id = i.id
+                            where k.partition_id
+                                = (home_id << 40) + (x.xid::text::bigint & 1099511627775)
                             offset 0
                         ) as f
+                        where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
                     ) as s
                     order by s.number
                     limit most
@@ -12186,13 +12598,15 @@ begin
                                 and k.partition_id < above
                             union all
                             select f.place, f.number
-                            from unnest(ids) as i (id)
+                            from unnest(late_xids) as x (xid)
                             cross join lateral (
                                 select k.ctid as place, k.log_offset as number
                                 from pgq.message_4 as k
-                                where k.partition_id = i.id
+                                where k.partition_id
+                                    = (home_id << 40) + (x.xid::text::bigint & 1099511627775)
                                 offset 0
                             ) as f
+                            where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
                         ) as s
                         order by s.number
                         limit most
@@ -12209,13 +12623,15 @@ begin
                                 and k.partition_id < above
                             union all
                             select f.place, f.number
-                            from unnest(ids) as i (id)
+                            from unnest(late_xids) as x (xid)
                             cross join lateral (
                                 select k.ctid as place, k.log_offset as number
                                 from pgq.message_5 as k
-                                where k.partition_id = i.id
+                                where k.partition_id
+                                    = (home_id << 40) + (x.xid::text::bigint & 1099511627775)
                                 offset 0
                             ) as f
+                            where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
                         ) as s
                         order by s.number
                         limit most
@@ -12234,13 +12650,15 @@ begin
                                 and k.partition_id < above
                             union all
                             select f.place, f.number
-                            from unnest(ids) as i (id)
+                            from unnest(late_xids) as x (xid)
                             cross join lateral (
                                 select k.ctid as place, k.log_offset as number
                                 from pgq.message_6 as k
-                                where k.partition_id = i.id
+                                where k.partition_id
+                                    = (home_id << 40) + (x.xid::text::bigint & 1099511627775)
                                 offset 0
                             ) as f
+                            where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
                         ) as s
                         order by s.number
                         limit most
@@ -12257,13 +12675,15 @@ begin
                                 and k.partition_id < above
                             union all
                             select f.place, f.number
-                            from unnest(ids) as i (id)
+                            from unnest(late_xids) as x (xid)
                             cross join lateral (
                                 select k.ctid as place, k.log_offset as number
                                 from pgq.message_7 as k
-                                where k.partition_id = i.id
+                                where k.partition_id
+                                    = (home_id << 40) + (x.xid::text::bigint & 1099511627775)
                                 offset 0
                             ) as f
+                            where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
                         ) as s
                         order by s.number
                         limit most
@@ -12285,13 +12705,15 @@ begin
                                     and k.partition_id < above
                                 union all
                                 select f.place, f.number
-                                from unnest(ids) as i (id)
+                                from unnest(late_xids) as x (xid)
                                 cross join lateral (
                                     select k.ctid as place, k.log_offset as number
                                     from pgq.message_8 as k
-                                    where k.partition_id = i.id
+                                    where k.partition_id
+                                        = (home_id << 40) + (x.xid::text::bigint & 1099511627775)
                                     offset 0
                                 ) as f
+                                where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
                             ) as s
                             order by s.number
                             limit most
@@ -12308,13 +12730,15 @@ begin
                                     and k.partition_id < above
                                 union all
                                 select f.place, f.number
-                                from unnest(ids) as i (id)
+                                from unnest(late_xids) as x (xid)
                                 cross join lateral (
                                     select k.ctid as place, k.log_offset as number
                                     from pgq.message_9 as k
-                                    where k.partition_id = i.id
+                                    where k.partition_id
+                                        = (home_id << 40) + (x.xid::text::bigint & 1099511627775)
                                     offset 0
                                 ) as f
+                                where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
                             ) as s
                             order by s.number
                             limit most
@@ -12333,13 +12757,15 @@ begin
                                     and k.partition_id < above
                                 union all
                                 select f.place, f.number
-                                from unnest(ids) as i (id)
+                                from unnest(late_xids) as x (xid)
                                 cross join lateral (
                                     select k.ctid as place, k.log_offset as number
                                     from pgq.message_10 as k
-                                    where k.partition_id = i.id
+                                    where k.partition_id
+                                        = (home_id << 40) + (x.xid::text::bigint & 1099511627775)
                                     offset 0
                                 ) as f
+                                where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
                             ) as s
                             order by s.number
                             limit most
@@ -12356,13 +12782,15 @@ begin
                                     and k.partition_id < above
                                 union all
                                 select f.place, f.number
-                                from unnest(ids) as i (id)
+                                from unnest(late_xids) as x (xid)
                                 cross join lateral (
                                     select k.ctid as place, k.log_offset as number
                                     from pgq.message_11 as k
-                                    where k.partition_id = i.id
+                                    where k.partition_id
+                                        = (home_id << 40) + (x.xid::text::bigint & 1099511627775)
                                     offset 0
                                 ) as f
+                                where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
                             ) as s
                             order by s.number
                             limit most
@@ -12383,13 +12811,15 @@ begin
                                     and k.partition_id < above
                                 union all
                                 select f.place, f.number
-                                from unnest(ids) as i (id)
+                                from unnest(late_xids) as x (xid)
                                 cross join lateral (
                                     select k.ctid as place, k.log_offset as number
                                     from pgq.message_12 as k
-                                    where k.partition_id = i.id
+                                    where k.partition_id
+                                        = (home_id << 40) + (x.xid::text::bigint & 1099511627775)
                                     offset 0
                                 ) as f
+                                where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
                             ) as s
                             order by s.number
                             limit most
@@ -12406,13 +12836,15 @@ begin
                                     and k.partition_id < above
                                 union all
                                 select f.place, f.number
-                                from unnest(ids) as i (id)
+                                from unnest(late_xids) as x (xid)
                                 cross join lateral (
                                     select k.ctid as place, k.log_offset as number
                                     from pgq.message_13 as k
-                                    where k.partition_id = i.id
+                                    where k.partition_id
+                                        = (home_id << 40) + (x.xid::text::bigint & 1099511627775)
                                     offset 0
                                 ) as f
+                                where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
                             ) as s
                             order by s.number
                             limit most
@@ -12431,13 +12863,15 @@ begin
                                     and k.partition_id < above
                                 union all
                                 select f.place, f.number
-                                from unnest(ids) as i (id)
+                                from unnest(late_xids) as x (xid)
                                 cross join lateral (
                                     select k.ctid as place, k.log_offset as number
                                     from pgq.message_14 as k
-                                    where k.partition_id = i.id
+                                    where k.partition_id
+                                        = (home_id << 40) + (x.xid::text::bigint & 1099511627775)
                                     offset 0
                                 ) as f
+                                where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
                             ) as s
                             order by s.number
                             limit most
@@ -12454,13 +12888,15 @@ begin
                                     and k.partition_id < above
                                 union all
                                 select f.place, f.number
-                                from unnest(ids) as i (id)
+                                from unnest(late_xids) as x (xid)
                                 cross join lateral (
                                     select k.ctid as place, k.log_offset as number
                                     from pgq.message_15 as k
-                                    where k.partition_id = i.id
+                                    where k.partition_id
+                                        = (home_id << 40) + (x.xid::text::bigint & 1099511627775)
                                     offset 0
                                 ) as f
+                                where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
                             ) as s
                             order by s.number
                             limit most
@@ -12481,20 +12917,22 @@ begin
                             and k.partition_id < $2
                         union all
                         select f.place, f.number
-                        from unnest($3) as i (id)
+                        from unnest($3) as x (xid)
                         cross join lateral (
                             select k.ctid as place, k.log_offset as number
                             from pgq.message_%1$s as k
-                            where k.partition_id = i.id
+                            where k.partition_id
+                                = ($4 << 40) + (x.xid::text::bigint & 1099511627775)
                             offset 0
                         ) as f
+                        where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
                     ) as s
                     order by s.number
-                    limit $4
+                    limit $5
                 ) as q
             $leaf$, (_assign.state).segment)
             into places
-            using lowest, above, ids, most;
+            using lowest, above, late_xids, home_id, most;
         end if;
         moved := coalesce(cardinality(places), 0);
         if moved > 0 then
@@ -12508,8 +12946,14 @@ begin
         );
     end if;
 
-    -- What found nothing is not noted, unless it had to look for many.
-    if moved > 0 or cardinality(ids) > 100 then
+    -- What found nothing is not noted, unless it had to look for many that have ended.
+    if moved = 0 and cardinality(late_xids) > 100 then
+        select count(*) > 100
+        into many
+        from unnest(late_xids) as x (xid)
+        where pg_visible_in_snapshot(x.xid, pg_current_snapshot());
+    end if;
+    if moved > 0 or many then
         if moved = most then
             -- There may be more: the next one begins where this one began.
             select a.next_xid, a.open_xids, a.server_started, a.system_identifier
@@ -12542,7 +12986,9 @@ begin
         return null;
     end if;
     if (_assign.state).followed then
-        perform pg_notify('pgq_topic', _assign.topic);
+        perform pgq._deliver(
+            home_id, (_assign.state).segment, before_first + 1, before_first + moved
+        );
     end if;
     return row((_assign.state).partition, before_first + 1, before_first + moved)
         ::pgq.offset_range;
@@ -12617,7 +13063,7 @@ $$;
 comment on function pgq._assign_all(text, integer, bigint) is
 'Gives offsets to what is staged for the partitions of a deferred topic and committed, to
 max_messages of each at most, and returns the offsets; leaves out a partition where another
-transaction is at it.';
+transaction is assigning.';
 
 -- ==== sql/log/_assign_waiting.sql
 
@@ -12684,11 +13130,10 @@ $$;
 comment on function pgq.assign_offsets(text, integer) is
 'Gives offsets to the messages of a deferred topic that were committed and have none yet.
 Consumers do that themselves, in their own transaction, when there is nothing else to read, and
-others get these messages only when it commits: whoever works in the transaction of consume for
-long calls this before, in a transaction of its own. So does who only reads: fetch, fetch_range,
-list_offsets. Returns the offsets that were given, a row per partition, 1000000 in each at most; no
-row when there was nothing, or another transaction is at it. The topics that are not deferred never
-have anything.
+others get these messages only when it commits. Call it first, in a transaction of its own, before a
+long transaction with consume, or before fetch, fetch_range or list_offsets. Returns the offsets
+that were given, a row per partition, 1000000 in each at most. Returns no row when there is nothing
+to do or another transaction is assigning. Other topics never need it.
 Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, 40001 above
 READ COMMITTED when another transaction was first (try again).';
 
@@ -12793,11 +13238,7 @@ begin
             j.next_offset,
             j.leased_until,
             j.lease_token,
-            j.lease_last_offset,
-            j.attempt,
-            j.last_error,
-            j.tried_offset,
-            j.single_offset
+            j.lease_last_offset
         into
             state.segment,
             state.segment_first_offset,
@@ -12807,11 +13248,7 @@ begin
             state.next_offset,
             state.leased_until,
             state.lease_token,
-            state.lease_last_offset,
-            state.attempt,
-            state.last_error,
-            state.tried_offset,
-            state.single_offset
+            state.lease_last_offset
         from pgq.partition as p
         cross join lateral (
             select k.*
@@ -12822,6 +13259,35 @@ begin
             limit 1
         ) as j
         where p.partition_id = state.partition_id;
+
+        if state.max_attempts is not null then
+            select
+                (j.attempts).attempt,
+                (j.attempts).last_error,
+                (j.attempts).tried_offset,
+                (j.attempts).single_offset
+            into state.attempt, state.last_error, state.tried_offset, state.single_offset
+            from pgq.group_position as j
+            where j.group_id = state.group_id
+                and j.partition = state.partition
+                and j.seq = state.seq;
+        end if;
+
+        -- What waits for offsets where this member looks first does not wait until there is nothing
+        -- to read elsewhere.
+        if is_deferred and _lock_group.partition is null and not assigned then
+            assigned := true;
+            perform pgq._assign_waiting(_lock_group.topic, f.partition)
+            from (
+                select p.partition
+                from pgq.partition as p
+                where p.topic = _lock_group.topic
+                    and p.ring <= pgq._ring()
+                order by p.ring desc
+                limit 1
+            ) as f
+            where f.partition <> state.partition;
+        end if;
 
         if not _lock_group.available_only
             or (state.last_offset >= state.next_offset
@@ -12848,8 +13314,8 @@ $$;
 comment on function pgq._lock_group(text, text, integer, boolean) is
 'Locks the position of a group in the named partition, or in one that has messages for it, and says
 where it stands; with available_only it returns null when there is nothing to read, or another
-member holds it. In a deferred topic, messages get their offsets when there is nothing to read.
-Raises MQ001, MQ003, MQ007.';
+member holds it. In a deferred topic messages get their offsets here: those of the partition where
+there is nothing to read, or all when there is nothing in any. Raises MQ001, MQ003, MQ007.';
 
 -- ==== sql/log/_append_position.sql
 
@@ -12866,57 +13332,77 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
-    insert into pgq.group_position (
-        group_id,
-        partition,
-        seq,
-        first_offset,
-        next_offset,
-        recorded_at,
-        leased_until,
-        lease_token,
-        lease_last_offset,
-        attempt,
-        last_error,
-        tried_offset,
-        single_offset
-    )
-    values (
-        (_append_position.state).group_id,
-        (_append_position.state).partition,
-        (_append_position.state).seq + 1,
-        (_append_position.state).next_offset,
-        _append_position.next_offset,
-        pgq._clock(),
-        _append_position.leased_until,
-        _append_position.lease_token,
-        case
-            when _append_position.lease_token is not null
-                then (_append_position.state).lease_last_offset
-        end,
-        -- Attempts are those at one position: whoever moves it on and keeps the lease is at the
-        -- first one there.
-        case
-            when (_append_position.state).max_attempts is null then null
-            when _append_position.next_offset = (_append_position.state).next_offset
-                then (_append_position.state).attempt
-            when _append_position.lease_token is not null then 1
-        end,
-        case
-            when (_append_position.state).max_attempts is not null
-                and _append_position.next_offset = (_append_position.state).next_offset
-                then (_append_position.state).last_error
-        end,
-        case
-            when (_append_position.state).max_attempts is not null
-                then (_append_position.state).tried_offset
-        end,
-        case
-            when (_append_position.state).max_attempts is not null
-                then (_append_position.state).single_offset
-        end
-    )
-    on conflict do nothing;
+    if (_append_position.state).max_attempts is null then
+        insert into pgq.group_position (
+            group_id,
+            partition,
+            seq,
+            first_offset,
+            next_offset,
+            recorded_at,
+            leased_until,
+            lease_token,
+            lease_last_offset
+        )
+        values (
+            (_append_position.state).group_id,
+            (_append_position.state).partition,
+            (_append_position.state).seq + 1,
+            (_append_position.state).next_offset,
+            _append_position.next_offset,
+            pgq._clock(),
+            _append_position.leased_until,
+            _append_position.lease_token,
+            case
+                when _append_position.lease_token is not null
+                    then (_append_position.state).lease_last_offset
+            end
+        )
+        on conflict do nothing;
+    else
+        insert into pgq.group_position (
+            group_id,
+            partition,
+            seq,
+            first_offset,
+            next_offset,
+            recorded_at,
+            leased_until,
+            lease_token,
+            lease_last_offset,
+            attempts
+        )
+        values (
+            (_append_position.state).group_id,
+            (_append_position.state).partition,
+            (_append_position.state).seq + 1,
+            (_append_position.state).next_offset,
+            _append_position.next_offset,
+            pgq._clock(),
+            _append_position.leased_until,
+            _append_position.lease_token,
+            case
+                when _append_position.lease_token is not null
+                    then (_append_position.state).lease_last_offset
+            end,
+            -- Attempts are those at one position: whoever moves it on and keeps the lease is at
+            -- the first one there.
+            row(
+                case
+                    when _append_position.next_offset = (_append_position.state).next_offset
+                        then (_append_position.state).attempt
+                    when _append_position.lease_token is not null then 1
+                end,
+                case
+                    when _append_position.next_offset = (_append_position.state).next_offset
+                        then (_append_position.state).last_error
+                end,
+                (_append_position.state).tried_offset,
+                (_append_position.state).single_offset
+            )::pgq._attempts
+        )
+        on conflict do nothing;
+    end if;
 
     return found;
 end
@@ -13070,6 +13556,7 @@ declare
     state pgq._group_state;
     claimed pgq._claim_state;
     first_available bigint;
+    failed_to bigint;
 begin
     perform pgq._check_count('max_messages', wanted, 1, 1000000);
 
@@ -13083,6 +13570,7 @@ begin
 
         claimed.first_offset := state.next_offset;
         claimed.segment := state.segment;
+        failed_to := null;
         if state.next_offset < state.segment_first_offset then
             claimed.segment := null;
             first_available := pgq._first_available(state.partition_id);
@@ -13109,14 +13597,21 @@ begin
 
         if state.max_attempts is not null and claimed.first_offset = state.next_offset then
             -- The member before is lost, or it would have said how it failed.
-            if state.lease_token is not null
-                and right(state.last_error, length(ran_out)) is distinct from ran_out
-            then
-                state.last_error := concat_ws(E'\n', state.last_error, ran_out);
+            if state.lease_token is not null then
+                if right(state.last_error, length(ran_out)) is distinct from ran_out then
+                    state.last_error := concat_ws(E'\n', state.last_error, ran_out);
+                end if;
+                -- Nobody counted it, if the group had no limit then.
+                state.attempt := greatest(state.attempt, 1);
+                state.tried_offset := greatest(state.tried_offset, state.lease_last_offset);
             end if;
             if state.attempt >= state.max_attempts then
                 perform pgq._give_up(_claim_any.topic, _claim_any.consumer_group, state, null);
                 continue;
+            end if;
+            -- What has failed comes again as it was, whatever was published meanwhile.
+            if state.attempt > 0 then
+                failed_to := state.tried_offset;
             end if;
             if _claim_any.lease is not null then
                 state.attempt := coalesce(state.attempt, 0) + 1;
@@ -13128,13 +13623,18 @@ begin
         claimed.last_offset := case
             when state.max_attempts is not null and claimed.first_offset <= state.single_offset
                 then claimed.first_offset
-            else least(state.last_offset, claimed.first_offset + wanted - 1)
+            else least(state.last_offset, claimed.first_offset + wanted - 1, failed_to)
         end;
         if _claim_any.lease is not null then
             claimed.lease_token := gen_random_uuid();
             claimed.leased_until := pgq._clock() + _claim_any.lease;
+            claimed.attempt := case
+                when state.max_attempts is null then null
+                when claimed.first_offset = state.next_offset then state.attempt
+                else 1
+            end;
             state.lease_last_offset := claimed.last_offset;
-            state.tried_offset := greatest(state.tried_offset, claimed.last_offset);
+            state.tried_offset := greatest(failed_to, claimed.last_offset);
         end if;
 
         if pgq._append_position(
@@ -13192,8 +13692,8 @@ begin
     end if;
 
     -- The usual case: where this member looks first, the next messages stand in the segment that is
-    -- written to now, and no attempts are counted. _claim_any knows the others. A few plain statements take less time than one that
-    -- joins.
+    -- written to now, and no attempts are counted. _claim_any knows the others. A few plain statements
+    -- take less time than one that joins.
     if _claim.partition is null then
         place := pgq._ring();
 
@@ -14050,8 +14550,8 @@ declare
     read_rows bigint;
 begin
     -- The usual case: where this member looks first, the next messages stand in the segment that is
-    -- written to now, and no attempts are counted. _claim_any knows the others. A few plain statements take less time than one that
-    -- joins.
+    -- written to now, and no attempts are counted. _claim_any knows the others. A few plain statements
+    -- take less time than one that joins.
     if consume.partition is null then
         place := pgq._ring();
 
@@ -14898,7 +15398,8 @@ begin
                 m.key,
                 m.headers,
                 m.payload,
-                m.body
+                m.body,
+                claimed.attempt
             from pgq.message_0 as m
             where m.partition_id = claimed.partition_id
                 and m.log_offset between claimed.first_offset and claimed.last_offset
@@ -14914,7 +15415,8 @@ begin
                 m.key,
                 m.headers,
                 m.payload,
-                m.body
+                m.body,
+                claimed.attempt
             from pgq.message_1 as m
             where m.partition_id = claimed.partition_id
                 and m.log_offset between claimed.first_offset and claimed.last_offset
@@ -14931,7 +15433,8 @@ begin
                     m.key,
                     m.headers,
                     m.payload,
-                    m.body
+                    m.body,
+                    claimed.attempt
                 from pgq.message_2 as m
                 where m.partition_id = claimed.partition_id
                     and m.log_offset between claimed.first_offset and claimed.last_offset
@@ -14947,7 +15450,8 @@ begin
                     m.key,
                     m.headers,
                     m.payload,
-                    m.body
+                    m.body,
+                    claimed.attempt
                 from pgq.message_3 as m
                 where m.partition_id = claimed.partition_id
                     and m.log_offset between claimed.first_offset and claimed.last_offset
@@ -14966,7 +15470,8 @@ begin
                         m.key,
                         m.headers,
                         m.payload,
-                        m.body
+                        m.body,
+                        claimed.attempt
                     from pgq.message_4 as m
                     where m.partition_id = claimed.partition_id
                         and m.log_offset between claimed.first_offset and claimed.last_offset
@@ -14982,7 +15487,8 @@ begin
                         m.key,
                         m.headers,
                         m.payload,
-                        m.body
+                        m.body,
+                        claimed.attempt
                     from pgq.message_5 as m
                     where m.partition_id = claimed.partition_id
                         and m.log_offset between claimed.first_offset and claimed.last_offset
@@ -15000,7 +15506,8 @@ begin
                         m.key,
                         m.headers,
                         m.payload,
-                        m.body
+                        m.body,
+                        claimed.attempt
                     from pgq.message_6 as m
                     where m.partition_id = claimed.partition_id
                         and m.log_offset between claimed.first_offset and claimed.last_offset
@@ -15016,7 +15523,8 @@ begin
                         m.key,
                         m.headers,
                         m.payload,
-                        m.body
+                        m.body,
+                        claimed.attempt
                     from pgq.message_7 as m
                     where m.partition_id = claimed.partition_id
                         and m.log_offset between claimed.first_offset and claimed.last_offset
@@ -15037,7 +15545,8 @@ begin
                             m.key,
                             m.headers,
                             m.payload,
-                            m.body
+                            m.body,
+                            claimed.attempt
                         from pgq.message_8 as m
                         where m.partition_id = claimed.partition_id
                             and m.log_offset between claimed.first_offset and claimed.last_offset
@@ -15053,7 +15562,8 @@ begin
                             m.key,
                             m.headers,
                             m.payload,
-                            m.body
+                            m.body,
+                            claimed.attempt
                         from pgq.message_9 as m
                         where m.partition_id = claimed.partition_id
                             and m.log_offset between claimed.first_offset and claimed.last_offset
@@ -15071,7 +15581,8 @@ begin
                             m.key,
                             m.headers,
                             m.payload,
-                            m.body
+                            m.body,
+                            claimed.attempt
                         from pgq.message_10 as m
                         where m.partition_id = claimed.partition_id
                             and m.log_offset between claimed.first_offset and claimed.last_offset
@@ -15087,7 +15598,8 @@ begin
                             m.key,
                             m.headers,
                             m.payload,
-                            m.body
+                            m.body,
+                            claimed.attempt
                         from pgq.message_11 as m
                         where m.partition_id = claimed.partition_id
                             and m.log_offset between claimed.first_offset and claimed.last_offset
@@ -15107,7 +15619,8 @@ begin
                             m.key,
                             m.headers,
                             m.payload,
-                            m.body
+                            m.body,
+                            claimed.attempt
                         from pgq.message_12 as m
                         where m.partition_id = claimed.partition_id
                             and m.log_offset between claimed.first_offset and claimed.last_offset
@@ -15123,7 +15636,8 @@ begin
                             m.key,
                             m.headers,
                             m.payload,
-                            m.body
+                            m.body,
+                            claimed.attempt
                         from pgq.message_13 as m
                         where m.partition_id = claimed.partition_id
                             and m.log_offset between claimed.first_offset and claimed.last_offset
@@ -15141,7 +15655,8 @@ begin
                             m.key,
                             m.headers,
                             m.payload,
-                            m.body
+                            m.body,
+                            claimed.attempt
                         from pgq.message_14 as m
                         where m.partition_id = claimed.partition_id
                             and m.log_offset between claimed.first_offset and claimed.last_offset
@@ -15157,7 +15672,8 @@ begin
                             m.key,
                             m.headers,
                             m.payload,
-                            m.body
+                            m.body,
+                            claimed.attempt
                         from pgq.message_15 as m
                         where m.partition_id = claimed.partition_id
                             and m.log_offset between claimed.first_offset and claimed.last_offset
@@ -15176,17 +15692,18 @@ begin
                     m.key,
                     m.headers,
                     m.payload,
-                    m.body
+                    m.body,
+                    $4
                 from pgq.message_%1$s as m
-                where m.partition_id = $4
-                    and m.log_offset between $5 and $6
+                where m.partition_id = $5
+                    and m.log_offset between $6 and $7
                 order by m.log_offset
             $leaf$, claimed.segment)
-            using claimed.lease_token, claimed.leased_until, claimed.partition, claimed.partition_id, claimed.first_offset, claimed.last_offset;
+            using claimed.lease_token, claimed.leased_until, claimed.partition, claimed.attempt, claimed.partition_id, claimed.first_offset, claimed.last_offset;
         end if;
     else
         return query
-        select claimed.lease_token, claimed.leased_until, m.*
+        select claimed.lease_token, claimed.leased_until, m.*, claimed.attempt
         from pgq._messages_across(
             claimed.partition_id, claimed.partition, claimed.first_offset, claimed.last_offset
         ) as m;
@@ -15396,14 +15913,16 @@ begin
         return false;
     end if;
 
+    state.tried_offset := greatest(
+        case when state.attempt > 0 then state.tried_offset end,
+        nack_offsets.last_offset,
+        state.lease_last_offset
+    );
     -- A poll has counted the attempt, unless the group began to count them only later.
     state.attempt := case
         when nack_offsets.lease_token is not null then greatest(state.attempt, 1)
         else coalesce(state.attempt, 0) + 1
     end;
-    state.tried_offset := greatest(
-        state.tried_offset, nack_offsets.last_offset, state.lease_last_offset
-    );
     state.last_error := coalesce(nack_offsets.error, state.last_error);
     held_until := pgq._clock() + nack_offsets.delay;
 
@@ -15424,16 +15943,17 @@ $$;
 comment on function pgq.nack_offsets(
     text, text, integer, uuid, bigint, bigint, interval, text
 ) is
-'Gives back messages that failed; false when the caller does not hold it any more.
+'Gives back messages that failed; false when the caller does not hold them any more.
 They come again at once, or after delay; until then nobody gets anything of this partition. error:
-what went wrong. In a group with a max_attempts this is what attempts are counted for: when a batch
-has failed so often, its messages are given out one by one, and the one that fails so often itself
-is published to the dead_letter_topic; the group goes on behind it. Messages of poll are named by
-their lease_token; commit first what was processed before the one that failed. Of consume and
-claim_offsets nothing stays after a rollback, so they are named by the first_offset and last_offset
-that these gave, in a transaction of its own. False, and nothing changed: the token is not that of
-the latest poll, or the group does not stand at first_offset, or a member holds a lease. A lease
-that has run out still counts as long as no other member got the partition.
+what went wrong. In a group with a max_attempts this is what attempts are counted for: a batch comes
+again as it was, and when it has failed so often, its messages are given out one by one; the one
+that fails so often itself is published to the dead_letter_topic, and the group goes on behind it.
+Messages of poll are named by their lease_token; commit first what was processed before the one that
+failed. Of consume and claim_offsets nothing stays after a rollback, so they are named by the
+first_offset and last_offset that these gave, in a transaction of its own. False, and nothing
+changed: the token is not that of the latest poll, or the group does not stand at first_offset, or a
+member holds a lease. A lease that has run out still counts as long as no other member got the
+partition.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 last_offset is above the newest message,
 MQ007 unknown partition, 22004 a required argument is null, 22023 neither lease_token nor
 first_offset, or both, or a bad last_offset or delay, 40001 above READ COMMITTED when another
@@ -15629,7 +16149,7 @@ comment on function pgq.seek(text, text, integer, bigint, timestamptz, text) is
 The position is the offset that the group reads next. Give one of: log_offset (that message is read
 next; needs a partition), published_at (the first message published then or later is read next),
 start (earliest or latest). Without a partition: all of them. A member that holds a lease loses it.
-Attempts are counted anew.
+Attempts start at 1 again.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 there is no such offset, MQ007 unknown
 partition, 22004 a required argument is null, 22023 not exactly one target, or a bad one, 40001
 above READ COMMITTED when another transaction was first, or at any level when retention removes
@@ -16067,7 +16587,7 @@ begin
             using errcode = '22023';
     end if;
     if _check_outcome.outcome in ('acked', 'expired', 'cancelled') then
-        raise exception 'argument "outcome" must be a word of your own'
+        raise exception 'argument "outcome" must not be acked, expired or cancelled'
             using errcode = '22023',
                 detail = format('"%s" is what pgq itself notes.', _check_outcome.outcome);
     end if;
@@ -16234,6 +16754,11 @@ begin
             'max_leased', _check_queue_settings.settings.max_leased, 1, 10000
         );
     end if;
+    if _check_queue_settings.settings.max_leased_per_key is not null then
+        perform pgq._check_count(
+            'max_leased_per_key', _check_queue_settings.settings.max_leased_per_key, 1, 10000
+        );
+    end if;
     if _check_queue_settings.settings.max_unfinished is not null then
         perform pgq._check_count(
             'max_unfinished', _check_queue_settings.settings.max_unfinished, 1, 2147483647
@@ -16259,30 +16784,16 @@ begin
     end if;
     if _check_queue_settings.settings.job_ttl is not null then
         perform pgq._check_interval('job_ttl', _check_queue_settings.settings.job_ttl, false);
-        -- Whenever both are added to a moment.
-        if pgq._shortest(
-            _check_queue_settings.settings.job_ttl - _check_queue_settings.settings.delay
-        ) <= interval '0'
-        then
-            raise exception 'argument "delay" must be shorter than "job_ttl"'
-                using errcode = '22023',
-                    detail = format(
-                        'Delay: %s; job_ttl: %s.',
-                        _check_queue_settings.settings.delay,
-                        _check_queue_settings.settings.job_ttl
-                    ),
-                    hint = 'A month may have 28 to 31 days, and a day 23 to 25 hours.';
-        end if;
     end if;
 end
 $$;
 
 comment on function pgq._check_queue_settings(pgq.queue_info) is
-'Refuses settings that a queue cannot have (22023).';
+'Refuses settings that no queue can have, each looked at by itself (22023).';
 
--- ==== sql/queue/_check_rate_limit.sql
+-- ==== sql/queue/_check_queue_together.sql
 
-create function pgq._check_rate_limit(settings pgq.queue_info)
+create function pgq._check_queue_together(settings pgq.queue_info)
 returns void
 language plpgsql
 immutable
@@ -16290,24 +16801,45 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
-    if _check_rate_limit.settings.rate_limit is null
+    if _check_queue_together.settings.rate_limit is null
         and (
-            _check_rate_limit.settings.rate_interval is not null
-            or _check_rate_limit.settings.rate_burst is not null
+            _check_queue_together.settings.rate_interval is not null
+            or _check_queue_together.settings.rate_burst is not null
         )
     then
         raise exception 'argument "%" must come with "rate_limit"',
             case
-                when _check_rate_limit.settings.rate_interval is not null then 'rate_interval'
+                when _check_queue_together.settings.rate_interval is not null then 'rate_interval'
                 else 'rate_burst'
             end
             using errcode = '22023';
     end if;
+    if _check_queue_together.settings.ordered
+        and _check_queue_together.settings.max_leased_per_key is not null
+    then
+        raise exception '"max_leased_per_key" and "ordered" exclude each other'
+            using errcode = '22023',
+                hint = 'Of a key of an ordered queue one job is leased at a time.';
+    end if;
+    -- Whenever both are added to a moment.
+    if pgq._shortest(
+        _check_queue_together.settings.job_ttl - _check_queue_together.settings.delay
+    ) <= interval '0'
+    then
+        raise exception 'argument "delay" must be shorter than "job_ttl"'
+            using errcode = '22023',
+                detail = format(
+                    'Delay: %s; job_ttl: %s.',
+                    _check_queue_together.settings.delay,
+                    _check_queue_together.settings.job_ttl
+                ),
+                hint = 'A month may have 28 to 31 days, and a day 23 to 25 hours.';
+    end if;
 end
 $$;
 
-comment on function pgq._check_rate_limit(pgq.queue_info) is
-'Refuses what says more about a rate_limit where there is none (22023).';
+comment on function pgq._check_queue_together(pgq.queue_info) is
+'Refuses settings of a queue that do not go together (22023).';
 
 -- ==== sql/queue/_let_next.sql
 
@@ -16494,22 +17026,26 @@ begin
     ));
 
     for gone in
-        select e.queue_id, e.ordered_key, e.job_id
+        select e.queue_id, e.ordered_key, e.job_id, coalesce(q.ordered, false) as ordered
         from unnest(_free_keys.ended) as e
+        left join pgq.queue as q on q.queue_id = e.queue_id
         where e.ordered_key is not null
-        order by e.queue_id, e.ordered_key
+        order by e.queue_id, e.ordered_key, e.job_id
     loop
-        continue when pgq._let_next(gone.queue_id, gone.ordered_key, gone.job_id);
+        continue when gone.ordered
+            and pgq._let_next(gone.queue_id, gone.ordered_key, gone.job_id);
 
         insert into pgq.ordered_note (queue_id, look_at, ordered_key, after_id, tries)
-        values (gone.queue_id, pgq._clock(), gone.ordered_key, gone.job_id, 0);
+        values (gone.queue_id, pgq._clock(), gone.ordered_key, gone.job_id, 0)
+        on conflict do nothing;
     end loop;
 end
 $$;
 
 comment on function pgq._free_keys(pgq._ended_job[]) is
-'Takes their unique keys from jobs that have ended, and brings up the next of their ordered keys.
-The caller has locked their rows, or removed them.';
+'Takes their unique keys from jobs that have ended, and brings up the next of their ordered keys, or
+notes for the next claim that one of their limited keys has a place. The caller has locked their
+rows, or removed them.';
 
 -- ==== sql/queue/_settle_notes.sql
 
@@ -16541,7 +17077,8 @@ begin
         delete from pgq.ordered_note as n
         where n.queue_id = note.queue_id
             and n.look_at = note.look_at
-            and n.ordered_key = note.ordered_key;
+            and n.ordered_key = note.ordered_key
+            and n.after_id = note.after_id;
 
         if pgq._let_next(note.queue_id, note.ordered_key, note.after_id) then
             settled := settled + 1;
@@ -16556,7 +17093,8 @@ begin
             note.ordered_key,
             note.after_id,
             least(note.tries + 1, 10)
-        );
+        )
+        on conflict do nothing;
     end loop;
 
     return settled;
@@ -16566,6 +17104,1082 @@ $$;
 comment on function pgq._settle_notes(bigint, timestamptz, timestamptz, integer) is
 'Brings up the next jobs of noted keys of an ordered queue, for so many notes at most, and returns
 how many were settled; the others are looked at later.';
+
+-- ==== sql/queue/_parked_place.sql
+
+create function pgq._parked_place(
+    limited_key text,
+    priority integer,
+    due_at timestamptz,
+    job_id bigint
+)
+returns text
+language sql
+immutable
+parallel safe
+as $$
+select concat(
+    _parked_place.limited_key,
+    chr(1),
+    _parked_place.priority,
+    lpad((extract(epoch from _parked_place.due_at) * 1000000)::bigint::text, 17, '0'),
+    lpad(_parked_place.job_id::text, 19, '0')
+)
+$$;
+
+comment on function pgq._parked_place(text, integer, timestamptz, bigint) is
+'Where a parked job stands among those of its key, as a text: the key, chr(1), its priority, since
+when it is due, and its id.';
+
+-- ==== sql/queue/_keys_of_jobs.sql
+
+create function pgq._keys_of_jobs(segment integer, met pgq._met_job[])
+returns table (job_id bigint, limited_key text)
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- Those that begin alike are one: an index has no room for longer ones.
+    if _keys_of_jobs.segment = 0 then
+        return query
+        select t.job_id, left(m.key, 255)
+        from unnest(_keys_of_jobs.met) as t
+        cross join lateral (
+            select n.key
+            from pgq.message_0 as n
+            where n.partition_id = t.partition_id
+                and n.log_offset = t.log_offset
+            limit 1
+        ) as m
+        where t.segment = _keys_of_jobs.segment
+            and m.key is not null;
+    elsif _keys_of_jobs.segment = 1 then
+        return query
+        select t.job_id, left(m.key, 255)
+        from unnest(_keys_of_jobs.met) as t
+        cross join lateral (
+            select n.key
+            from pgq.message_1 as n
+            where n.partition_id = t.partition_id
+                and n.log_offset = t.log_offset
+            limit 1
+        ) as m
+        where t.segment = _keys_of_jobs.segment
+            and m.key is not null;
+    elsif _keys_of_jobs.segment <= 3 then
+        if _keys_of_jobs.segment <= 2 then
+            return query
+            select t.job_id, left(m.key, 255)
+            from unnest(_keys_of_jobs.met) as t
+            cross join lateral (
+                select n.key
+                from pgq.message_2 as n
+                where n.partition_id = t.partition_id
+                    and n.log_offset = t.log_offset
+                limit 1
+            ) as m
+            where t.segment = _keys_of_jobs.segment
+                and m.key is not null;
+        else
+            return query
+            select t.job_id, left(m.key, 255)
+            from unnest(_keys_of_jobs.met) as t
+            cross join lateral (
+                select n.key
+                from pgq.message_3 as n
+                where n.partition_id = t.partition_id
+                    and n.log_offset = t.log_offset
+                limit 1
+            ) as m
+            where t.segment = _keys_of_jobs.segment
+                and m.key is not null;
+        end if;
+    elsif _keys_of_jobs.segment <= 7 then
+        if _keys_of_jobs.segment <= 5 then
+            if _keys_of_jobs.segment <= 4 then
+                return query
+                select t.job_id, left(m.key, 255)
+                from unnest(_keys_of_jobs.met) as t
+                cross join lateral (
+                    select n.key
+                    from pgq.message_4 as n
+                    where n.partition_id = t.partition_id
+                        and n.log_offset = t.log_offset
+                    limit 1
+                ) as m
+                where t.segment = _keys_of_jobs.segment
+                    and m.key is not null;
+            else
+                return query
+                select t.job_id, left(m.key, 255)
+                from unnest(_keys_of_jobs.met) as t
+                cross join lateral (
+                    select n.key
+                    from pgq.message_5 as n
+                    where n.partition_id = t.partition_id
+                        and n.log_offset = t.log_offset
+                    limit 1
+                ) as m
+                where t.segment = _keys_of_jobs.segment
+                    and m.key is not null;
+            end if;
+        else
+            if _keys_of_jobs.segment <= 6 then
+                return query
+                select t.job_id, left(m.key, 255)
+                from unnest(_keys_of_jobs.met) as t
+                cross join lateral (
+                    select n.key
+                    from pgq.message_6 as n
+                    where n.partition_id = t.partition_id
+                        and n.log_offset = t.log_offset
+                    limit 1
+                ) as m
+                where t.segment = _keys_of_jobs.segment
+                    and m.key is not null;
+            else
+                return query
+                select t.job_id, left(m.key, 255)
+                from unnest(_keys_of_jobs.met) as t
+                cross join lateral (
+                    select n.key
+                    from pgq.message_7 as n
+                    where n.partition_id = t.partition_id
+                        and n.log_offset = t.log_offset
+                    limit 1
+                ) as m
+                where t.segment = _keys_of_jobs.segment
+                    and m.key is not null;
+            end if;
+        end if;
+    elsif _keys_of_jobs.segment <= 15 then
+        if _keys_of_jobs.segment <= 11 then
+            if _keys_of_jobs.segment <= 9 then
+                if _keys_of_jobs.segment <= 8 then
+                    return query
+                    select t.job_id, left(m.key, 255)
+                    from unnest(_keys_of_jobs.met) as t
+                    cross join lateral (
+                        select n.key
+                        from pgq.message_8 as n
+                        where n.partition_id = t.partition_id
+                            and n.log_offset = t.log_offset
+                        limit 1
+                    ) as m
+                    where t.segment = _keys_of_jobs.segment
+                        and m.key is not null;
+                else
+                    return query
+                    select t.job_id, left(m.key, 255)
+                    from unnest(_keys_of_jobs.met) as t
+                    cross join lateral (
+                        select n.key
+                        from pgq.message_9 as n
+                        where n.partition_id = t.partition_id
+                            and n.log_offset = t.log_offset
+                        limit 1
+                    ) as m
+                    where t.segment = _keys_of_jobs.segment
+                        and m.key is not null;
+                end if;
+            else
+                if _keys_of_jobs.segment <= 10 then
+                    return query
+                    select t.job_id, left(m.key, 255)
+                    from unnest(_keys_of_jobs.met) as t
+                    cross join lateral (
+                        select n.key
+                        from pgq.message_10 as n
+                        where n.partition_id = t.partition_id
+                            and n.log_offset = t.log_offset
+                        limit 1
+                    ) as m
+                    where t.segment = _keys_of_jobs.segment
+                        and m.key is not null;
+                else
+                    return query
+                    select t.job_id, left(m.key, 255)
+                    from unnest(_keys_of_jobs.met) as t
+                    cross join lateral (
+                        select n.key
+                        from pgq.message_11 as n
+                        where n.partition_id = t.partition_id
+                            and n.log_offset = t.log_offset
+                        limit 1
+                    ) as m
+                    where t.segment = _keys_of_jobs.segment
+                        and m.key is not null;
+                end if;
+            end if;
+        else
+            if _keys_of_jobs.segment <= 13 then
+                if _keys_of_jobs.segment <= 12 then
+                    return query
+                    select t.job_id, left(m.key, 255)
+                    from unnest(_keys_of_jobs.met) as t
+                    cross join lateral (
+                        select n.key
+                        from pgq.message_12 as n
+                        where n.partition_id = t.partition_id
+                            and n.log_offset = t.log_offset
+                        limit 1
+                    ) as m
+                    where t.segment = _keys_of_jobs.segment
+                        and m.key is not null;
+                else
+                    return query
+                    select t.job_id, left(m.key, 255)
+                    from unnest(_keys_of_jobs.met) as t
+                    cross join lateral (
+                        select n.key
+                        from pgq.message_13 as n
+                        where n.partition_id = t.partition_id
+                            and n.log_offset = t.log_offset
+                        limit 1
+                    ) as m
+                    where t.segment = _keys_of_jobs.segment
+                        and m.key is not null;
+                end if;
+            else
+                if _keys_of_jobs.segment <= 14 then
+                    return query
+                    select t.job_id, left(m.key, 255)
+                    from unnest(_keys_of_jobs.met) as t
+                    cross join lateral (
+                        select n.key
+                        from pgq.message_14 as n
+                        where n.partition_id = t.partition_id
+                            and n.log_offset = t.log_offset
+                        limit 1
+                    ) as m
+                    where t.segment = _keys_of_jobs.segment
+                        and m.key is not null;
+                else
+                    return query
+                    select t.job_id, left(m.key, 255)
+                    from unnest(_keys_of_jobs.met) as t
+                    cross join lateral (
+                        select n.key
+                        from pgq.message_15 as n
+                        where n.partition_id = t.partition_id
+                            and n.log_offset = t.log_offset
+                        limit 1
+                    ) as m
+                    where t.segment = _keys_of_jobs.segment
+                        and m.key is not null;
+                end if;
+            end if;
+        end if;
+    else
+        return query execute format($leaf$
+            select t.job_id, left(m.key, 255)
+            from unnest($1) as t
+            cross join lateral (
+                select n.key
+                from pgq.message_%1$s as n
+                where n.partition_id = t.partition_id
+                    and n.log_offset = t.log_offset
+                limit 1
+            ) as m
+            where t.segment = $2
+                and m.key is not null
+        $leaf$, _keys_of_jobs.segment)
+        using _keys_of_jobs.met, _keys_of_jobs.segment;
+    end if;
+end
+$$;
+
+comment on function pgq._keys_of_jobs(integer, pgq._met_job[]) is
+'The keys of those of these jobs whose payloads stand in a segment; without those that have none.';
+
+-- ==== sql/queue/_write_keys.sql
+
+create function pgq._write_keys(changes pgq.limited_key[], anew boolean)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    with changed as materialized (
+        select
+            c.queue_id,
+            c.limited_key,
+            c.job_ids,
+            case
+                when _write_keys.anew then c.parked_from
+                else least(c.parked_from, l.parked_from)
+            end as parked_from,
+            l.seq
+        from unnest(_write_keys.changes) as c
+        left join lateral (
+            select k.seq, k.job_ids, k.parked_from
+            from pgq.limited_key as k
+            where k.queue_id = c.queue_id
+                and k.limited_key = c.limited_key
+            order by k.seq desc
+            limit 1
+        ) as l on true
+        where l.seq is null
+            or l.job_ids <> c.job_ids
+            or l.parked_from is distinct from case
+                when _write_keys.anew then c.parked_from
+                else least(c.parked_from, l.parked_from)
+            end
+    ),
+
+    -- As long as a key has a row, somebody looks at it from time to time.
+    noted as (
+        insert into pgq.ordered_note (queue_id, look_at, ordered_key, after_id, tries)
+        select c.queue_id, pgq._clock() + interval '1 minute', c.limited_key, 0, 0
+        from changed as c
+        where c.seq is null
+        on conflict do nothing
+    ),
+
+    gone as (
+        delete from pgq.limited_key as k
+        using changed as c
+        where k.queue_id = c.queue_id
+            and k.limited_key = c.limited_key
+            and k.seq = c.seq
+    )
+
+    -- Above READ COMMITTED it raises 40001 where another claim was first.
+    insert into pgq.limited_key (queue_id, limited_key, seq, job_ids, parked_from)
+    select c.queue_id, c.limited_key, coalesce(c.seq, 0) + 1, c.job_ids, c.parked_from
+    from changed as c
+    on conflict do nothing;
+end
+$$;
+
+comment on function pgq._write_keys(pgq.limited_key[], boolean) is
+'Notes what has become of keys of a queue with max_leased_per_key, whose claim_lock the caller has.
+anew: parked_from is what it is to be; otherwise it comes to the one before.';
+
+-- ==== sql/queue/_park_jobs.sql
+
+create function pgq._park_jobs(job_ids bigint[], limited_keys text[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- Out of the way of claims, where it finds its turn. A lease that has run out is over.
+    with gone as (
+        delete from pgq.job as j
+        where j.job_id = any(_park_jobs.job_ids)
+        returning j.*
+    )
+
+    insert into pgq.job (
+        job_id,
+        queue_id,
+        partition_id,
+        log_offset,
+        expires_at,
+        visible_at,
+        segment,
+        attempt,
+        priority,
+        last_attempt,
+        label,
+        last_error,
+        unique_key,
+        max_attempts,
+        ordered_key,
+        due_at
+    )
+    select
+        g.job_id,
+        g.queue_id,
+        g.partition_id,
+        g.log_offset,
+        g.expires_at,
+        'infinity',
+        g.segment,
+        g.attempt,
+        g.priority,
+        g.last_attempt,
+        g.label,
+        g.last_error,
+        g.unique_key,
+        g.max_attempts,
+        pgq._parked_place(p.limited_key, g.priority, g.visible_at, g.job_id),
+        g.visible_at
+    from gone as g
+    inner join unnest(_park_jobs.job_ids, _park_jobs.limited_keys) as p (job_id, limited_key)
+        on p.job_id = g.job_id;
+end
+$$;
+
+comment on function pgq._park_jobs(bigint[], text[]) is
+'Puts due jobs, which the caller has locked, out of the way of claims, as their keys are at the
+limit.';
+
+-- ==== sql/queue/_unpark_jobs.sql
+
+create function pgq._unpark_jobs(
+    queue_id bigint,
+    limited_key text,
+    parked_from text,
+    max_jobs integer
+)
+returns bigint[]
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    size integer := length(_unpark_jobs.parked_from);
+    beyond text := _unpark_jobs.limited_key || chr(2);
+    ids bigint[];
+begin
+    for turn in 1 .. 2 loop
+        -- Whoever cancels or moves one has its row: that may take long, or be rolled back. A longer
+        -- key that begins alike has longer places.
+        ids := array(
+            select j.job_id
+            from pgq.job as j
+            where j.queue_id = _unpark_jobs.queue_id
+                and j.ordered_key >= _unpark_jobs.parked_from collate "C"
+                and j.ordered_key < beyond collate "C"
+                and j.due_at is not null
+                and length(j.ordered_key) = size
+            order by j.ordered_key, j.job_id + 0
+            limit _unpark_jobs.max_jobs
+            for update skip locked
+        );
+
+        exit when turn = 2
+            or not exists (
+                select
+                from pgq.job as j
+                where j.job_id = any(ids)
+                    and j.expires_at <= pgq._clock()
+            );
+
+        -- Not one after the other, each by a claim.
+        perform
+        from pgq._expire_jobs(
+            array(
+                select j.job_id
+                from pgq.job as j
+                where j.queue_id = _unpark_jobs.queue_id
+                    and j.ordered_key >= _unpark_jobs.parked_from collate "C"
+                    and j.ordered_key < beyond collate "C"
+                    and j.due_at is not null
+                    and length(j.ordered_key) = size
+                order by j.ordered_key, j.job_id + 0
+                limit 1000 + _unpark_jobs.max_jobs
+            ),
+            pgq._clock()
+        );
+    end loop;
+
+    -- The clock is read behind the locks: by then this transaction has its id, on which the floor
+    -- relies.
+    with gone as (
+        delete from pgq.job as j
+        where j.job_id = any(ids)
+        returning j.*
+    )
+
+    insert into pgq.job (
+        job_id,
+        queue_id,
+        partition_id,
+        log_offset,
+        expires_at,
+        visible_at,
+        segment,
+        attempt,
+        priority,
+        last_attempt,
+        label,
+        last_error,
+        unique_key,
+        max_attempts,
+        ordered_key
+    )
+    select
+        g.job_id,
+        g.queue_id,
+        g.partition_id,
+        g.log_offset,
+        g.expires_at,
+        greatest(g.due_at, pgq._clock()),
+        g.segment,
+        g.attempt,
+        g.priority,
+        g.last_attempt,
+        g.label,
+        g.last_error,
+        g.unique_key,
+        g.max_attempts,
+        _unpark_jobs.limited_key
+    from gone as g
+    order by g.priority, g.due_at, g.job_id;
+
+    return ids;
+end
+$$;
+
+comment on function pgq._unpark_jobs(bigint, text, text, integer) is
+'Brings up to so many parked jobs of a key to where claims look, the first ones first, and returns
+their ids. parked_from: no parked job of the key stands before.';
+
+-- ==== sql/queue/_unpark_all.sql
+
+create function pgq._unpark_all(queue_id bigint, max_jobs integer)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    unparked integer;
+begin
+    -- One that is just being cancelled is left to cleanup, should that be rolled back. The clock is
+    -- read when this transaction has its id, on which the floor relies.
+    with gone as (
+        delete from pgq.job as j
+        where j.job_id = any(array(
+            select k.job_id
+            from generate_series(0, 9) as p (priority)
+            cross join lateral (
+                select i.job_id
+                from pgq.job as i
+                where i.queue_id = _unpark_all.queue_id
+                    and i.priority = p.priority
+                    and i.visible_at = 'infinity'
+                    and i.due_at is not null
+                for update skip locked
+            ) as k
+            limit _unpark_all.max_jobs
+        ))
+        returning j.*
+    )
+
+    insert into pgq.job (
+        job_id,
+        queue_id,
+        partition_id,
+        log_offset,
+        expires_at,
+        visible_at,
+        segment,
+        attempt,
+        priority,
+        last_attempt,
+        label,
+        last_error,
+        unique_key,
+        max_attempts
+    )
+    select
+        g.job_id,
+        g.queue_id,
+        g.partition_id,
+        g.log_offset,
+        g.expires_at,
+        greatest(g.due_at, pgq._clock()),
+        g.segment,
+        g.attempt,
+        g.priority,
+        g.last_attempt,
+        g.label,
+        g.last_error,
+        g.unique_key,
+        g.max_attempts
+    from gone as g
+    order by g.priority, g.due_at, g.job_id;
+    get diagnostics unparked = row_count;
+
+    return unparked;
+end
+$$;
+
+comment on function pgq._unpark_all(bigint, integer) is
+'Brings up the parked jobs of a queue without max_leased_per_key, so many at most, and returns how
+many; null: all.';
+
+-- ==== sql/queue/_lift_key_limit.sql
+
+create function pgq._lift_key_limit(queue_id bigint)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- It waits for claims that are under way: none parks a job behind this.
+    perform
+    from pgq.claim_lock as l
+    where l.queue_id = _lift_key_limit.queue_id
+    for update;
+
+    perform pgq._unpark_all(_lift_key_limit.queue_id, null);
+
+    delete from pgq.limited_key as k
+    where k.queue_id = _lift_key_limit.queue_id;
+    delete from pgq.ordered_note as n
+    where n.queue_id = _lift_key_limit.queue_id;
+
+    -- Somebody has one locked: cleanup looks again.
+    insert into pgq.ordered_note (queue_id, look_at, ordered_key, after_id, tries)
+    select _lift_key_limit.queue_id, pgq._clock(), '', -1, 0
+    where exists (
+        select
+        from generate_series(0, 9) as p (priority)
+        cross join lateral (
+            select
+            from pgq.job as j
+            where j.queue_id = _lift_key_limit.queue_id
+                and j.priority = p.priority
+                and j.visible_at = 'infinity'
+                and j.due_at is not null
+            limit 1
+        ) as k
+    )
+    on conflict do nothing;
+end
+$$;
+
+comment on function pgq._lift_key_limit(bigint) is
+'Brings up all parked jobs of a queue, whose row the caller has changed: it has no
+max_leased_per_key any more.';
+
+-- ==== sql/queue/_settle_keys.sql
+
+create function pgq._settle_keys(
+    queue_id bigint,
+    max_leased_per_key integer,
+    look_from timestamptz,
+    look_until timestamptz,
+    moment timestamptz,
+    max_notes integer
+)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    note pgq.ordered_note;
+    state pgq.limited_key;
+    leased integer;
+    up integer;
+    wanted integer;
+    holders bigint[];
+    risen bigint[];
+    again interval;
+    settled integer := 0;
+begin
+    for note in
+        select n.*
+        from pgq.ordered_note as n
+        where n.queue_id = _settle_keys.queue_id
+            and n.look_at between _settle_keys.look_from and _settle_keys.look_until
+        order by n.look_at
+        limit _settle_keys.max_notes
+        for update skip locked
+    loop
+        delete from pgq.ordered_note as n
+        where n.queue_id = note.queue_id
+            and n.look_at = note.look_at
+            and n.ordered_key = note.ordered_key
+            and n.after_id = note.after_id;
+        settled := settled + 1;
+
+        select k.*
+        into state
+        from pgq.limited_key as k
+        where k.queue_id = note.queue_id
+            and k.limited_key = note.ordered_key
+        order by k.seq desc
+        limit 1;
+
+        continue when not found
+            or (state.parked_from is null and note.after_id <> 0);
+
+        -- Who has a place: workers, and jobs that wait where claims look for one to take them.
+        select
+            count(*) filter (
+                where j.lease_token is not null and j.visible_at > _settle_keys.moment
+            ),
+            count(*) filter (where j.lease_token is null or j.visible_at <= _settle_keys.moment),
+            coalesce(array_agg(j.job_id order by j.job_id), '{}')
+        into leased, up, holders
+        from pgq.job as j
+        where j.job_id = any(state.job_ids)
+            and j.ordered_key || '' = note.ordered_key
+            and j.due_at is null
+            and (
+                j.expires_at is null
+                or j.expires_at > _settle_keys.moment
+                or (j.lease_token is not null and j.visible_at > _settle_keys.moment)
+            );
+
+        again := null;
+        risen := '{}';
+        if state.parked_from is not null then
+            -- Those that came up before have labels that nobody asks for, perhaps: then more do.
+            wanted := least(
+                (_settle_keys.max_leased_per_key - leased)::bigint * (1 << note.tries)
+                - case when note.tries = 0 then up else 0 end,
+                10000
+            );
+            if wanted > 0 then
+                risen := pgq._unpark_jobs(
+                    note.queue_id, note.ordered_key, state.parked_from, wanted
+                );
+            end if;
+
+            select min(p.ordered_key)
+            into state.parked_from
+            from (
+                select j.ordered_key
+                from pgq.job as j
+                where j.queue_id = note.queue_id
+                    and j.ordered_key >= state.parked_from
+                    and j.ordered_key < note.ordered_key || chr(2)
+                    and j.due_at is not null
+                    and length(j.ordered_key) = length(state.parked_from)
+                order by j.ordered_key, j.job_id + 0
+                limit 1
+            ) as p;
+
+            -- Nobody will say that these can come up, or somebody has others locked.
+            if state.parked_from is not null
+                and leased < _settle_keys.max_leased_per_key
+                and (
+                    cardinality(risen) < wanted
+                    or exists (
+                        select
+                        from pgq.job as j
+                        where j.job_id = any(holders || risen)
+                            and j.label is not null
+                    )
+                )
+            then
+                again := least(interval '50 milliseconds' * (1 << note.tries), interval '1 second');
+            end if;
+        end if;
+
+        if note.after_id = 0 and cardinality(holders || risen) = 0 and state.parked_from is null
+        then
+            -- Nobody needs it any more.
+            delete from pgq.limited_key as k
+            where k.queue_id = state.queue_id
+                and k.limited_key = state.limited_key
+                and k.seq = state.seq;
+            continue;
+        end if;
+
+        state.job_ids := holders || risen;
+        perform pgq._write_keys(array[state], true);
+
+        insert into pgq.ordered_note (queue_id, look_at, ordered_key, after_id, tries)
+        select
+            note.queue_id,
+            pgq._clock() + a.delay,
+            note.ordered_key,
+            a.after_id,
+            a.tries
+        from (
+            values
+            (again, coalesce(nullif(note.after_id, 0), -1), least(note.tries + 1, 10)),
+            (case when note.after_id = 0 then interval '1 minute' end, 0, 0)
+        ) as a (delay, after_id, tries)
+        where a.delay is not null
+        on conflict do nothing;
+    end loop;
+
+    return settled;
+end
+$$;
+
+comment on function pgq._settle_keys(
+    bigint, integer, timestamptz, timestamptz, timestamptz, integer
+) is
+'Brings up parked jobs of keys that were noted for a time between look_from and look_until, as many
+as may be leased now, for so many notes at most, and returns how many were looked at. The caller has
+the claim_lock of the queue.';
+
+-- ==== sql/queue/_stamp_leased.sql
+
+create function pgq._stamp_leased(queue_id bigint, moment timestamptz)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    met pgq._met_job[];
+    changes pgq.limited_key[];
+begin
+    -- One that somebody has locked is being ended, or found the next time.
+    select array_agg(l.met)
+    into met
+    from (
+        select
+            row(
+                j.ctid,
+                j.segment,
+                j.partition_id,
+                j.log_offset,
+                j.job_id,
+                j.priority,
+                j.visible_at,
+                j.unique_key
+            )::pgq._met_job as met
+        from pgq.job as j
+        where j.job_id = any(array(
+                select k.job_id
+                from generate_series(0, 9) as p (priority)
+                cross join lateral (
+                    select i.job_id
+                    from pgq.job as i
+                    where i.queue_id = _stamp_leased.queue_id
+                        and i.priority = p.priority
+                        and i.visible_at > _stamp_leased.moment
+                        and i.visible_at < 'infinity'
+                        and i.lease_token is not null
+                ) as k
+            ))
+        order by j.job_id
+        for update skip locked
+    ) as l;
+
+    with keyed as materialized (
+        select k.job_id, k.limited_key
+        from (select distinct t.segment from unnest(met) as t) as s
+        cross join lateral pgq._keys_of_jobs(s.segment, met) as k
+    ),
+
+    -- What ends such a job then says so.
+    stamped as (
+        update pgq.job as j
+        set ordered_key = k.limited_key
+        from keyed as k
+        where j.job_id = k.job_id
+            and j.ordered_key is distinct from k.limited_key
+    )
+
+    select
+        array_agg(
+            row(_stamp_leased.queue_id, u.limited_key, null, u.job_ids, null)::pgq.limited_key
+        )
+    into changes
+    from (
+        select
+            a.limited_key,
+            array_agg(distinct a.job_id order by a.job_id) as job_ids
+        from (
+            select k.limited_key, k.job_id
+            from keyed as k
+            union all
+            select d.limited_key, i.job_id
+            from (select distinct k.limited_key from keyed as k) as d
+            cross join lateral (
+                select h.job_ids
+                from pgq.limited_key as h
+                where h.queue_id = _stamp_leased.queue_id
+                    and h.limited_key = d.limited_key
+                order by h.seq desc
+                limit 1
+            ) as l
+            cross join lateral unnest(l.job_ids) as i (job_id)
+        ) as a
+        group by a.limited_key
+    ) as u;
+
+    if changes is not null then
+        perform pgq._write_keys(changes, false);
+    end if;
+end
+$$;
+
+comment on function pgq._stamp_leased(bigint, timestamptz) is
+'Counts what was leased before max_leased_per_key was switched on, for the caller, who has the
+claim_lock of the queue.';
+
+-- ==== sql/queue/_begin_notes.sql
+
+create function pgq._begin_notes(queue_id bigint)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- When another claim is changing the floors at this moment, a later one does it.
+    if not pgq._lock_floor(_begin_notes.queue_id) then
+        return;
+    end if;
+
+    insert into pgq.queue_floor (
+        queue_id,
+        label,
+        seq,
+        epoch,
+        floor_times,
+        floor_ids,
+        recorded_at,
+        safe_at,
+        candidate_at,
+        candidate_xid,
+        note_floor
+    )
+    select
+        f.queue_id,
+        f.label,
+        f.seq + 1,
+        f.epoch,
+        f.floor_times,
+        f.floor_ids,
+        f.recorded_at,
+        f.safe_at,
+        f.candidate_at,
+        f.candidate_xid,
+        '-infinity'
+    from (
+        select g.*
+        from pgq.queue_floor as g
+        where g.queue_id = _begin_notes.queue_id
+            and g.label = ''
+        order by g.seq desc
+        limit 1
+    ) as f
+    where f.note_floor is null
+    on conflict do nothing;
+end
+$$;
+
+comment on function pgq._begin_notes(bigint) is
+'Gives a queue that was made without a max_leased_per_key a floor for its notes.';
+
+-- ==== sql/queue/_open_keys.sql
+
+create function pgq._open_keys(
+    queue_id bigint,
+    look_from timestamptz,
+    max_notes integer
+)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    most integer;
+    since xid8;
+    horizon xid8;
+    moment timestamptz;
+begin
+    -- A new statement: its snapshot is younger than the lock.
+    select q.max_leased_per_key, l.keys_xid, l.keys_horizon
+    into most, since, horizon
+    from pgq.queue as q
+    inner join pgq.claim_lock as l on l.queue_id = q.queue_id
+    where q.queue_id = _open_keys.queue_id;
+
+    if most is null then
+        return null;
+    end if;
+
+    moment := pgq._clock();
+    -- When the limit was switched on, and once more when all have ended that were under way then
+    -- and may not have known it. An id that is too high is from before a restore into another
+    -- cluster.
+    if since is not null
+        and (
+            horizon is null
+            or horizon <> pg_current_xact_id()
+            and (
+                horizon <= pg_snapshot_xmin(pg_current_snapshot())
+                or horizon >= pg_snapshot_xmax(pg_current_snapshot())
+            )
+        )
+    then
+        perform pgq._stamp_leased(_open_keys.queue_id, moment);
+        update pgq.claim_lock as l
+        set
+            keys_xid = case when horizon is null then since end,
+            keys_horizon = case when horizon is null then pg_current_xact_id() end
+        where l.queue_id = _open_keys.queue_id;
+    end if;
+
+    if _open_keys.look_from is null then
+        perform pgq._begin_notes(_open_keys.queue_id);
+    end if;
+
+    perform pgq._settle_keys(
+        _open_keys.queue_id,
+        most,
+        coalesce(_open_keys.look_from, '-infinity'),
+        moment,
+        moment,
+        least(_open_keys.max_notes, 1000) + 20
+    );
+    return most;
+end
+$$;
+
+comment on function pgq._open_keys(bigint, timestamptz, integer) is
+'What a claim of a queue with max_leased_per_key does before it looks for jobs: it brings up what
+was parked and may be leased now. Returns the limit; null: it was lifted. The caller has the
+claim_lock.';
+
+-- ==== sql/queue/_release_keys.sql
+
+create function pgq._release_keys(job_ids bigint[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    freed pgq._ended_job[];
+begin
+    -- Those of an ordered queue stay the first of their keys.
+    select array_agg(row(j.job_id, j.queue_id, null, j.ordered_key)::pgq._ended_job)
+    into freed
+    from pgq.job as j
+    where j.job_id = any(_release_keys.job_ids)
+        and (
+            select not q.ordered
+            from pgq.queue as q
+            where q.queue_id = j.queue_id
+        );
+
+    if freed is not null then
+        -- Nobody else sees the rows yet.
+        update pgq.job as j
+        set ordered_key = null
+        where j.job_id = any(array(select f.job_id from unnest(freed) as f));
+
+        perform pgq._free_keys(freed);
+    end if;
+end
+$$;
+
+comment on function pgq._release_keys(bigint[]) is
+'Lets jobs that are given back compete for their keys anew, in a queue with max_leased_per_key.';
 
 -- ==== sql/queue/_join_order.sql
 
@@ -16629,12 +18243,7 @@ of the commits.';
 
 -- ==== sql/queue/_turns.sql
 
-create function pgq._turns(
-    queue_id bigint,
-    ordered_keys text[],
-    free text[],
-    after_id bigint
-)
+create function pgq._turns(queue_id bigint, ordered_keys text[], free text[])
 returns boolean[]
 language plpgsql
 volatile
@@ -16644,7 +18253,7 @@ as $$
 begin
     perform pgq._free_keys(array(
         select row(
-            coalesce(_turns.after_id, pg_sequence_last_value('pgq.job_id'), 0),
+            coalesce(pg_sequence_last_value('pgq.job_id'), 0),
             _turns.queue_id,
             null,
             f.ordered_key
@@ -16671,10 +18280,34 @@ begin
 end
 $$;
 
-comment on function pgq._turns(bigint, text[], text[], bigint) is
+comment on function pgq._turns(bigint, text[], text[]) is
 'Which of new jobs, in the order of their ids, wait for another one of their key. free: what
-_join_order returned; those that get none of these jobs are let go, or go to the next that has a
-higher id than after_id; null: than all.';
+_join_order returned; those that get none of these jobs are let go.';
+
+-- ==== sql/queue/_hold_keys.sql
+
+create function pgq._hold_keys(queue_id bigint, ordered_keys text[])
+returns pgq._ended_job[]
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    free text[] := pgq._join_order(_hold_keys.queue_id, _hold_keys.ordered_keys);
+    newest_id bigint := coalesce(pg_sequence_last_value('pgq.job_id'), 0);
+begin
+    return array(
+        select row(newest_id, _hold_keys.queue_id, null, f.ordered_key)::pgq._ended_job
+        from unnest(free) as f (ordered_key)
+    );
+end
+$$;
+
+comment on function pgq._hold_keys(bigint, text[]) is
+'Locks keys of an ordered queue for jobs that are added in several steps: in ascending order, as
+everywhere, so that these may come in any. All of the jobs wait at first; then the caller hands what
+this returns to _free_keys, which brings up the first of each key that was free, or lets it go.';
 
 -- ==== sql/queue/_queue_info.sql
 
@@ -16708,7 +18341,8 @@ select
     q.rate_limit,
     q.rate_interval,
     q.rate_burst,
-    q.max_unfinished
+    q.max_unfinished,
+    q.max_leased_per_key
 from pgq.queue as q
 where q.queue = _queue_info.queue
 $$;
@@ -16799,6 +18433,7 @@ create function pgq.create_queue(
     rate_interval interval default null,
     rate_burst integer default null,
     max_unfinished integer default null,
+    max_leased_per_key integer default null,
     no_limit text[] default null
 )
 returns setof pgq.queue_info
@@ -16824,6 +18459,7 @@ begin
             'job_ttl', create_queue.job_ttl,
             'max_attempts', create_queue.max_attempts,
             'max_leased', create_queue.max_leased,
+            'max_leased_per_key', create_queue.max_leased_per_key,
             'max_unfinished', create_queue.max_unfinished,
             'rate_limit', create_queue.rate_limit,
             'retention', create_queue.retention
@@ -16860,6 +18496,7 @@ begin
         settings.rate_burst := coalesce(settings.rate_burst, settings.rate_limit);
     end if;
     settings.max_unfinished := create_queue.max_unfinished;
+    settings.max_leased_per_key := create_queue.max_leased_per_key;
     perform pgq._check_queue_settings(settings);
 
     -- One that is there is found without a lock.
@@ -16898,7 +18535,8 @@ begin
                 'rate_limit', create_queue.rate_limit,
                 'rate_interval', create_queue.rate_interval,
                 'rate_burst', create_queue.rate_burst,
-                'max_unfinished', create_queue.max_unfinished
+                'max_unfinished', create_queue.max_unfinished,
+                'max_leased_per_key', create_queue.max_leased_per_key
             ),
             create_queue.no_limit,
             to_jsonb(existing)
@@ -16907,7 +18545,7 @@ begin
         return;
     end if;
 
-    perform pgq._check_rate_limit(settings);
+    perform pgq._check_queue_together(settings);
     class := pgq._storage_class(settings.retention, null, null);
     insert into pgq.queue (
         queue,
@@ -16934,7 +18572,8 @@ begin
         rate_limit,
         rate_interval,
         rate_burst,
-        max_unfinished
+        max_unfinished,
+        max_leased_per_key
     )
     values (
         settings.queue,
@@ -16961,7 +18600,8 @@ begin
         settings.rate_limit,
         settings.rate_interval,
         settings.rate_burst,
-        settings.max_unfinished
+        settings.max_unfinished,
+        settings.max_leased_per_key
     )
     on conflict (queue) do nothing
     returning queue_id into new_id;
@@ -16991,6 +18631,7 @@ begin
             create_queue.rate_interval,
             create_queue.rate_burst,
             create_queue.max_unfinished,
+            create_queue.max_leased_per_key,
             create_queue.no_limit
         ) as c;
         return;
@@ -17021,10 +18662,13 @@ begin
         '-infinity',
         '-infinity',
         '0',
-        case when settings.ordered then '-infinity'::timestamptz end
+        case
+            when settings.ordered or settings.max_leased_per_key is not null
+                then '-infinity'::timestamptz
+        end
     );
 
-    if settings.max_leased is not null or settings.rate_limit is not null then
+    if num_nonnulls(settings.max_leased, settings.rate_limit, settings.max_leased_per_key) > 0 then
         insert into pgq.claim_lock (queue_id, counted_xid)
         values (new_id, pg_current_xact_id());
     end if;
@@ -17056,6 +18700,7 @@ comment on function pgq.create_queue(
     interval,
     integer,
     integer,
+    integer,
     text[]
 ) is
 'Creates a queue and returns it; one that exists is returned if it has the settings that are given.
@@ -17079,13 +18724,16 @@ next job waits for is that the one before is finished, cancelled, expired, purge
 after_dead_letter, of an ordered queue: by default continue; stop: the jobs of the key wait until
 the dead letter is redriven, which then comes first, or purged, or removed by retention.
 max_leased (1 to 10000): claims get nothing while so many jobs are leased; by default no limit.
+max_leased_per_key (1 to 10000): at most this many jobs of one key are leased at a time; those
+without a key are not limited, and keys that have their first 255 characters in common are one; not
+for an ordered queue; by default no limit.
 rate_limit (1 to 1000000): claims get so many jobs per rate_interval (by default 1 second), and
 after a pause up to rate_burst (1 to 1000000; by default the rate_limit) at once; by default no
-limit. Claims of such a queue wait for each other until the transaction ends: they belong into short
-ones. max_unfinished: enqueue fails with MQ010 while there are so many unfinished jobs; by default
-no limit. no_limit: names of settings that shall have no limit: max_attempts, job_ttl, retention,
-max_leased, rate_limit, max_unfinished. So that it can be called at each start of an application,
-settings that are not given are not compared.
+limit. Claims of such a queue wait for each other until the transaction ends, so claim in short
+transactions. max_unfinished: enqueue fails with MQ010 while there are so many unfinished jobs; by
+default no limit. no_limit: names of settings that shall have no limit: max_attempts, job_ttl,
+retention, max_leased, max_leased_per_key, rate_limit, max_unfinished. So that it can be called at
+each start of an application, settings that are not given are not compared.
 Errors: MQ005 the queue exists with other settings than those given, 22004 a required argument is
 null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
 (try again).';
@@ -17112,6 +18760,7 @@ create function pgq.alter_queue(
     rate_interval interval default null,
     rate_burst integer default null,
     max_unfinished integer default null,
+    max_leased_per_key integer default null,
     no_limit text[] default null
 )
 returns setof pgq.queue_info
@@ -17133,6 +18782,7 @@ declare
     window_before interval;
     limit_before integer;
     leased_before integer;
+    per_key_before integer;
 begin
     loop
         perform
@@ -17149,6 +18799,7 @@ begin
             'job_ttl', alter_queue.job_ttl,
             'max_attempts', alter_queue.max_attempts,
             'max_leased', alter_queue.max_leased,
+            'max_leased_per_key', alter_queue.max_leased_per_key,
             'max_unfinished', alter_queue.max_unfinished,
             'rate_limit', alter_queue.rate_limit,
             'retention', alter_queue.retention
@@ -17163,6 +18814,7 @@ begin
     retention_before := settings.retention;
     window_before := settings.idempotency_window;
     leased_before := settings.max_leased;
+    per_key_before := settings.max_leased_per_key;
     limit_before := settings.rate_limit;
     settings.lease := coalesce(alter_queue.lease, settings.lease);
     settings.max_attempts := coalesce(alter_queue.max_attempts, settings.max_attempts);
@@ -17183,8 +18835,14 @@ begin
     );
     settings.max_leased := coalesce(alter_queue.max_leased, settings.max_leased);
     settings.max_unfinished := coalesce(alter_queue.max_unfinished, settings.max_unfinished);
+    settings.max_leased_per_key := coalesce(
+        alter_queue.max_leased_per_key, settings.max_leased_per_key
+    );
     if 'max_leased' = any(alter_queue.no_limit collate "C") then
         settings.max_leased := null;
+    end if;
+    if 'max_leased_per_key' = any(alter_queue.no_limit collate "C") then
+        settings.max_leased_per_key := null;
     end if;
     if 'max_unfinished' = any(alter_queue.no_limit collate "C") then
         settings.max_unfinished := null;
@@ -17217,7 +18875,7 @@ begin
         settings.retention := null;
     end if;
     perform pgq._check_queue_settings(settings);
-    perform pgq._check_rate_limit(settings);
+    perform pgq._check_queue_together(settings);
 
     class := pgq._storage_class(settings.retention, null, null);
     update pgq.queue as q
@@ -17242,6 +18900,7 @@ begin
         rate_interval = settings.rate_interval,
         rate_burst = settings.rate_burst,
         max_unfinished = settings.max_unfinished,
+        max_leased_per_key = settings.max_leased_per_key,
         updated_at = pgq._clock()
     where q.queue = alter_queue.queue collate "C"
     returning q.queue_id, q.partition_id
@@ -17262,14 +18921,36 @@ begin
 
     if settings.max_leased is not null and leased_before is null
         or settings.rate_limit is not null and limit_before is null
+        or settings.max_leased_per_key is not null and per_key_before is null
     then
-        insert into pgq.claim_lock as l (queue_id, counted_xid)
-        values (target_id, pg_current_xact_id())
+        insert into pgq.claim_lock as l (queue_id, counted_xid, keys_xid)
+        values (
+            target_id,
+            pg_current_xact_id(),
+            case when per_key_before is null then pg_current_xact_id() end
+        )
         on conflict (queue_id) do update
         set counted_xid = case
             when leased_before is null then excluded.counted_xid
             else l.counted_xid
-        end;
+        end,
+            keys_xid = case
+                when per_key_before is null then excluded.keys_xid
+                else l.keys_xid
+            end,
+            keys_horizon = case when per_key_before is not null then l.keys_horizon end;
+    end if;
+
+    if per_key_before is not null and settings.max_leased_per_key is null then
+        perform pgq._lift_key_limit(target_id);
+    elsif settings.max_leased_per_key > per_key_before then
+        -- The next claims bring up what may be leased now.
+        insert into pgq.ordered_note (queue_id, look_at, ordered_key, after_id, tries)
+        select k.queue_id, pgq._clock(), k.limited_key, -1, 0
+        from pgq.limited_key as k
+        where k.queue_id = target_id
+            and k.parked_from is not null
+        on conflict do nothing;
     end if;
 
     return query
@@ -17298,19 +18979,21 @@ comment on function pgq.alter_queue(
     interval,
     integer,
     integer,
+    integer,
     text[]
 ) is
 'Changes settings of a queue and returns it; what is null stays as it is.
 See create_queue for the settings. no_limit lifts settings: max_attempts, job_ttl, retention,
-max_leased, rate_limit, max_unfinished. Jobs that are stored keep their times; a new lease counts
-from the next claim. Jobs that have had a lowered max_attempts already become dead letters, but for
-those that were enqueued with one of their own. unique_until is asked when a job is claimed or dies:
-a dead letter that has kept its key keeps it; after_dead_letter when a job dies. Whether a queue is
-ordered cannot be changed. Where there was no retention before, what is finished is kept for the new
-one from now on. A new idempotency_window counts for keys noted before as well, from when each was
-noted; but what was noted by a shorter one is forgotten when that ends. A max_leased below what is
-leased takes no job away: claims get nothing until it is less. rate_burst follows the rate_limit
-unless it was given.
+max_leased, max_leased_per_key, rate_limit, max_unfinished. Jobs that are stored keep their times; a
+new lease counts from the next claim. Jobs that have had a lowered max_attempts already become dead
+letters, but for those that were enqueued with one of their own. unique_until is asked when a job is
+claimed or dies: a dead letter that has kept its key keeps it; after_dead_letter when a job dies.
+Whether a queue is ordered cannot be changed. Where there was no retention before, what is finished
+is kept for the new one from now on. A new idempotency_window counts for keys noted before as well,
+from when each was noted; but what was noted by a shorter one is forgotten when that ends. A
+max_leased below what is leased takes no job away: claims get nothing until it is less;
+max_leased_per_key is lowered in the same way, and lifting it waits for claims that are under way.
+rate_burst follows the rate_limit unless it was given.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad setting, 40001 above
 READ COMMITTED when another transaction was first (try again).';
 
@@ -17401,6 +19084,8 @@ begin
     where u.queue_id = target.queue_id;
     delete from pgq.ordered_note as n
     where n.queue_id = target.queue_id;
+    delete from pgq.limited_key as k
+    where k.queue_id = target.queue_id;
     -- What somebody has locked is left to cleanup.
     delete from pgq.ordered_key as k
     where k.queue_id = target.queue_id
@@ -17562,7 +19247,8 @@ begin
     ) <> 1 then
         raise exception '"dead_only", "job_id", "all_jobs", "died_before": exactly one is needed'
             using errcode = '22023',
-                hint = 'Of all dead letters say dead_only => true, of all jobs all_jobs => true.';
+                hint = 'Pass dead_only => true (all dead letters), job_id or died_before (some of '
+                    'them), or all_jobs => true (everything).';
     end if;
 
     -- Runs first: a claim that turns one into jobs is waited for, and its jobs are among those
@@ -17945,6 +19631,7 @@ as $$
 declare
     holder_id bigint;
     several boolean;
+    expired boolean;
 begin
     loop
         -- It waits for whoever is taking the key, or giving it back. Above READ COMMITTED it raises
@@ -17956,8 +19643,17 @@ begin
             return _take_key.job_id;
         end if;
 
-        select u.job_id, count(*) over () > 1
-        into holder_id, several
+        select
+            u.job_id,
+            count(*) over () > 1,
+            (
+                select
+                    j.expires_at <= pgq._clock()
+                    and (j.lease_token is null or j.visible_at <= pgq._clock())
+                from pgq.job as j
+                where j.job_id = u.job_id
+            )
+        into holder_id, several, expired
         from pgq.unique_job as u
         where u.queue_id = _take_key.queue_id
             and u.unique_key = _take_key.unique_key collate "C";
@@ -17972,6 +19668,24 @@ begin
             where u.queue_id = _take_key.queue_id
                 and u.unique_key = _take_key.unique_key collate "C"
             for key share;
+        end if;
+
+        -- It keeps nobody out, though cleanup has not found it yet. In two steps, so that whoever
+        -- has it locked is not waited for.
+        if expired then
+            perform
+            from pgq.job as j
+            where j.job_id = holder_id
+                and (j.lease_token is null or j.visible_at <= pgq._clock())
+            for update skip locked;
+            if found then
+                update pgq.job as j
+                set unique_key = null
+                where j.job_id = holder_id;
+                delete from pgq.unique_job as u
+                where u.job_id = holder_id;
+                continue;
+            end if;
         end if;
 
         exit when not _take_key.waiting
@@ -18010,8 +19724,9 @@ end
 $$;
 
 comment on function pgq._take_key(bigint, text, bigint, boolean) is
-'Gives a job a unique key of its queue and returns its id, or that of the job that has the key.
-waiting: that one is to wait until this transaction has ended, where claims give keys back.';
+'Gives a job a unique key of its queue and returns its id, or that of the job that has the key; one
+that has expired gives it away. waiting: that one is to wait until this transaction has ended, where
+claims give keys back.';
 
 -- ==== sql/queue/_take_keys.sql
 
@@ -18067,25 +19782,34 @@ as $$
 #variable_conflict use_column
 declare
     begun_at timestamptz := clock_timestamp();
+    -- An older snapshot shows what was there when its transaction began.
+    seen_at timestamptz := case
+        when current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+            then transaction_timestamp()
+        else begun_at
+    end;
     name text := 'pgq.room_' || _check_room.queue_id;
-    -- What this session counted last: by which max_unfinished, up to which id there is room, when,
-    -- and how many microseconds it took. It is a hint: no transaction and no other session sees it.
+    -- What this session counted last: by which max_unfinished, up to which id there is room, as of
+    -- when, and how many microseconds it took. It is a hint: no transaction and no other session
+    -- sees it.
     note numeric[] := string_to_array(
         nullif(current_setting(name, true), ''), ' '
     )::numeric[];
     age numeric;
     unfinished bigint;
 begin
-    -- No more can have come since than there were new ids. What was put back without an id is found
-    -- a second later.
-    age := extract(epoch from begun_at)::numeric * 1000000 - note[3];
+    -- No more can have come since than there were new ids. What was put back without an id, or was
+    -- not committed then, is found a second later.
+    age := extract(epoch from seen_at)::numeric * 1000000 - note[3];
     if note[1] = _check_room.max_unfinished
         and age >= 0
         and (
             age < 1000000 and _check_room.last_id <= note[2]
-            -- To count many takes long: a twentieth of the time is for that, and as long as no
-            -- count says no, there is room.
-            or _check_room.max_unfinished > 10000 and age < note[4] * 20
+            -- To count many takes long: a twentieth of the time is for that. Until then there is
+            -- room for a twentieth more.
+            or _check_room.max_unfinished > 10000
+            and age < note[4] * 20
+            and _check_room.last_id <= note[2] + _check_room.max_unfinished / 20
         )
     then
         return;
@@ -18137,7 +19861,7 @@ begin
             ' ',
             _check_room.max_unfinished,
             _check_room.last_id + _check_room.max_unfinished - unfinished - _check_room.new_jobs,
-            round(extract(epoch from begun_at)::numeric * 1000000),
+            round(extract(epoch from seen_at)::numeric * 1000000),
             round(extract(epoch from clock_timestamp() - begun_at)::numeric * 1000000)
         ),
         false
@@ -18148,7 +19872,7 @@ $$;
 comment on function pgq._check_room(bigint, integer, bigint, bigint) is
 'Raises MQ010 when a queue has too many unfinished jobs for so many new ones, of which last_id is
 the highest. What other transactions are adding is not counted. Where max_unfinished is above 10000,
-a count stands for 20 times as long as it took.';
+a count stands for 20 times as long as it took, or for 5% more.';
 
 -- ==== sql/queue/enqueue.sql
 
@@ -18196,12 +19920,14 @@ begin
     -- They wait for every transaction that was running when a segment was sealed, or a floor
     -- proposed. Few conditions, since each of them takes time.
     if (enqueue.payload is null) = (enqueue.body is null)
-        or enqueue.headers is not null
-        or coalesce(enqueue.priority, 0) <> 0
-        or enqueue.label is not null
-        or enqueue.idempotency_key is not null
-        or enqueue.unique_key is not null
-        or enqueue.max_attempts is not null
+        or enqueue.priority <> 0
+        or num_nonnulls(
+            enqueue.headers,
+            enqueue.label,
+            enqueue.idempotency_key,
+            enqueue.unique_key,
+            enqueue.max_attempts
+        ) > 0
         or current_setting('transaction_isolation') <> 'read committed'
         or pg_current_xact_id() is null
     then
@@ -18260,9 +19986,7 @@ begin
         enqueue.delay is null
         and enqueue.run_at is null
         and enqueue.unique_key is null
-        and not q.notify
-        and not q.ordered
-        and q.max_unfinished is null
+        and q.plain_enqueue
     into
         target_id,
         store_id,
@@ -18299,7 +20023,7 @@ begin
             );
             if holder_id <> added.job_id then
                 if turn_key is not null then
-                    perform pgq._turns(target_id, null, free, null);
+                    perform pgq._turns(target_id, null, free);
                 end if;
                 return query
                 select holder_id, true;
@@ -18840,7 +20564,7 @@ begin
     end if;
     if ordered then
         turn_keys := enqueue_batch.keys;
-        turns := pgq._turns(target_id, turn_keys, free, null);
+        turns := pgq._turns(target_id, turn_keys, free);
     end if;
 
     if leaf = 0 then
@@ -19159,12 +20883,13 @@ comment on function pgq.enqueue_batch(
 Pass payloads (JSON) or bodies (raw bytes), not both; keys, headers, labels, idempotency_keys and
 unique_keys are optional and of the same length; delay, run_at, priority and max_attempts are those
 of all. A key may be null: none. What repeats an idempotency key, or the unique key of an unfinished
-job (see enqueue), be it of a job further in front in the array, is not added, and its row has the
-id of the job that it repeats. An empty array adds nothing. In an ordered queue jobs of one key
-follow each other in the order of the array.
-Errors: MQ002 unknown queue, 22004 a required argument is null, no content, or a null in it, 22023
-bad argument, arrays of other lengths, or the jobs would expire before they are due, 40001 above
-READ COMMITTED when another transaction was first (try again).';
+job (see enqueue), be it of a job earlier in the array, is not added, and its row has the id of the
+job that it repeats. An empty array adds nothing. In an ordered queue jobs of one key follow each
+other in the order of the array.
+Errors: MQ002 unknown queue, MQ010 the queue has not room for all of them by its max_unfinished,
+22004 a required argument is null, no content, or a null in it, 22023 bad argument, arrays of other
+lengths, or the jobs would expire before they are due, 40001 above READ COMMITTED when another
+transaction was first (try again).';
 
 -- ==== sql/queue/_bury.sql
 
@@ -19173,6 +20898,7 @@ returns void
 language plpgsql
 volatile
 parallel unsafe
+set enable_bitmapscan = off
 as $$
 #variable_conflict use_column
 declare
@@ -19226,7 +20952,7 @@ begin
             g.ordered_key is not null
             and coalesce(
                 (
-                    select q.after_dead_letter = 'stop'
+                    select q.ordered and q.after_dead_letter = 'stop'
                     from pgq.queue as q
                     where q.queue_id = g.queue_id
                 ),
@@ -19351,6 +21077,7 @@ returns void
 language plpgsql
 volatile
 parallel unsafe
+set enable_bitmapscan = off
 as $$
 #variable_conflict use_column
 begin
@@ -19447,6 +21174,7 @@ returns void
 language plpgsql
 volatile
 parallel unsafe
+set enable_bitmapscan = off
 set jit = off
 as $$
 #variable_conflict use_column
@@ -20037,6 +21765,409 @@ $$;
 comment on function pgq._note_claims(bigint, bigint[]) is
 'Counts the jobs of a claim, which _allowed_claims has allowed, against the limits of its queue.';
 
+-- ==== sql/queue/_met_jobs.sql
+
+create function pgq._met_jobs(
+    queue_id bigint,
+    max_jobs integer,
+    label text,
+    most_attempts integer,
+    moment timestamptz,
+    floor_times timestamptz[],
+    floor_ids bigint[]
+)
+returns pgq._met_job[]
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- As _claim_jobs finds them; the limits stop the scan, and so the locking.
+    if _met_jobs.label is null then
+        return (
+            select array_agg(c.met)
+            from (
+                select j.met
+                from unnest(_met_jobs.floor_times, _met_jobs.floor_ids) with ordinality
+                    as f (floor_time, floor_id, priority)
+                cross join lateral (
+                    select
+                        row(
+                            k.ctid,
+                            k.segment,
+                            k.partition_id,
+                            k.log_offset,
+                            k.job_id,
+                            k.priority,
+                            k.visible_at,
+                            k.unique_key
+                        )::pgq._met_job as met
+                    from pgq.job as k
+                    where k.queue_id = _met_jobs.queue_id
+                        and k.priority = f.priority - 1
+                        and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+                        and k.visible_at <= _met_jobs.moment
+                        and (k.expires_at is null or k.expires_at > _met_jobs.moment)
+                        and k.attempt < coalesce(k.max_attempts, _met_jobs.most_attempts)
+                    order by k.visible_at, k.job_id
+                    limit _met_jobs.max_jobs
+                    for update skip locked
+                ) as j
+                limit _met_jobs.max_jobs
+            ) as c
+        );
+    end if;
+
+    return (
+        select array_agg(c.met)
+        from (
+            select j.met
+            from unnest(_met_jobs.floor_times, _met_jobs.floor_ids) with ordinality
+                as f (floor_time, floor_id, priority)
+            cross join lateral (
+                select
+                    row(
+                        k.ctid,
+                        k.segment,
+                        k.partition_id,
+                        k.log_offset,
+                        k.job_id,
+                        k.priority,
+                        k.visible_at,
+                        k.unique_key
+                    )::pgq._met_job as met
+                from pgq.job as k
+                where -k.queue_id = -_met_jobs.queue_id
+                    and k.label = _met_jobs.label
+                    and k.priority = f.priority - 1
+                    and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+                    and k.visible_at <= _met_jobs.moment
+                    and (k.expires_at is null or k.expires_at > _met_jobs.moment)
+                    and k.attempt < coalesce(k.max_attempts, _met_jobs.most_attempts)
+                order by k.visible_at, k.job_id
+                limit _met_jobs.max_jobs
+                for update skip locked
+            ) as j
+            limit _met_jobs.max_jobs
+        ) as c
+    );
+end
+$$;
+
+comment on function pgq._met_jobs(
+    bigint, integer, text, integer, timestamptz, timestamptz[], bigint[]
+) is
+'The next so many due jobs of a queue, or of a label, from these floors on, which it locks.';
+
+-- ==== sql/queue/_limited_jobs.sql
+
+create function pgq._limited_jobs(
+    queue_id bigint,
+    max_leased_per_key integer,
+    max_jobs integer,
+    label text,
+    most_attempts integer,
+    moment timestamptz,
+    floor_times timestamptz[],
+    floor_ids bigint[],
+    subscribed boolean
+)
+returns pgq._chosen_jobs
+language plpgsql
+volatile
+parallel unsafe
+set enable_hashjoin = on
+as $$
+#variable_conflict use_column
+declare
+    chosen pgq._chosen_jobs;
+    times timestamptz[] := _limited_jobs.floor_times;
+    ids bigint[] := _limited_jobs.floor_ids;
+    wanted integer := _limited_jobs.max_jobs;
+    piece integer := _limited_jobs.max_jobs;
+    met pgq._met_job[];
+    parked bigint[];
+    parked_keys text[];
+    changes pgq.limited_key[];
+    taken_places tid[];
+    taken_leaves integer[];
+    taken_keyed bigint[];
+    taken_ids bigint[];
+    taken_keys jsonb;
+    stood record;
+begin
+    chosen.stamps := '{}';
+    loop
+        if _limited_jobs.subscribed and _limited_jobs.label is null then
+            perform pgq._expand_runs(
+                _limited_jobs.queue_id,
+                piece,
+                _limited_jobs.moment,
+                _limited_jobs.most_attempts,
+                times[1],
+                ids[1]
+            );
+        end if;
+
+        met := pgq._met_jobs(
+            _limited_jobs.queue_id,
+            piece,
+            _limited_jobs.label,
+            _limited_jobs.most_attempts,
+            _limited_jobs.moment,
+            times,
+            ids
+        );
+        exit when met is null;
+
+        -- Who has a place of a key comes before others of its priority that would like one: a job
+        -- that has come up, or whose lease has run out. One that this claim does not ask for holds
+        -- none; a lease that has run out cannot be extended any more once it is locked.
+        with keyed as materialized (
+            select k.job_id, k.limited_key
+            from (select distinct t.segment from unnest(met) as t) as s
+            cross join lateral pgq._keys_of_jobs(s.segment, met) as k
+        ),
+
+        state as materialized (
+            select k.limited_key, l.job_ids
+            from (select distinct d.limited_key from keyed as d) as k
+            cross join lateral (
+                select h.job_ids
+                from pgq.limited_key as h
+                where h.queue_id = _limited_jobs.queue_id
+                    and h.limited_key = k.limited_key
+                order by h.seq desc
+                limit 1
+            ) as l
+        ),
+
+        holder as materialized (
+            select
+                s.limited_key,
+                j.job_id,
+                j.priority,
+                j.visible_at,
+                j.lease_token is not null and j.visible_at > _limited_jobs.moment as leased,
+                _limited_jobs.label is null
+                or j.label is not distinct from _limited_jobs.label
+                or j.lease_token is not null
+                and not coalesce(
+                    (
+                        select true
+                        from pgq.job as o
+                        where o.job_id = j.job_id
+                            and o.visible_at - _limited_jobs.moment <= interval '0'
+                        limit 1
+                        for update skip locked
+                    ),
+                    false
+                ) as fits
+            from state as s
+            cross join lateral unnest(s.job_ids) as h (job_id)
+            cross join lateral (
+                select k.*
+                from pgq.job as k
+                where k.job_id = h.job_id
+                limit 1
+            ) as j
+            where j.ordered_key = s.limited_key
+                and j.due_at is null
+                and (
+                    j.expires_at is null
+                    or j.expires_at > _limited_jobs.moment
+                    or (j.lease_token is not null and j.visible_at > _limited_jobs.moment)
+                )
+        ),
+
+        -- One row for each job that has to do with these keys.
+        known as (
+            select
+                a.job_id,
+                min(a.limited_key) as limited_key,
+                min(a.priority) as priority,
+                min(a.visible_at) as visible_at,
+                min(a.number) as number,
+                bool_or(a.has_place) as has_place,
+                bool_or(a.leased) as leased,
+                bool_or(a.fits) as fits
+            from (
+                select
+                    t.job_id,
+                    null as limited_key,
+                    t.priority,
+                    t.visible_at,
+                    t.number,
+                    false as has_place,
+                    false as leased,
+                    true as fits
+                from unnest(met) with ordinality as t (
+                    place,
+                    segment,
+                    partition_id,
+                    log_offset,
+                    job_id,
+                    priority,
+                    visible_at,
+                    unique_key,
+                    number
+                )
+                union all
+                select k.job_id, k.limited_key, null, null, null, false, false, false
+                from keyed as k
+                union all
+                select
+                    h.job_id,
+                    h.limited_key,
+                    h.priority,
+                    h.visible_at,
+                    null,
+                    true,
+                    h.leased,
+                    h.fits
+                from holder as h
+                union all
+                select e.key::bigint, e.value, null, null, null, true, true, false
+                from jsonb_each_text(chosen.stamps) as e
+            ) as a
+            group by a.job_id
+        ),
+
+        ranked as (
+            select
+                k.*,
+                k.limited_key is null
+                or count(*) filter (where k.leased) over (partition by k.limited_key)
+                + row_number() over (
+                    partition by k.limited_key, k.leased or not k.fits
+                    order by k.priority, not k.has_place, k.visible_at, k.job_id
+                ) <= _limited_jobs.max_leased_per_key as free
+            from known as k
+        ),
+
+        -- In the order of the claim, up to where it has enough.
+        judged as (
+            select
+                r.*,
+                r.free and r.number is not null and r.earlier < wanted as taken,
+                not r.free and r.number is not null and r.earlier < wanted as parked
+            from (
+                select
+                    d.*,
+                    count(*) filter (where d.free and d.number is not null) over (
+                        order by d.number
+                        rows between unbounded preceding and current row
+                    )
+                    - case when d.free and d.number is not null then 1 else 0 end as earlier
+                from ranked as d
+            ) as r (
+                job_id,
+                limited_key,
+                priority,
+                visible_at,
+                number,
+                has_place,
+                leased,
+                fits,
+                free,
+                earlier
+            )
+        ),
+
+        changed as (
+            select
+                row(
+                    _limited_jobs.queue_id,
+                    j.limited_key,
+                    null,
+                    coalesce(
+                        array_agg(j.job_id order by j.job_id) filter (
+                            where j.taken or (j.has_place and not j.parked)
+                        ),
+                        '{}'
+                    ),
+                    min(
+                        pgq._parked_place(j.limited_key, j.priority, j.visible_at, j.job_id)
+                    ) filter (where j.parked)
+                )::pgq.limited_key as change
+            from judged as j
+            where j.limited_key is not null
+            group by j.limited_key
+            having bool_or(j.taken or j.parked)
+        )
+
+        select
+            array_agg((met[j.number]).place order by j.number) filter (where j.taken),
+            array_agg((met[j.number]).segment order by j.number) filter (where j.taken),
+            array_agg(j.job_id order by j.number) filter (where j.taken),
+            array_agg(j.job_id order by j.number) filter (
+                where j.taken and (met[j.number]).unique_key is not null
+            ),
+            coalesce(
+                jsonb_object_agg(j.job_id, j.limited_key) filter (
+                    where j.taken and j.limited_key is not null
+                ),
+                '{}'
+            ),
+            array_agg(j.job_id order by j.number) filter (where j.parked),
+            array_agg(j.limited_key order by j.number) filter (where j.parked),
+            (select array_agg(c.change) from changed as c)
+        into
+            taken_places,
+            taken_leaves,
+            taken_ids,
+            taken_keyed,
+            taken_keys,
+            parked,
+            parked_keys,
+            changes
+        from judged as j;
+
+        if parked is not null then
+            perform pgq._park_jobs(parked, parked_keys);
+        end if;
+        if changes is not null then
+            perform pgq._write_keys(changes, false);
+        end if;
+        chosen.places := chosen.places || taken_places;
+        chosen.leaves := chosen.leaves || taken_leaves;
+        chosen.job_ids := chosen.job_ids || taken_ids;
+        chosen.unique_ids := chosen.unique_ids || taken_keyed;
+        chosen.stamps := chosen.stamps || taken_keys;
+        wanted := wanted - coalesce(cardinality(taken_ids), 0);
+        exit when wanted = 0 or cardinality(met) < piece;
+
+        -- Further behind: of each priority, from the last one on that was met.
+        for stood in
+            select distinct on (t.priority) t.priority, t.visible_at, t.job_id
+            from unnest(met) as t
+            order by t.priority, t.visible_at desc, t.job_id desc
+        loop
+            times[stood.priority + 1] := stood.visible_at;
+            ids[stood.priority + 1] := stood.job_id + 1;
+        end loop;
+        piece := least(greatest(piece * 4, 100), greatest(wanted, 1000));
+    end loop;
+
+    return chosen;
+end
+$$;
+
+comment on function pgq._limited_jobs(
+    bigint,
+    integer,
+    integer,
+    text,
+    integer,
+    timestamptz,
+    timestamptz[],
+    bigint[],
+    boolean
+) is
+'Which jobs a claim takes from a queue with max_leased_per_key, whose claim_lock the caller has. Due
+jobs that it meets on the way, and whose keys are at the limit, are parked.';
+
 -- ==== sql/queue/_expand_runs.sql
 
 create function pgq._expand_runs(
@@ -20131,6 +22262,7 @@ returns setof pgq.claimed_job
 language plpgsql
 volatile
 parallel unsafe
+set enable_bitmapscan = off
 set jit = off
 set enable_hashjoin = off
 set enable_mergejoin = off
@@ -20143,6 +22275,9 @@ declare
     most_attempts integer;
     paused boolean;
     limited boolean;
+    most_per_key integer;
+    chosen pgq._chosen_jobs;
+    stamps jsonb;
     subscribed boolean;
     common_times timestamptz[];
     common_ids bigint[];
@@ -20176,24 +22311,14 @@ begin
         q.ordered,
         f.note_floor,
         q.max_leased is not null or q.rate_limit is not null,
+        q.max_leased_per_key,
         q.subscribed,
         f.floor_times,
         f.floor_ids,
         f.recorded_at,
         f.epoch
-    into
-        target_id,
-        keep,
-        most_attempts,
-        paused,
-        ordered,
-        noted_from,
-        limited,
-        subscribed,
-        common_times,
-        common_ids,
-        common_raised_at,
-        era
+    into target_id, keep, most_attempts, paused, ordered, noted_from, limited, most_per_key,
+        subscribed, common_times, common_ids, common_raised_at, era
     from pgq.queue as q
     cross join lateral (
         select g.floor_times, g.floor_ids, g.recorded_at, g.epoch, g.note_floor
@@ -20210,6 +22335,8 @@ begin
         or wanted = 0
         or ordered
         or limited
+        or subscribed
+        or most_per_key is not null
         or current_setting('transaction_isolation') <> 'read committed'
     then
         if target_id is null then
@@ -20217,6 +22344,17 @@ begin
         end if;
         if paused or wanted = 0 then
             return;
+        end if;
+        if subscribed and _claim_jobs.label is null then
+            -- Before anything is locked that others may wait for. What comes of it is due now.
+            perform pgq._deliver_staged(
+                target_id,
+                moment,
+                most_attempts,
+                case when common_raised_at <= moment then common_times end,
+                common_ids
+            );
+            moment := pgq._clock();
         end if;
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             -- An old snapshot may name a limit of attempts that was lowered since, and cleanup has
@@ -20226,7 +22364,7 @@ begin
             where q.queue_id = target_id
             for share;
         end if;
-        if limited then
+        if limited or most_per_key is not null then
             wanted := pgq._allowed_claims(target_id, wanted);
             if wanted = 0 then
                 return;
@@ -20242,6 +22380,12 @@ begin
             );
             moment := pgq._clock();
         end if;
+        if most_per_key is not null then
+            most_per_key := pgq._open_keys(
+                target_id, case when common_raised_at <= moment then noted_from end, wanted
+            );
+            moment := pgq._clock();
+        end if;
     end if;
 
     if common_raised_at > moment and common_raised_at > pgq._clock() then
@@ -20251,7 +22395,7 @@ begin
         era := null;
     end if;
 
-    if subscribed and _claim_jobs.label is null then
+    if subscribed and _claim_jobs.label is null and most_per_key is null then
         perform pgq._expand_runs(
             target_id, wanted, moment, most_attempts, common_times[1], common_ids[1]
         );
@@ -20293,7 +22437,24 @@ begin
 
     -- One row per priority, the first one first. Those that had all their attempts are passed over.
     -- The limits stop the scan, and so the locking, as soon as there are enough.
-    if _claim_jobs.label is null then
+    if most_per_key is not null then
+        chosen := pgq._limited_jobs(
+            target_id,
+            most_per_key,
+            wanted,
+            _claim_jobs.label,
+            most_attempts,
+            moment,
+            times,
+            ids,
+            subscribed
+        );
+        places := chosen.places;
+        leaves := chosen.leaves;
+        stamps := chosen.stamps;
+        keyed := chosen.unique_ids;
+        taken_ids := case when limited then chosen.job_ids end;
+    elsif _claim_jobs.label is null then
         select
             array_agg(c.place),
             array_agg(c.segment),
@@ -20378,7 +22539,9 @@ begin
     then
         perform pgq._bury_front(target_id, most_attempts, common_times, common_ids, moment, 999);
     end if;
-    if ordered and (raising or cardinality(places) < wanted or places is null) then
+    if (ordered or most_per_key is not null)
+        and (raising or cardinality(places) < wanted or places is null)
+    then
         perform pgq._expire_front(target_id, common_times, common_ids, moment);
     end if;
 
@@ -20439,7 +22602,7 @@ begin
                     g.last_error,
                     g.unique_key,
                     g.max_attempts,
-                    g.ordered_key
+                    case when stamps is null then g.ordered_key else stamps ->> g.job_id::text end
                 from gone as g
             )
 
@@ -20503,7 +22666,7 @@ begin
                     g.last_error,
                     g.unique_key,
                     g.max_attempts,
-                    g.ordered_key
+                    case when stamps is null then g.ordered_key else stamps ->> g.job_id::text end
                 from gone as g
             )
 
@@ -20568,7 +22731,7 @@ begin
                         g.last_error,
                         g.unique_key,
                         g.max_attempts,
-                        g.ordered_key
+                        case when stamps is null then g.ordered_key else stamps ->> g.job_id::text end
                     from gone as g
                 )
 
@@ -20632,7 +22795,7 @@ begin
                         g.last_error,
                         g.unique_key,
                         g.max_attempts,
-                        g.ordered_key
+                        case when stamps is null then g.ordered_key else stamps ->> g.job_id::text end
                     from gone as g
                 )
 
@@ -20699,7 +22862,7 @@ begin
                             g.last_error,
                             g.unique_key,
                             g.max_attempts,
-                            g.ordered_key
+                            case when stamps is null then g.ordered_key else stamps ->> g.job_id::text end
                         from gone as g
                     )
 
@@ -20763,7 +22926,7 @@ begin
                             g.last_error,
                             g.unique_key,
                             g.max_attempts,
-                            g.ordered_key
+                            case when stamps is null then g.ordered_key else stamps ->> g.job_id::text end
                         from gone as g
                     )
 
@@ -20829,7 +22992,7 @@ begin
                             g.last_error,
                             g.unique_key,
                             g.max_attempts,
-                            g.ordered_key
+                            case when stamps is null then g.ordered_key else stamps ->> g.job_id::text end
                         from gone as g
                     )
 
@@ -20893,7 +23056,7 @@ begin
                             g.last_error,
                             g.unique_key,
                             g.max_attempts,
-                            g.ordered_key
+                            case when stamps is null then g.ordered_key else stamps ->> g.job_id::text end
                         from gone as g
                     )
 
@@ -20962,7 +23125,7 @@ begin
                                 g.last_error,
                                 g.unique_key,
                                 g.max_attempts,
-                                g.ordered_key
+                                case when stamps is null then g.ordered_key else stamps ->> g.job_id::text end
                             from gone as g
                         )
 
@@ -21026,7 +23189,7 @@ begin
                                 g.last_error,
                                 g.unique_key,
                                 g.max_attempts,
-                                g.ordered_key
+                                case when stamps is null then g.ordered_key else stamps ->> g.job_id::text end
                             from gone as g
                         )
 
@@ -21092,7 +23255,7 @@ begin
                                 g.last_error,
                                 g.unique_key,
                                 g.max_attempts,
-                                g.ordered_key
+                                case when stamps is null then g.ordered_key else stamps ->> g.job_id::text end
                             from gone as g
                         )
 
@@ -21156,7 +23319,7 @@ begin
                                 g.last_error,
                                 g.unique_key,
                                 g.max_attempts,
-                                g.ordered_key
+                                case when stamps is null then g.ordered_key else stamps ->> g.job_id::text end
                             from gone as g
                         )
 
@@ -21224,7 +23387,7 @@ begin
                                 g.last_error,
                                 g.unique_key,
                                 g.max_attempts,
-                                g.ordered_key
+                                case when stamps is null then g.ordered_key else stamps ->> g.job_id::text end
                             from gone as g
                         )
 
@@ -21288,7 +23451,7 @@ begin
                                 g.last_error,
                                 g.unique_key,
                                 g.max_attempts,
-                                g.ordered_key
+                                case when stamps is null then g.ordered_key else stamps ->> g.job_id::text end
                             from gone as g
                         )
 
@@ -21354,7 +23517,7 @@ begin
                                 g.last_error,
                                 g.unique_key,
                                 g.max_attempts,
-                                g.ordered_key
+                                case when stamps is null then g.ordered_key else stamps ->> g.job_id::text end
                             from gone as g
                         )
 
@@ -21418,7 +23581,7 @@ begin
                                 g.last_error,
                                 g.unique_key,
                                 g.max_attempts,
-                                g.ordered_key
+                                case when stamps is null then g.ordered_key else stamps ->> g.job_id::text end
                             from gone as g
                         )
 
@@ -21485,7 +23648,7 @@ begin
                         g.last_error,
                         g.unique_key,
                         g.max_attempts,
-                        g.ordered_key
+                        case when $5 is null then g.ordered_key else $5 ->> g.job_id::text end
                     from gone as g
                 )
 
@@ -21507,7 +23670,7 @@ begin
                     and m.log_offset = g.log_offset
                 order by g.priority, g.visible_at, g.job_id
             $leaf$, leaf)
-            using places[first:last], keep_until, most_attempts, token;
+            using places[first:last], keep_until, most_attempts, token, stamps;
         end if;
 
         first := last + 1;
@@ -21551,7 +23714,6 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
-set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
@@ -21564,7 +23726,7 @@ declare
     token uuid;
     moment timestamptz;
     usual boolean;
-    fresh boolean;
+    raised_at timestamptz;
     number bigint;
     store_id bigint;
     store_offset bigint;
@@ -21591,13 +23753,9 @@ begin
         coalesce(q.max_attempts, 2147483647),
         gen_random_uuid(),
         pgq._clock(),
-        coalesce(claim_job.max_jobs, 1) = 1
+        (claim_job.max_jobs <> 1) is not true
         and claim_job.label is null
-        and not q.paused
-        and not q.ordered
-        and q.max_leased is null
-        and q.rate_limit is null
-        and not q.subscribed
+        and q.plain_claim
     into target_id, keep, most_attempts, token, moment, usual
     from pgq.queue as q
     where q.queue = claim_job.queue collate "C";
@@ -21606,8 +23764,8 @@ begin
         select
             f.floor_times[1],
             f.floor_ids[1],
-            f.recorded_at between moment - interval '20 milliseconds' and moment
-        into first_time, first_id, fresh
+            f.recorded_at
+        into first_time, first_id, raised_at
         from pgq.queue_floor as f
         where f.queue_id = target_id
             and f.label = ''
@@ -21625,7 +23783,7 @@ begin
                 and k.priority = 0
                 and (k.visible_at, k.job_id) >= (first_time, first_id)
                 and k.visible_at <= moment
-                and (k.expires_at is null or k.expires_at > moment)
+                and (k.expires_at <= moment) is not true
             order by k.visible_at, k.job_id
             limit 1
             for update skip locked
@@ -21643,7 +23801,7 @@ begin
             pgq._clock() + keep,
             j.unique_key,
             j.max_attempts,
-            not fresh
+            raised_at not between moment - interval '20 milliseconds' and moment
             or j.unique_key is not null
             or j.attempt >= coalesce(j.max_attempts, most_attempts)
         into
@@ -21660,412 +23818,413 @@ begin
             job_key,
             job_attempts,
             special;
+    end if;
 
-        if found then
-            insert into pgq.job (
-                job_id,
-                queue_id,
-                partition_id,
-                log_offset,
-                expires_at,
-                visible_at,
-                segment,
-                attempt,
-                priority,
-                last_attempt,
-                lease_token,
-                label,
-                last_error,
-                unique_key,
-                max_attempts
-            )
-            values (
-                number,
-                target_id,
-                store_id,
-                store_offset,
-                ends_at,
-                keep_until,
-                leaf,
-                delivery,
-                0,
-                delivery >= coalesce(job_attempts, most_attempts),
-                token,
-                job_label,
-                job_error,
-                job_key,
-                job_attempts
-            );
+    if special is null then
+        -- Nothing was found, or the case is not the usual one.
+        return query
+        select c.*
+        from pgq._claim_jobs(
+            claim_job.queue collate "C",
+            coalesce(claim_job.max_jobs,1),
+            1,
+            claim_job.lease,
+            claim_job.label,
+            false
+        ) as c;
+        return;
+    end if;
 
-            if special then
-                if delivery > coalesce(job_attempts, most_attempts) then
-                    perform pgq._bury(array[number], 1, was_leased, null);
+    insert into pgq.job (
+        job_id,
+        queue_id,
+        partition_id,
+        log_offset,
+        expires_at,
+        visible_at,
+        segment,
+        attempt,
+        priority,
+        last_attempt,
+        lease_token,
+        label,
+        last_error,
+        unique_key,
+        max_attempts
+    )
+    values (
+        number,
+        target_id,
+        store_id,
+        store_offset,
+        ends_at,
+        keep_until,
+        leaf,
+        delivery,
+        0,
+        delivery >= coalesce(job_attempts, most_attempts),
+        token,
+        job_label,
+        job_error,
+        job_key,
+        job_attempts
+    );
 
-                    return query
-                    select c.*
-                    from pgq._claim_jobs(
-                        claim_job.queue collate "C",
-                        1,
-                        1,
-                        claim_job.lease,
-                        claim_job.label,
-                        true
-                    ) as c;
-                    return;
-                end if;
+    if special then
+        if delivery > coalesce(job_attempts, most_attempts) then
+            perform pgq._bury(array[number], 1, was_leased, null);
 
-                if job_key is not null then
-                    perform pgq._free_claimed(array[number]);
-                end if;
-                if not fresh then
-                    perform pgq._raise_floor(target_id, moment);
-                end if;
-            end if;
-
-            if leaf = 0 then
-                return query
-                select
-                    number,
-                    token,
-                    delivery,
-                    keep_until,
-                    m.published_at,
-                    0,
-                    m.key,
-                    job_label,
-                    m.headers,
-                    m.payload,
-                    m.body
-                from pgq.message_0 as m
-                where m.partition_id = store_id
-                    and m.log_offset = store_offset;
-            elsif leaf = 1 then
-                return query
-                select
-                    number,
-                    token,
-                    delivery,
-                    keep_until,
-                    m.published_at,
-                    0,
-                    m.key,
-                    job_label,
-                    m.headers,
-                    m.payload,
-                    m.body
-                from pgq.message_1 as m
-                where m.partition_id = store_id
-                    and m.log_offset = store_offset;
-            elsif leaf <= 3 then
-                if leaf <= 2 then
-                    return query
-                    select
-                        number,
-                        token,
-                        delivery,
-                        keep_until,
-                        m.published_at,
-                        0,
-                        m.key,
-                        job_label,
-                        m.headers,
-                        m.payload,
-                        m.body
-                    from pgq.message_2 as m
-                    where m.partition_id = store_id
-                        and m.log_offset = store_offset;
-                else
-                    return query
-                    select
-                        number,
-                        token,
-                        delivery,
-                        keep_until,
-                        m.published_at,
-                        0,
-                        m.key,
-                        job_label,
-                        m.headers,
-                        m.payload,
-                        m.body
-                    from pgq.message_3 as m
-                    where m.partition_id = store_id
-                        and m.log_offset = store_offset;
-                end if;
-            elsif leaf <= 7 then
-                if leaf <= 5 then
-                    if leaf <= 4 then
-                        return query
-                        select
-                            number,
-                            token,
-                            delivery,
-                            keep_until,
-                            m.published_at,
-                            0,
-                            m.key,
-                            job_label,
-                            m.headers,
-                            m.payload,
-                            m.body
-                        from pgq.message_4 as m
-                        where m.partition_id = store_id
-                            and m.log_offset = store_offset;
-                    else
-                        return query
-                        select
-                            number,
-                            token,
-                            delivery,
-                            keep_until,
-                            m.published_at,
-                            0,
-                            m.key,
-                            job_label,
-                            m.headers,
-                            m.payload,
-                            m.body
-                        from pgq.message_5 as m
-                        where m.partition_id = store_id
-                            and m.log_offset = store_offset;
-                    end if;
-                else
-                    if leaf <= 6 then
-                        return query
-                        select
-                            number,
-                            token,
-                            delivery,
-                            keep_until,
-                            m.published_at,
-                            0,
-                            m.key,
-                            job_label,
-                            m.headers,
-                            m.payload,
-                            m.body
-                        from pgq.message_6 as m
-                        where m.partition_id = store_id
-                            and m.log_offset = store_offset;
-                    else
-                        return query
-                        select
-                            number,
-                            token,
-                            delivery,
-                            keep_until,
-                            m.published_at,
-                            0,
-                            m.key,
-                            job_label,
-                            m.headers,
-                            m.payload,
-                            m.body
-                        from pgq.message_7 as m
-                        where m.partition_id = store_id
-                            and m.log_offset = store_offset;
-                    end if;
-                end if;
-            elsif leaf <= 15 then
-                if leaf <= 11 then
-                    if leaf <= 9 then
-                        if leaf <= 8 then
-                            return query
-                            select
-                                number,
-                                token,
-                                delivery,
-                                keep_until,
-                                m.published_at,
-                                0,
-                                m.key,
-                                job_label,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_8 as m
-                            where m.partition_id = store_id
-                                and m.log_offset = store_offset;
-                        else
-                            return query
-                            select
-                                number,
-                                token,
-                                delivery,
-                                keep_until,
-                                m.published_at,
-                                0,
-                                m.key,
-                                job_label,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_9 as m
-                            where m.partition_id = store_id
-                                and m.log_offset = store_offset;
-                        end if;
-                    else
-                        if leaf <= 10 then
-                            return query
-                            select
-                                number,
-                                token,
-                                delivery,
-                                keep_until,
-                                m.published_at,
-                                0,
-                                m.key,
-                                job_label,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_10 as m
-                            where m.partition_id = store_id
-                                and m.log_offset = store_offset;
-                        else
-                            return query
-                            select
-                                number,
-                                token,
-                                delivery,
-                                keep_until,
-                                m.published_at,
-                                0,
-                                m.key,
-                                job_label,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_11 as m
-                            where m.partition_id = store_id
-                                and m.log_offset = store_offset;
-                        end if;
-                    end if;
-                else
-                    if leaf <= 13 then
-                        if leaf <= 12 then
-                            return query
-                            select
-                                number,
-                                token,
-                                delivery,
-                                keep_until,
-                                m.published_at,
-                                0,
-                                m.key,
-                                job_label,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_12 as m
-                            where m.partition_id = store_id
-                                and m.log_offset = store_offset;
-                        else
-                            return query
-                            select
-                                number,
-                                token,
-                                delivery,
-                                keep_until,
-                                m.published_at,
-                                0,
-                                m.key,
-                                job_label,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_13 as m
-                            where m.partition_id = store_id
-                                and m.log_offset = store_offset;
-                        end if;
-                    else
-                        if leaf <= 14 then
-                            return query
-                            select
-                                number,
-                                token,
-                                delivery,
-                                keep_until,
-                                m.published_at,
-                                0,
-                                m.key,
-                                job_label,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_14 as m
-                            where m.partition_id = store_id
-                                and m.log_offset = store_offset;
-                        else
-                            return query
-                            select
-                                number,
-                                token,
-                                delivery,
-                                keep_until,
-                                m.published_at,
-                                0,
-                                m.key,
-                                job_label,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_15 as m
-                            where m.partition_id = store_id
-                                and m.log_offset = store_offset;
-                        end if;
-                    end if;
-                end if;
-            else
-                return query execute format($leaf$
-                    select
-                        $1,
-                        $2,
-                        $3,
-                        $4,
-                        m.published_at,
-                        0,
-                        m.key,
-                        $5,
-                        m.headers,
-                        m.payload,
-                        m.body
-                    from pgq.message_%1$s as m
-                    where m.partition_id = $6
-                        and m.log_offset = $7
-                $leaf$, leaf)
-                using number, token, delivery, keep_until, job_label, store_id, store_offset;
-            end if;
-            if not found then
-                -- It is leased, so it is returned, whatever happened to its message.
-                return query
-                select
-                    number,
-                    token,
-                    delivery,
-                    keep_until,
-                    null::timestamptz,
-                    0,
-                    null::text,
-                    job_label,
-                    null::jsonb,
-                    null::jsonb,
-                    null::bytea;
-            end if;
+            return query
+            select c.*
+            from pgq._claim_jobs(
+                claim_job.queue collate "C",
+                1,
+                1,
+                claim_job.lease,
+                claim_job.label,
+                true
+            ) as c;
             return;
+        end if;
+
+        if job_key is not null then
+            perform pgq._free_claimed(array[number]);
+        end if;
+        if raised_at not between moment - interval '20 milliseconds' and moment then
+            perform pgq._raise_floor(target_id, moment);
         end if;
     end if;
 
-    return query
-    select c.*
-    from pgq._claim_jobs(
-        claim_job.queue collate "C",
-        coalesce(claim_job.max_jobs,1),
-        1,
-        claim_job.lease,
-        claim_job.label,
-        false
-    ) as c;
+    if leaf = 0 then
+        return query
+        select
+            number,
+            token,
+            delivery,
+            keep_until,
+            m.published_at,
+            0,
+            m.key,
+            job_label,
+            m.headers,
+            m.payload,
+            m.body
+        from pgq.message_0 as m
+        where m.partition_id = store_id
+            and m.log_offset = store_offset;
+    elsif leaf = 1 then
+        return query
+        select
+            number,
+            token,
+            delivery,
+            keep_until,
+            m.published_at,
+            0,
+            m.key,
+            job_label,
+            m.headers,
+            m.payload,
+            m.body
+        from pgq.message_1 as m
+        where m.partition_id = store_id
+            and m.log_offset = store_offset;
+    elsif leaf <= 3 then
+        if leaf <= 2 then
+            return query
+            select
+                number,
+                token,
+                delivery,
+                keep_until,
+                m.published_at,
+                0,
+                m.key,
+                job_label,
+                m.headers,
+                m.payload,
+                m.body
+            from pgq.message_2 as m
+            where m.partition_id = store_id
+                and m.log_offset = store_offset;
+        else
+            return query
+            select
+                number,
+                token,
+                delivery,
+                keep_until,
+                m.published_at,
+                0,
+                m.key,
+                job_label,
+                m.headers,
+                m.payload,
+                m.body
+            from pgq.message_3 as m
+            where m.partition_id = store_id
+                and m.log_offset = store_offset;
+        end if;
+    elsif leaf <= 7 then
+        if leaf <= 5 then
+            if leaf <= 4 then
+                return query
+                select
+                    number,
+                    token,
+                    delivery,
+                    keep_until,
+                    m.published_at,
+                    0,
+                    m.key,
+                    job_label,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_4 as m
+                where m.partition_id = store_id
+                    and m.log_offset = store_offset;
+            else
+                return query
+                select
+                    number,
+                    token,
+                    delivery,
+                    keep_until,
+                    m.published_at,
+                    0,
+                    m.key,
+                    job_label,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_5 as m
+                where m.partition_id = store_id
+                    and m.log_offset = store_offset;
+            end if;
+        else
+            if leaf <= 6 then
+                return query
+                select
+                    number,
+                    token,
+                    delivery,
+                    keep_until,
+                    m.published_at,
+                    0,
+                    m.key,
+                    job_label,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_6 as m
+                where m.partition_id = store_id
+                    and m.log_offset = store_offset;
+            else
+                return query
+                select
+                    number,
+                    token,
+                    delivery,
+                    keep_until,
+                    m.published_at,
+                    0,
+                    m.key,
+                    job_label,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_7 as m
+                where m.partition_id = store_id
+                    and m.log_offset = store_offset;
+            end if;
+        end if;
+    elsif leaf <= 15 then
+        if leaf <= 11 then
+            if leaf <= 9 then
+                if leaf <= 8 then
+                    return query
+                    select
+                        number,
+                        token,
+                        delivery,
+                        keep_until,
+                        m.published_at,
+                        0,
+                        m.key,
+                        job_label,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_8 as m
+                    where m.partition_id = store_id
+                        and m.log_offset = store_offset;
+                else
+                    return query
+                    select
+                        number,
+                        token,
+                        delivery,
+                        keep_until,
+                        m.published_at,
+                        0,
+                        m.key,
+                        job_label,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_9 as m
+                    where m.partition_id = store_id
+                        and m.log_offset = store_offset;
+                end if;
+            else
+                if leaf <= 10 then
+                    return query
+                    select
+                        number,
+                        token,
+                        delivery,
+                        keep_until,
+                        m.published_at,
+                        0,
+                        m.key,
+                        job_label,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_10 as m
+                    where m.partition_id = store_id
+                        and m.log_offset = store_offset;
+                else
+                    return query
+                    select
+                        number,
+                        token,
+                        delivery,
+                        keep_until,
+                        m.published_at,
+                        0,
+                        m.key,
+                        job_label,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_11 as m
+                    where m.partition_id = store_id
+                        and m.log_offset = store_offset;
+                end if;
+            end if;
+        else
+            if leaf <= 13 then
+                if leaf <= 12 then
+                    return query
+                    select
+                        number,
+                        token,
+                        delivery,
+                        keep_until,
+                        m.published_at,
+                        0,
+                        m.key,
+                        job_label,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_12 as m
+                    where m.partition_id = store_id
+                        and m.log_offset = store_offset;
+                else
+                    return query
+                    select
+                        number,
+                        token,
+                        delivery,
+                        keep_until,
+                        m.published_at,
+                        0,
+                        m.key,
+                        job_label,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_13 as m
+                    where m.partition_id = store_id
+                        and m.log_offset = store_offset;
+                end if;
+            else
+                if leaf <= 14 then
+                    return query
+                    select
+                        number,
+                        token,
+                        delivery,
+                        keep_until,
+                        m.published_at,
+                        0,
+                        m.key,
+                        job_label,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_14 as m
+                    where m.partition_id = store_id
+                        and m.log_offset = store_offset;
+                else
+                    return query
+                    select
+                        number,
+                        token,
+                        delivery,
+                        keep_until,
+                        m.published_at,
+                        0,
+                        m.key,
+                        job_label,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_15 as m
+                    where m.partition_id = store_id
+                        and m.log_offset = store_offset;
+                end if;
+            end if;
+        end if;
+    else
+        return query execute format($leaf$
+            select
+                $1,
+                $2,
+                $3,
+                $4,
+                m.published_at,
+                0,
+                m.key,
+                $5,
+                m.headers,
+                m.payload,
+                m.body
+            from pgq.message_%1$s as m
+            where m.partition_id = $6
+                and m.log_offset = $7
+        $leaf$, leaf)
+        using number, token, delivery, keep_until, job_label, store_id, store_offset;
+    end if;
+    if not found then
+        -- It is leased, so it is returned, whatever happened to its message.
+        return query
+        select
+            number,
+            token,
+            delivery,
+            keep_until,
+            null::timestamptz,
+            0,
+            null::text,
+            job_label,
+            null::jsonb,
+            null::jsonb,
+            null::bytea;
+    end if;
 end
 $$;
 
@@ -22078,8 +24237,8 @@ its jobs one token. Concurrent claims get different jobs and do not wait for eac
 in a transaction that is rolled back, or whose client dies before commit, has not happened. lease:
 how long the caller has the jobs, by the clock, not from the begin of the transaction; by default
 what the queue says. label: only jobs with exactly this label. No row: nothing is due, or the
-queue is paused, or one of its limits (max_leased, rate_limit) is reached. Claims of a queue with
-such a limit do wait for each other, until the transaction ends.
+queue is paused, or one of its limits (max_leased, max_leased_per_key, rate_limit) is reached.
+Claims of a queue with such a limit do wait for each other, until the transaction ends.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad max_jobs or lease, 40001
 above READ COMMITTED when another transaction was first (try again).';
 
@@ -23158,7 +25317,7 @@ declare
     usual boolean;
     archives boolean;
     own_store_id bigint;
-    fresh boolean;
+    raised_at timestamptz;
     number bigint;
     store_id bigint;
     store_offset bigint;
@@ -23192,13 +25351,9 @@ begin
         coalesce(q.max_attempts, 2147483647),
         gen_random_uuid(),
         pgq._clock(),
-        coalesce(finish_and_claim.max_jobs, 1) = 1
+        (finish_and_claim.max_jobs <> 1) is not true
         and finish_and_claim.label is null
-        and not q.paused
-        and not q.ordered
-        and q.max_leased is null
-        and q.rate_limit is null
-        and not q.subscribed,
+        and q.plain_claim,
         q.archive,
         q.partition_id
     into target_id, keep, most_attempts, token, moment, usual, archives, own_store_id
@@ -23702,8 +25857,8 @@ begin
         select
             f.floor_times[1],
             f.floor_ids[1],
-            f.recorded_at between moment - interval '20 milliseconds' and moment
-        into first_time, first_id, fresh
+            f.recorded_at
+        into first_time, first_id, raised_at
         from pgq.queue_floor as f
         where f.queue_id = target_id
             and f.label = ''
@@ -23721,7 +25876,7 @@ begin
                 and k.priority = 0
                 and (k.visible_at, k.job_id) >= (first_time, first_id)
                 and k.visible_at <= moment
-                and (k.expires_at is null or k.expires_at > moment)
+                and (k.expires_at <= moment) is not true
             order by k.visible_at, k.job_id
             limit 1
             for update skip locked
@@ -23739,7 +25894,7 @@ begin
             pgq._clock() + keep,
             j.unique_key,
             j.max_attempts,
-            not fresh
+            raised_at not between moment - interval '20 milliseconds' and moment
             or j.unique_key is not null
             or j.attempt >= coalesce(j.max_attempts, most_attempts)
         into
@@ -23756,412 +25911,413 @@ begin
             job_key,
             job_attempts,
             special;
+    end if;
 
-        if found then
-            insert into pgq.job (
-                job_id,
-                queue_id,
-                partition_id,
-                log_offset,
-                expires_at,
-                visible_at,
-                segment,
-                attempt,
-                priority,
-                last_attempt,
-                lease_token,
-                label,
-                last_error,
-                unique_key,
-                max_attempts
-            )
-            values (
-                number,
-                target_id,
-                store_id,
-                store_offset,
-                ends_at,
-                keep_until,
-                leaf,
-                delivery,
+    if special is null then
+        -- Nothing was found, or the case is not the usual one.
+        return query
+        select c.*
+        from pgq._claim_jobs(
+            finish_and_claim.queue collate "C",
+            coalesce(finish_and_claim.max_jobs,1),
+            0,
+            finish_and_claim.lease,
+            finish_and_claim.label,
+            false
+        ) as c;
+        return;
+    end if;
+
+    insert into pgq.job (
+        job_id,
+        queue_id,
+        partition_id,
+        log_offset,
+        expires_at,
+        visible_at,
+        segment,
+        attempt,
+        priority,
+        last_attempt,
+        lease_token,
+        label,
+        last_error,
+        unique_key,
+        max_attempts
+    )
+    values (
+        number,
+        target_id,
+        store_id,
+        store_offset,
+        ends_at,
+        keep_until,
+        leaf,
+        delivery,
+        0,
+        delivery >= coalesce(job_attempts, most_attempts),
+        token,
+        job_label,
+        job_error,
+        job_key,
+        job_attempts
+    );
+
+    if special then
+        if delivery > coalesce(job_attempts, most_attempts) then
+            perform pgq._bury(array[number], 1, was_leased, null);
+
+            return query
+            select c.*
+            from pgq._claim_jobs(
+                finish_and_claim.queue collate "C",
+                1,
                 0,
-                delivery >= coalesce(job_attempts, most_attempts),
-                token,
-                job_label,
-                job_error,
-                job_key,
-                job_attempts
-            );
-
-            if special then
-                if delivery > coalesce(job_attempts, most_attempts) then
-                    perform pgq._bury(array[number], 1, was_leased, null);
-
-                    return query
-                    select c.*
-                    from pgq._claim_jobs(
-                        finish_and_claim.queue collate "C",
-                        1,
-                        0,
-                        finish_and_claim.lease,
-                        finish_and_claim.label,
-                        true
-                    ) as c;
-                    return;
-                end if;
-
-                if job_key is not null then
-                    perform pgq._free_claimed(array[number]);
-                end if;
-                if not fresh then
-                    perform pgq._raise_floor(target_id, moment);
-                end if;
-            end if;
-
-            if leaf = 0 then
-                return query
-                select
-                    number,
-                    token,
-                    delivery,
-                    keep_until,
-                    m.published_at,
-                    0,
-                    m.key,
-                    job_label,
-                    m.headers,
-                    m.payload,
-                    m.body
-                from pgq.message_0 as m
-                where m.partition_id = store_id
-                    and m.log_offset = store_offset;
-            elsif leaf = 1 then
-                return query
-                select
-                    number,
-                    token,
-                    delivery,
-                    keep_until,
-                    m.published_at,
-                    0,
-                    m.key,
-                    job_label,
-                    m.headers,
-                    m.payload,
-                    m.body
-                from pgq.message_1 as m
-                where m.partition_id = store_id
-                    and m.log_offset = store_offset;
-            elsif leaf <= 3 then
-                if leaf <= 2 then
-                    return query
-                    select
-                        number,
-                        token,
-                        delivery,
-                        keep_until,
-                        m.published_at,
-                        0,
-                        m.key,
-                        job_label,
-                        m.headers,
-                        m.payload,
-                        m.body
-                    from pgq.message_2 as m
-                    where m.partition_id = store_id
-                        and m.log_offset = store_offset;
-                else
-                    return query
-                    select
-                        number,
-                        token,
-                        delivery,
-                        keep_until,
-                        m.published_at,
-                        0,
-                        m.key,
-                        job_label,
-                        m.headers,
-                        m.payload,
-                        m.body
-                    from pgq.message_3 as m
-                    where m.partition_id = store_id
-                        and m.log_offset = store_offset;
-                end if;
-            elsif leaf <= 7 then
-                if leaf <= 5 then
-                    if leaf <= 4 then
-                        return query
-                        select
-                            number,
-                            token,
-                            delivery,
-                            keep_until,
-                            m.published_at,
-                            0,
-                            m.key,
-                            job_label,
-                            m.headers,
-                            m.payload,
-                            m.body
-                        from pgq.message_4 as m
-                        where m.partition_id = store_id
-                            and m.log_offset = store_offset;
-                    else
-                        return query
-                        select
-                            number,
-                            token,
-                            delivery,
-                            keep_until,
-                            m.published_at,
-                            0,
-                            m.key,
-                            job_label,
-                            m.headers,
-                            m.payload,
-                            m.body
-                        from pgq.message_5 as m
-                        where m.partition_id = store_id
-                            and m.log_offset = store_offset;
-                    end if;
-                else
-                    if leaf <= 6 then
-                        return query
-                        select
-                            number,
-                            token,
-                            delivery,
-                            keep_until,
-                            m.published_at,
-                            0,
-                            m.key,
-                            job_label,
-                            m.headers,
-                            m.payload,
-                            m.body
-                        from pgq.message_6 as m
-                        where m.partition_id = store_id
-                            and m.log_offset = store_offset;
-                    else
-                        return query
-                        select
-                            number,
-                            token,
-                            delivery,
-                            keep_until,
-                            m.published_at,
-                            0,
-                            m.key,
-                            job_label,
-                            m.headers,
-                            m.payload,
-                            m.body
-                        from pgq.message_7 as m
-                        where m.partition_id = store_id
-                            and m.log_offset = store_offset;
-                    end if;
-                end if;
-            elsif leaf <= 15 then
-                if leaf <= 11 then
-                    if leaf <= 9 then
-                        if leaf <= 8 then
-                            return query
-                            select
-                                number,
-                                token,
-                                delivery,
-                                keep_until,
-                                m.published_at,
-                                0,
-                                m.key,
-                                job_label,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_8 as m
-                            where m.partition_id = store_id
-                                and m.log_offset = store_offset;
-                        else
-                            return query
-                            select
-                                number,
-                                token,
-                                delivery,
-                                keep_until,
-                                m.published_at,
-                                0,
-                                m.key,
-                                job_label,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_9 as m
-                            where m.partition_id = store_id
-                                and m.log_offset = store_offset;
-                        end if;
-                    else
-                        if leaf <= 10 then
-                            return query
-                            select
-                                number,
-                                token,
-                                delivery,
-                                keep_until,
-                                m.published_at,
-                                0,
-                                m.key,
-                                job_label,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_10 as m
-                            where m.partition_id = store_id
-                                and m.log_offset = store_offset;
-                        else
-                            return query
-                            select
-                                number,
-                                token,
-                                delivery,
-                                keep_until,
-                                m.published_at,
-                                0,
-                                m.key,
-                                job_label,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_11 as m
-                            where m.partition_id = store_id
-                                and m.log_offset = store_offset;
-                        end if;
-                    end if;
-                else
-                    if leaf <= 13 then
-                        if leaf <= 12 then
-                            return query
-                            select
-                                number,
-                                token,
-                                delivery,
-                                keep_until,
-                                m.published_at,
-                                0,
-                                m.key,
-                                job_label,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_12 as m
-                            where m.partition_id = store_id
-                                and m.log_offset = store_offset;
-                        else
-                            return query
-                            select
-                                number,
-                                token,
-                                delivery,
-                                keep_until,
-                                m.published_at,
-                                0,
-                                m.key,
-                                job_label,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_13 as m
-                            where m.partition_id = store_id
-                                and m.log_offset = store_offset;
-                        end if;
-                    else
-                        if leaf <= 14 then
-                            return query
-                            select
-                                number,
-                                token,
-                                delivery,
-                                keep_until,
-                                m.published_at,
-                                0,
-                                m.key,
-                                job_label,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_14 as m
-                            where m.partition_id = store_id
-                                and m.log_offset = store_offset;
-                        else
-                            return query
-                            select
-                                number,
-                                token,
-                                delivery,
-                                keep_until,
-                                m.published_at,
-                                0,
-                                m.key,
-                                job_label,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_15 as m
-                            where m.partition_id = store_id
-                                and m.log_offset = store_offset;
-                        end if;
-                    end if;
-                end if;
-            else
-                return query execute format($leaf$
-                    select
-                        $1,
-                        $2,
-                        $3,
-                        $4,
-                        m.published_at,
-                        0,
-                        m.key,
-                        $5,
-                        m.headers,
-                        m.payload,
-                        m.body
-                    from pgq.message_%1$s as m
-                    where m.partition_id = $6
-                        and m.log_offset = $7
-                $leaf$, leaf)
-                using number, token, delivery, keep_until, job_label, store_id, store_offset;
-            end if;
-            if not found then
-                -- It is leased, so it is returned, whatever happened to its message.
-                return query
-                select
-                    number,
-                    token,
-                    delivery,
-                    keep_until,
-                    null::timestamptz,
-                    0,
-                    null::text,
-                    job_label,
-                    null::jsonb,
-                    null::jsonb,
-                    null::bytea;
-            end if;
+                finish_and_claim.lease,
+                finish_and_claim.label,
+                true
+            ) as c;
             return;
+        end if;
+
+        if job_key is not null then
+            perform pgq._free_claimed(array[number]);
+        end if;
+        if raised_at not between moment - interval '20 milliseconds' and moment then
+            perform pgq._raise_floor(target_id, moment);
         end if;
     end if;
 
-    return query
-    select c.*
-    from pgq._claim_jobs(
-        finish_and_claim.queue collate "C",
-        coalesce(finish_and_claim.max_jobs,1),
-        0,
-        finish_and_claim.lease,
-        finish_and_claim.label,
-        false
-    ) as c;
+    if leaf = 0 then
+        return query
+        select
+            number,
+            token,
+            delivery,
+            keep_until,
+            m.published_at,
+            0,
+            m.key,
+            job_label,
+            m.headers,
+            m.payload,
+            m.body
+        from pgq.message_0 as m
+        where m.partition_id = store_id
+            and m.log_offset = store_offset;
+    elsif leaf = 1 then
+        return query
+        select
+            number,
+            token,
+            delivery,
+            keep_until,
+            m.published_at,
+            0,
+            m.key,
+            job_label,
+            m.headers,
+            m.payload,
+            m.body
+        from pgq.message_1 as m
+        where m.partition_id = store_id
+            and m.log_offset = store_offset;
+    elsif leaf <= 3 then
+        if leaf <= 2 then
+            return query
+            select
+                number,
+                token,
+                delivery,
+                keep_until,
+                m.published_at,
+                0,
+                m.key,
+                job_label,
+                m.headers,
+                m.payload,
+                m.body
+            from pgq.message_2 as m
+            where m.partition_id = store_id
+                and m.log_offset = store_offset;
+        else
+            return query
+            select
+                number,
+                token,
+                delivery,
+                keep_until,
+                m.published_at,
+                0,
+                m.key,
+                job_label,
+                m.headers,
+                m.payload,
+                m.body
+            from pgq.message_3 as m
+            where m.partition_id = store_id
+                and m.log_offset = store_offset;
+        end if;
+    elsif leaf <= 7 then
+        if leaf <= 5 then
+            if leaf <= 4 then
+                return query
+                select
+                    number,
+                    token,
+                    delivery,
+                    keep_until,
+                    m.published_at,
+                    0,
+                    m.key,
+                    job_label,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_4 as m
+                where m.partition_id = store_id
+                    and m.log_offset = store_offset;
+            else
+                return query
+                select
+                    number,
+                    token,
+                    delivery,
+                    keep_until,
+                    m.published_at,
+                    0,
+                    m.key,
+                    job_label,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_5 as m
+                where m.partition_id = store_id
+                    and m.log_offset = store_offset;
+            end if;
+        else
+            if leaf <= 6 then
+                return query
+                select
+                    number,
+                    token,
+                    delivery,
+                    keep_until,
+                    m.published_at,
+                    0,
+                    m.key,
+                    job_label,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_6 as m
+                where m.partition_id = store_id
+                    and m.log_offset = store_offset;
+            else
+                return query
+                select
+                    number,
+                    token,
+                    delivery,
+                    keep_until,
+                    m.published_at,
+                    0,
+                    m.key,
+                    job_label,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_7 as m
+                where m.partition_id = store_id
+                    and m.log_offset = store_offset;
+            end if;
+        end if;
+    elsif leaf <= 15 then
+        if leaf <= 11 then
+            if leaf <= 9 then
+                if leaf <= 8 then
+                    return query
+                    select
+                        number,
+                        token,
+                        delivery,
+                        keep_until,
+                        m.published_at,
+                        0,
+                        m.key,
+                        job_label,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_8 as m
+                    where m.partition_id = store_id
+                        and m.log_offset = store_offset;
+                else
+                    return query
+                    select
+                        number,
+                        token,
+                        delivery,
+                        keep_until,
+                        m.published_at,
+                        0,
+                        m.key,
+                        job_label,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_9 as m
+                    where m.partition_id = store_id
+                        and m.log_offset = store_offset;
+                end if;
+            else
+                if leaf <= 10 then
+                    return query
+                    select
+                        number,
+                        token,
+                        delivery,
+                        keep_until,
+                        m.published_at,
+                        0,
+                        m.key,
+                        job_label,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_10 as m
+                    where m.partition_id = store_id
+                        and m.log_offset = store_offset;
+                else
+                    return query
+                    select
+                        number,
+                        token,
+                        delivery,
+                        keep_until,
+                        m.published_at,
+                        0,
+                        m.key,
+                        job_label,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_11 as m
+                    where m.partition_id = store_id
+                        and m.log_offset = store_offset;
+                end if;
+            end if;
+        else
+            if leaf <= 13 then
+                if leaf <= 12 then
+                    return query
+                    select
+                        number,
+                        token,
+                        delivery,
+                        keep_until,
+                        m.published_at,
+                        0,
+                        m.key,
+                        job_label,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_12 as m
+                    where m.partition_id = store_id
+                        and m.log_offset = store_offset;
+                else
+                    return query
+                    select
+                        number,
+                        token,
+                        delivery,
+                        keep_until,
+                        m.published_at,
+                        0,
+                        m.key,
+                        job_label,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_13 as m
+                    where m.partition_id = store_id
+                        and m.log_offset = store_offset;
+                end if;
+            else
+                if leaf <= 14 then
+                    return query
+                    select
+                        number,
+                        token,
+                        delivery,
+                        keep_until,
+                        m.published_at,
+                        0,
+                        m.key,
+                        job_label,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_14 as m
+                    where m.partition_id = store_id
+                        and m.log_offset = store_offset;
+                else
+                    return query
+                    select
+                        number,
+                        token,
+                        delivery,
+                        keep_until,
+                        m.published_at,
+                        0,
+                        m.key,
+                        job_label,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_15 as m
+                    where m.partition_id = store_id
+                        and m.log_offset = store_offset;
+                end if;
+            end if;
+        end if;
+    else
+        return query execute format($leaf$
+            select
+                $1,
+                $2,
+                $3,
+                $4,
+                m.published_at,
+                0,
+                m.key,
+                $5,
+                m.headers,
+                m.payload,
+                m.body
+            from pgq.message_%1$s as m
+            where m.partition_id = $6
+                and m.log_offset = $7
+        $leaf$, leaf)
+        using number, token, delivery, keep_until, job_label, store_id, store_offset;
+    end if;
+    if not found then
+        -- It is leased, so it is returned, whatever happened to its message.
+        return query
+        select
+            number,
+            token,
+            delivery,
+            keep_until,
+            null::timestamptz,
+            0,
+            null::text,
+            job_label,
+            null::jsonb,
+            null::jsonb,
+            null::bytea;
+    end if;
 end
 $$;
 
@@ -24170,7 +26326,8 @@ comment on function pgq.finish_and_claim(text, bigint[], uuid, integer, interval
 It is one call and one transaction. job_ids with their lease_token are finished as by ack_batch;
 null or an empty array: nothing is. They may be of another queue. Then up to max_jobs (0 to 100000)
 jobs are leased and returned as by claim_job; 0: none. A paused queue hands out nothing, but what is
-done is finished. In a queue with max_leased, what is finished makes room for what is leased.
+done is finished. In a queue with max_leased or max_leased_per_key, what is finished makes room for
+what is leased.
 Errors: MQ002 unknown queue, MQ006 one of job_ids is not held under lease_token any more (nothing
 was finished or claimed; use ack_batch and claim_job), 22004 a required argument is null, job_ids
 are without lease_token, or a null is in them, 22023 bad max_jobs or lease, 40001 above READ
@@ -24903,6 +27060,7 @@ declare
     returned bigint[];
     exhausted bigint[];
     keyed bigint[];
+    stamped bigint[];
 begin
     if _nack.delay is not null then
         perform pgq._check_interval('delay', _nack.delay, true);
@@ -24985,6 +27143,7 @@ begin
             returning
                 job_id,
                 unique_key,
+                ordered_key,
                 attempt >= coalesce(
                     max_attempts,
                     (select q.max_attempts from pgq.queue as q where q.queue_id = job.queue_id)
@@ -24996,8 +27155,11 @@ begin
             array_agg(b.job_id) filter (where b.exhausted),
             array_agg(b.job_id) filter (
                 where b.unique_key is not null and b.exhausted is not true
+            ),
+            array_agg(b.job_id) filter (
+                where b.ordered_key is not null and b.exhausted is not true
             )
-        into returned, exhausted, keyed
+        into returned, exhausted, keyed, stamped
         from given_back as b;
 
         if exhausted is not null then
@@ -25005,6 +27167,9 @@ begin
         end if;
         if keyed is not null then
             perform pgq._return_keys(keyed);
+        end if;
+        if stamped is not null then
+            perform pgq._release_keys(stamped);
         end if;
 
         return query
@@ -25294,7 +27459,7 @@ end
 $$;
 
 comment on function pgq.cancel_job(bigint) is
-'Cancels a job that is not finished; false when there is none of this id.
+'Cancels a job that is not finished; false when it has ended already, or there is none.
 Nobody gets it any more. A worker that has it learns so by its next extend_lease, ack, nack or
 archive_job, which is false then; what it has done by then it has done. The queue notes it among the
 archived jobs with the outcome cancelled, unless its archive setting is off. False: it is finished,
@@ -25540,8 +27705,8 @@ $$;
 comment on function pgq.get_job(bigint) is
 'A job that is not finished, or a dead letter, with its content; no row when there is none.
 state: ready, leased, delayed, waiting (for another one of its key), expired or dead, the words of
-queue_stats. A finished job has no row here: the view archived_jobs has it, but to look there by
-job_id takes a look at all that is kept there, since an index on it would cost every ack.
+queue_stats. A finished job has no row here: the view archived_jobs has it, but a query by
+job_id scans the whole archive: an index would slow down every ack.
 Errors: 22004 a required argument is null, 40001 when retention removes what is being read (try
 again).';
 
@@ -25782,10 +27947,9 @@ begin
         select d.*
         from pgq.dead_job as d
         where d.queue_id = target_id
-            and d.died_at >= coalesce(fetch_dead_letters.after_died_at, '-infinity')
-            and (
-                d.died_at > coalesce(fetch_dead_letters.after_died_at, '-infinity')
-                or d.job_id > coalesce(fetch_dead_letters.after_job_id, -1)
+            and (d.died_at, d.job_id) > (
+                coalesce(fetch_dead_letters.after_died_at, '-infinity'),
+                coalesce(fetch_dead_letters.after_job_id, -1)
             )
         order by d.died_at, d.job_id
         limit letters
@@ -26057,6 +28221,7 @@ begin
             and d.queue_id + 0 = target.queue_id
             and d.ordered_key is not null
             and not d.stops_key
+            and target.ordered
     );
     free := pgq._join_order(target.queue_id, ordered_keys);
 
@@ -26096,6 +28261,7 @@ begin
         select
             r.*,
             r.ordered_key is not null
+            and target.ordered
             and not r.stops_key
             and (
                 f.ordered_key is null
@@ -26144,7 +28310,7 @@ begin
         r.last_error,
         r.unique_key,
         r.max_attempts,
-        r.ordered_key,
+        case when target.ordered then r.ordered_key end,
         case when r.waits then r.moment end
     from placed as r;
     get diagnostics redriven = row_count;
@@ -26167,8 +28333,7 @@ begin
         perform pgq._turns(
             target.queue_id,
             array(select j.ordered_key from pgq.job as j where j.job_id = any(letters)),
-            free,
-            null
+            free
         );
     end if;
 
@@ -26178,12 +28343,12 @@ $$;
 
 comment on function pgq.redrive(text, bigint, boolean, integer, double precision) is
 'Puts dead letters back into their queue and returns how many.
-job_id: this one. all_jobs => true: all of the queue; with max_jobs (1 to 1000000) so many of those
-that died first, but for those that another transaction is at. They are due at once, or with
+job_id: this one. all_jobs => true: all of the queue; with max_jobs (1 to 1000000), at most that
+many, oldest first; letters locked by another transaction are skipped. They are due at once, or with
 per_second (0.001 to 1000000) so many of them in each second from now on, those that died first
 before the others. They have all their attempts before them and the whole job_ttl from when they are
-due. A letter stays one while another job has its unique_key: two unfinished jobs of one key there
-are never. 0: the job is not a dead letter of this queue, or is such a one.
+due. A dead letter whose unique_key another job has is not redriven. 0: the job is not a dead letter
+of this queue, or is such a one.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 neither job_id nor all_jobs,
 or both, or a bad max_jobs or per_second, 25001 not under READ COMMITTED.';
 
@@ -26419,14 +28584,14 @@ end
 $$;
 
 comment on function pgq.begin_effect(bigint, uuid, text, boolean) is
-'Notes that an effect is about to run, or tells what became of it; MQ006 when the job is lost.
+'Notes that an effect is about to run, and returns its state; MQ006 when the lease is lost.
 An effect is what a job does outside of this database: a mail, a payment. effect: its name, of 1 to
 255 characters, one for each effect of a job. Call this, commit, run the effect only if the state is
 begun, and call finish_effect. Later attempts of the job then get the state finished, and the
-result. Where an attempt ended in between, or is still at it, they get interrupted: it may have
-happened or not. Whoever has found out says so by finish_effect or forget_effect. So it happens at
-most once. at_least_once => true: an interrupted effect is begun again, so it happens at least once,
-and more than once only after such an end or a lost lease. The commit is flushed to disk, even if
+result. Where an attempt ended in between, or still runs it, they get interrupted: it may have
+happened or not. Once you know, record it with finish_effect or forget_effect. So it happens at most
+once. at_least_once => true: an interrupted effect is begun again, so it happens at least once, and
+more than once only after such an end or a lost lease. The commit is flushed to disk, even if
 the session turned synchronous_commit off. The note stays as long as the job, as a dead letter too.
 Errors: MQ006 the lease has run out or was never the caller''s, or the job is finished (nothing was
 begun; do not run the effect), 22004 a required argument is null, 22023 bad effect, 40001 above READ
@@ -26488,8 +28653,8 @@ The worker that began it holds it, even after its lease has run out, and so does
 now: one that got the state interrupted, say, and has found out that it did happen. result: what
 later attempts of the job get; null: nothing. It stays as it is: called again with the same token
 this is true and changes nothing. False: it was never begun, or was forgotten, or was begun again or
-finished by another worker. The commit is flushed to disk, even if the session turned
-synchronous_commit off.
+finished by another worker, or the job has ended and cleanup has removed the note. The commit is
+flushed to disk, even if the session turned synchronous_commit off.
 Errors: 22004 a required argument is null, 22023 bad effect, 40001 above READ COMMITTED when another
 transaction was first (try again).';
 
@@ -26583,7 +28748,7 @@ begin
             ) as j
         ) as f
         where f.expired_ids is not null
-            and (q.ordered or s.due_before is not null)
+            and (q.ordered or q.max_leased_per_key is not null or s.due_before is not null)
     loop
         found_ids := found_ids || place.expired_ids;
         exit when cardinality(found_ids) >= _expired_jobs.max_jobs;
@@ -27176,6 +29341,131 @@ comment on function pgq._clean_order(integer) is
 'The part of cleanup that brings up the next jobs of keys that were noted, and forgets the keys of
 queues that were dropped: so many at most of each; says whether there may be more.';
 
+-- ==== sql/queue/_clean_limited_keys.sql
+
+create function pgq._clean_limited_keys(max_rows integer)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target record;
+    changed integer;
+    there boolean;
+    unfinished boolean := false;
+begin
+    for target in
+        with recursive having_keys as (
+            (select k.queue_id from pgq.limited_key as k order by k.queue_id desc limit 1)
+            union all
+            select (
+                select k.queue_id
+                from pgq.limited_key as k
+                where k.queue_id < h.queue_id
+                order by k.queue_id desc
+                limit 1
+            )
+            from having_keys as h
+            where h.queue_id is not null
+        ),
+
+        having_notes as (
+            (select n.queue_id from pgq.ordered_note as n order by n.queue_id desc limit 1)
+            union all
+            select (
+                select n.queue_id
+                from pgq.ordered_note as n
+                where n.queue_id < h.queue_id
+                order by n.queue_id desc
+                limit 1
+            )
+            from having_notes as h
+            where h.queue_id is not null
+        )
+
+        select h.queue_id, q.max_leased_per_key
+        from (
+            select k.queue_id from having_keys as k
+            union
+            select n.queue_id from having_notes as n
+        ) as h
+        left join pgq.queue as q on q.queue_id = h.queue_id
+        where h.queue_id is not null
+            and q.ordered is not true
+        order by h.queue_id
+    loop
+        if target.max_leased_per_key is not null then
+            -- Claims settle what is due. What is dated further ahead than any note ever was is from
+            -- before the clock was set back.
+            continue when not exists (
+                select
+                from pgq.ordered_note as n
+                where n.queue_id = target.queue_id
+                    and n.look_at > pgq._clock() + interval '2 minutes'
+            );
+            perform
+            from pgq.claim_lock as l
+            where l.queue_id = target.queue_id
+            for update skip locked;
+            if found then
+                changed := pgq._settle_keys(
+                    target.queue_id,
+                    target.max_leased_per_key,
+                    pgq._clock() + interval '2 minutes',
+                    'infinity',
+                    pgq._clock(),
+                    _clean_limited_keys.max_rows
+                );
+                unfinished := unfinished or changed = _clean_limited_keys.max_rows;
+            end if;
+            continue;
+        end if;
+
+        -- It was dropped, or has no limit any more, and gets none as long as this looks.
+        perform
+        from pgq.queue as q
+        where q.queue_id = target.queue_id
+            and q.max_leased_per_key is null
+        for share skip locked;
+        there := found;
+        continue when not there
+            and exists (select from pgq.queue as q where q.queue_id = target.queue_id);
+
+        if there then
+            changed := pgq._unpark_all(target.queue_id, _clean_limited_keys.max_rows);
+            unfinished := unfinished or changed = _clean_limited_keys.max_rows;
+        end if;
+
+        delete from pgq.limited_key as k
+        where k.queue_id = target.queue_id;
+        delete from pgq.ordered_note as n
+        where n.queue_id = target.queue_id
+            and not exists (
+                select
+                from generate_series(0, 9) as p (priority)
+                cross join lateral (
+                    select
+                    from pgq.job as j
+                    where j.queue_id = target.queue_id
+                        and j.priority = p.priority
+                        and j.visible_at = 'infinity'
+                        and j.due_at is not null
+                    limit 1
+                ) as k
+            );
+    end loop;
+
+    return unfinished;
+end
+$$;
+
+comment on function pgq._clean_limited_keys(integer) is
+'The part of cleanup that puts right keys of queues with max_leased_per_key when the clock was set
+back, and forgets those of queues that are dropped or have no such limit any more: so many jobs at
+most of each; says whether there may be more.';
+
 -- ==== sql/queue/_clean_runs.sql
 
 create function pgq._clean_runs(moment timestamptz, max_jobs integer)
@@ -27441,6 +29731,7 @@ begin
     ));
 
     unfinished := pgq._clean_order(batch) or unfinished;
+    unfinished := pgq._clean_limited_keys(batch) or unfinished;
     if unfinished then
         return next row('more', 'jobs', 1)::pgq.cleanup_action;
     end if;
@@ -28483,7 +30774,7 @@ begin
             (_check_remembered.target).seq, (_check_remembered.target).producer
             using errcode = '22023',
                 detail = 'The newest 1000 writes of a producer are remembered, by seq.',
-                hint = 'Nobody can tell whether it was written before. If you know that it was '
+                hint = 'It is not known any more if it was written before. If you know that it was '
                     'not, write it under another name of the producer.';
     end if;
 end
@@ -30171,8 +32462,8 @@ declare
     partition_count integer;
     is_deferred boolean;
     made pgq.staged_chunk;
-    free text[];
-    newest_id bigint;
+    keyed record;
+    held pgq._ended_job[] := '{}';
 begin
     select t.partitions, t.deferred
     into partition_count, is_deferred
@@ -30221,24 +32512,40 @@ begin
         perform pgq._check_staged_delays(
             (_publish_staged.target).write_id, (_publish_staged.target).queue_id
         );
-        -- In ascending order, here too. So all jobs wait at first, and then the first of each key
-        -- comes up.
         if (
             select q.ordered
             from pgq.queue as q
             where q.queue_id = (_publish_staged.target).queue_id
         )
         then
-            free := pgq._join_order(
+            held := pgq._hold_keys(
                 (_publish_staged.target).queue_id,
                 array(
-                    select distinct unnest(c.keys)
+                    select unnest(c.keys)
                     from pgq.staged_chunk as c
                     where c.write_id = (_publish_staged.target).write_id
                 )
             );
-            newest_id := coalesce(pg_sequence_last_value('pgq.job_id'), 0);
         end if;
+    elsif exists (
+        select
+        from pgq.subscription as s
+        inner join pgq.queue as q on q.queue_id = s.queue_id
+        where s.topic_id = (_publish_staged.target).topic_id
+            and q.ordered
+    )
+    then
+        select array_agg(m.key) as keys, array_agg(m.headers) as headers
+        into keyed
+        from (
+            select unnest(c.keys) as key, unnest(c.headers) as headers
+            from pgq.staged_chunk as c
+            where c.write_id = (_publish_staged.target).write_id
+        ) as m
+        where m.key is not null;
+        held := pgq._hold_followed(
+            (_publish_staged.target).topic_id, keyed.keys, keyed.headers
+        );
     end if;
 
     for made in
@@ -30288,9 +32595,7 @@ begin
         end if;
     end loop;
 
-    if free is not null then
-        perform pgq._turns((_publish_staged.target).queue_id, null, free, newest_id);
-    end if;
+    perform pgq._free_keys(held);
 
     perform pgq._check_target(
         (_publish_staged.target).write_id,
@@ -30978,7 +33283,7 @@ begin
         select max(case when m.month = 2 then 29 when m.month in (4, 6, 9, 11) then 30 else 31 end)
         from unnest(times.months) as m (month)
     ) then
-        raise exception 'argument "cron" must name a time that comes'
+        raise exception 'argument "cron" must match at least one date'
             using errcode = '22023',
                 detail = format(
                     'Field "day of month": "%s"; field "month": "%s".', fields[3], fields[4]
@@ -31468,7 +33773,6 @@ begin
     );
     settings.label := create_schedule.label;
     settings.body := create_schedule.body;
-    perform pgq._check_schedule(settings);
 
     -- One that is there is found without a lock.
     select i.*
@@ -31513,6 +33817,7 @@ begin
         return;
     end if;
 
+    perform pgq._check_schedule(settings);
     perform pgq._check_schedule_target(settings.queue, settings.topic, settings.partition);
     if settings.cron is not null then
         times := pgq._cron_times(settings.cron);
@@ -31841,10 +34146,11 @@ Errors: MQ009 unknown schedule.';
 -- ==== sql/schedule/pause_schedule.sql
 
 create function pgq.pause_schedule(schedule text)
-returns void
+returns setof pgq.schedule_info
 language plpgsql
 volatile
 parallel unsafe
+rows 1
 security definer
 set search_path = pgq, pg_temp
 as $$
@@ -31857,22 +34163,27 @@ begin
     if not found then
         perform pgq._fail_unknown_schedule(pause_schedule.schedule collate "C");
     end if;
+
+    return query
+    select i.*
+    from pgq._schedule_info(pause_schedule.schedule collate "C") as i;
 end
 $$;
 
 comment on function pgq.pause_schedule(text) is
-'Has run_schedules leave out a schedule until resume_schedule; a paused schedule stays paused.
-It waits for a run_schedules that is writing a tick of the schedule.
+'Has run_schedules leave out a schedule until resume_schedule, and returns the schedule.
+A paused schedule stays paused. It waits for a run_schedules that is writing a tick of the schedule.
 Errors: MQ009 unknown schedule, 22004 a required argument is null, 40001 above READ COMMITTED when
 another transaction was first (try again).';
 
 -- ==== sql/schedule/resume_schedule.sql
 
 create function pgq.resume_schedule(schedule text)
-returns void
+returns setof pgq.schedule_info
 language plpgsql
 volatile
 parallel unsafe
+rows 1
 security definer
 set search_path = pgq, pg_temp
 as $$
@@ -31885,12 +34196,17 @@ begin
     if not found then
         perform pgq._fail_unknown_schedule(resume_schedule.schedule collate "C");
     end if;
+
+    return query
+    select i.*
+    from pgq._schedule_info(resume_schedule.schedule collate "C") as i;
 end
 $$;
 
 comment on function pgq.resume_schedule(text) is
-'Has run_schedules write the ticks of a schedule again; nothing changes if it is not paused.
-Those that came during the pause were missed: the setting missed says what becomes of them.
+'Has run_schedules write the ticks of a schedule again, and returns the schedule.
+Nothing changes if it is not paused. Ticks that came during the pause were missed: the setting
+missed says what becomes of them.
 Errors: MQ009 unknown schedule, 22004 a required argument is null, 40001 above READ COMMITTED when
 another transaction was first (try again).';
 
@@ -32077,18 +34393,22 @@ begin
     from locked as l;
 
     -- Partitions are locked in ascending order; messages that go to any that is free come after
-    -- those whose partition is fixed, as they need not wait.
+    -- those whose partition is fixed, as they need not wait. Behind them the keys of ordered
+    -- queues, in ascending order too.
     for name in
         select s.schedule
         from pgq.schedule as s
+        left join pgq.queue as q on q.queue = s.queue and q.ordered
         left join pgq.partition as p on p.topic = s.topic and p.partition = 0
         where s.schedule = any(due)
         order by
-            s.topic nulls first,
+            s.topic,
             coalesce(
                 s.partition,
-                (hashtextextended(s.key, 0) % p.partitions + p.partitions) % p.partitions
+                pgq._home(s.key, p.partitions)
             ) nulls last,
+            q.queue_id nulls first,
+            case when q.ordered then s.key collate "C" end nulls first,
             s.next_at,
             s.schedule
     loop
@@ -32099,7 +34419,7 @@ begin
             from pgq._run_schedule(name, moment, wanted / cardinality(due)) as r;
         exception
             when invalid_parameter_value or sqlstate 'MQ001' or sqlstate 'MQ002'
-                or sqlstate 'MQ007'
+                or sqlstate 'MQ007' or sqlstate 'MQ010'
             then
                 problem := format('%s: %s', sqlstate, sqlerrm);
                 return query
@@ -32125,9 +34445,9 @@ comment on function pgq.run_schedules(integer) is
 Call it every minute or more often, from wherever you like; several at once share the work. A tick
 is written in the transaction of the call, so commit soon: what it has found is left alone by others
 until then. At most max_ticks (by default 1000) are written, shared out among the schedules that are
-due; what is left comes with the next call. When a target is not there, or refuses what is written,
-the row says so in error and the others go on; the tick is tried again a minute later, and is then
-one that was missed.
+due; what is left comes with the next call. When a target is not there, is full, or refuses what is
+written, the row says so in error and the others go on; the tick is tried again a minute later, and
+is then one that was missed.
 Errors: 22023 bad argument, 40001 above READ COMMITTED when another transaction was first (try
 again).';
 
@@ -32146,11 +34466,33 @@ as $$
 #variable_conflict use_column
 declare
     target pgq.leftover;
+    report pgq.cleanup_action;
     budget bigint := 10000;
     removed bigint;
     archived bigint;
 begin
     perform pgq._void_leftovers();
+
+    -- The clock was ahead when they were noted.
+    update pgq.leftover as o
+    set remove_at = _clean_leftovers.moment + k.keep
+    from (
+        select
+            l.partition_id,
+            l.segment,
+            l.first_offset,
+            case when c.storage_class_id is null then interval '0' else c.retention end as keep
+        from pgq.leftover as l
+        left join pgq.queue as q on q.queue_id = l.queue_id
+        left join pgq.partition as p on p.partition_id = l.partition_id
+        left join pgq.topic as t on t.topic_id = p.topic_id
+        left join pgq.storage_class as c
+            on c.storage_class_id = coalesce(q.storage_class_id, t.storage_class_id)
+    ) as k
+    where k.partition_id = o.partition_id
+        and k.segment = o.segment
+        and k.first_offset = o.first_offset
+        and o.remove_at > _clean_leftovers.moment + k.keep;
 
     for target in
         select o.*
@@ -32169,15 +34511,23 @@ begin
 
         -- Jobs that live on keep their payloads, elsewhere: those of a queue, or those that point
         -- at messages of a topic.
-        return query
-        select r.*
-        from pgq._carry_jobs(
-            target.segment,
-            target.queue_id,
-            case when target.queue_id is null then target.partition_id end,
-            _clean_leftovers.moment,
-            budget::integer
-        ) as r;
+        for report in
+            select r.*
+            from pgq._carry_jobs(
+                target.segment,
+                target.queue_id,
+                case when target.queue_id is null then target.partition_id end,
+                _clean_leftovers.moment,
+                budget::integer
+            ) as r
+        loop
+            budget := budget - report.amount;
+            return next report;
+        end loop;
+        if budget <= 0 then
+            return next row('more', 'leftovers', 1)::pgq.cleanup_action;
+            return;
+        end if;
 
         -- Messages whose jobs are not all carried stay for now, with all of their partition.
         if target.queue_id is null
@@ -32602,6 +34952,39 @@ comment on function pgq._seal_segment(bigint, timestamptz, boolean) is
 'Moves a storage class to a new segment when its open one is old or large enough, and returns
 the number of the one before; forgets a class that is out of use.';
 
+-- ==== sql/retention/_restore_mark.sql
+
+create function pgq._restore_mark(segment integer)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    kept boolean;
+begin
+    -- Undone, and the locks on the leaf with it: there may be thousands of open ones.
+    begin
+        kept := pgq._is_kept(_restore_mark.segment);
+        raise exception 'these locks are not needed any more'
+            using errcode = '55P03';
+    exception
+        when lock_not_available then
+            if kept is null then
+                raise;
+            end if;
+    end;
+
+    if not kept then
+        perform pgq._mark_segment(_restore_mark.segment);
+    end if;
+end
+$$;
+
+comment on function pgq._restore_mark(integer) is
+'Gives a segment that is in use its first row again, where a dump was restored without messages.';
+
 -- ==== sql/retention/_seal_segments.sql
 
 create function pgq._seal_segments(moment timestamptz)
@@ -32623,8 +35006,7 @@ begin
     ) loop
         -- Each for itself: one that is busy does not hinder the others.
         begin
-            -- Those who restore a dump without messages have none.
-            perform pgq._mark_segment(c.segment)
+            perform pgq._restore_mark(c.segment)
             from pgq.storage_class as c
             where c.storage_class_id = class_id
                 and c.segment is not null;
@@ -33020,7 +35402,11 @@ select
 from pgq.group_partition as l
 inner join pgq.partition as p on p.partition_id = l.partition_id
 cross join lateral (
-    select j.next_offset, j.leased_until, j.attempt, j.last_error
+    select
+        j.next_offset,
+        j.leased_until,
+        (j.attempts).attempt as attempt,
+        (j.attempts).last_error as last_error
     from pgq.group_position as j
     where j.group_id = l.group_id
         and j.partition = l.partition
@@ -33172,7 +35558,8 @@ comment on column pgq.queue_stats.oldest_ready_at is
 'Since when the job that is due longest has been due; null: none is.';
 comment on column pgq.queue_stats.paused is 'Whether claims get nothing for now.';
 comment on column pgq.queue_stats.waiting is
-'Jobs of an ordered queue that wait for another one of their key.';
+'Jobs that wait for another one of their key: in an ordered queue, or because a claim has met them
+while their key had its max_leased_per_key.';
 comment on column pgq.queue_stats.held_by is
 'Why claims get nothing now, whatever is due: paused, max_leased or rate_limit; null: they do.';
 comment on column pgq.queue_stats.is_full is
@@ -33202,8 +35589,8 @@ left join pgq.message as m
     and m.log_offset = d.log_offset;
 
 comment on view pgq.dead_letters is
-'Jobs that were given up after their last attempt; pgq.redrive puts them back, pgq.purge_queue
-removes them.';
+'Jobs that were given up after their last attempt.
+pgq.redrive puts them back, pgq.purge_queue removes them.';
 comment on column pgq.dead_letters.queue is 'The queue.';
 comment on column pgq.dead_letters.job_id is 'The id of the job.';
 comment on column pgq.dead_letters.attempt is 'How many attempts it had.';
@@ -33244,8 +35631,8 @@ left join pgq.message as m
     and m.log_offset = coalesce(a.log_offset, a.job_id);
 
 comment on view pgq.archived_jobs is
-'Jobs that were finished or cancelled or have expired, until they are older than the retention of
-their queue.';
+'Jobs that were finished or cancelled or have expired.
+They are kept until they are older than the retention of their queue.';
 comment on column pgq.archived_jobs.queue is 'The queue.';
 comment on column pgq.archived_jobs.job_id is 'The id of the job.';
 comment on column pgq.archived_jobs.outcome is
@@ -33289,7 +35676,7 @@ comment on column pgq.effects.queue is 'The queue.';
 comment on column pgq.effects.job_id is 'The id of the job.';
 comment on column pgq.effects.effect is 'Which of the effects of the job.';
 comment on column pgq.effects.state is
-'begun: its worker may be at it; finished: it has happened; interrupted: its worker has lost the job
+'begun: its worker may run it; finished: it has happened; interrupted: its worker has lost the job
 or given it back, and nobody knows whether it happened.';
 comment on column pgq.effects.result is 'What finish_effect was given; null: nothing.';
 comment on column pgq.effects.attempt is 'Which attempt of the job began it.';
@@ -33297,7 +35684,7 @@ comment on column pgq.effects.begun_at is 'When that was.';
 comment on column pgq.effects.finished_at is
 'When it was noted that it has happened; null: nobody has said so.';
 comment on column pgq.effects.lease_token is
-'What finish_effect and forget_effect ask for, to say what became of it.';
+'What finish_effect and forget_effect ask for, to record its outcome.';
 
 -- ==== sql/bulk/views.sql
 

@@ -49,6 +49,7 @@
 \ir log/_check_both_set.sql
 
 -- The log: where things stand
+\ir log/_home.sql
 \ir log/_first_available.sql
 \ir log/_last_offset.sql
 \ir log/_runs.sql
@@ -94,6 +95,10 @@
 \ir subscription/unsubscribe.sql
 \ir subscription/list_subscriptions.sql
 \ir subscription/_deliver.sql
+\ir subscription/_hold_followed.sql
+\ir subscription/_deliver_across.sql
+\ir subscription/_announce.sql
+\ir subscription/_deliver_staged.sql
 \ir subscription/_clean_subscriptions.sql
 
 -- The log: publishing
@@ -155,14 +160,27 @@
 \ir queue/_check_unique_keys.sql
 \ir queue/_shortest.sql
 \ir queue/_check_queue_settings.sql
-\ir queue/_check_rate_limit.sql
+\ir queue/_check_queue_together.sql
 
 -- The queue: keys of jobs
 \ir queue/_let_next.sql
 \ir queue/_free_keys.sql
 \ir queue/_settle_notes.sql
+\ir queue/_parked_place.sql
+\ir queue/_keys_of_jobs.sql
+\ir queue/_write_keys.sql
+\ir queue/_park_jobs.sql
+\ir queue/_unpark_jobs.sql
+\ir queue/_unpark_all.sql
+\ir queue/_lift_key_limit.sql
+\ir queue/_settle_keys.sql
+\ir queue/_stamp_leased.sql
+\ir queue/_begin_notes.sql
+\ir queue/_open_keys.sql
+\ir queue/_release_keys.sql
 \ir queue/_join_order.sql
 \ir queue/_turns.sql
+\ir queue/_hold_keys.sql
 
 -- The queue: queues
 \ir queue/_queue_info.sql
@@ -197,6 +215,8 @@
 \ir queue/_write_claims.sql
 \ir queue/_allowed_claims.sql
 \ir queue/_note_claims.sql
+\ir queue/_met_jobs.sql
+\ir queue/_limited_jobs.sql
 \ir queue/_expand_runs.sql
 \ir queue/_claim_jobs.sql
 \ir queue/claim_job.sql
@@ -242,6 +262,7 @@
 \ir queue/_sweep_labels.sql
 \ir queue/_sweep_floors.sql
 \ir queue/_clean_order.sql
+\ir queue/_clean_limited_keys.sql
 \ir queue/_clean_runs.sql
 \ir queue/_clean_jobs.sql
 \ir queue/_clean_effects.sql
@@ -345,6 +366,7 @@
 \ir retention/_class_in_use.sql
 \ir retention/_segment_due.sql
 \ir retention/_seal_segment.sql
+\ir retention/_restore_mark.sql
 \ir retention/_seal_segments.sql
 \ir retention/_truncate_segment.sql
 \ir retention/_truncate_segments.sql

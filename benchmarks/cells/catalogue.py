@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from benchmarks.cells.base import JOB_BODY, LOG_BODY, Cell, Quantity
 from benchmarks.cells.carrying import Carrying
+from benchmarks.cells.deferred import Deferred
 from benchmarks.cells.instructions import instructions
 from benchmarks.cells.snapshot import HeldSnapshot
 from benchmarks.cells.tasks import InOrder, Reading, Task, Working, Writing
@@ -48,6 +49,9 @@ ENQUEUE_1 = Writing(scripts=ENQUEUE, clients=16, body=JOB_BODY, queue=True)
 WORK_1 = Working(scripts=JOB, clients=16, expected=5_000)
 WORK_100 = Working(scripts=JOBS, clients=4, batch=100, expected=80_000)
 ORDERED_1 = InOrder(scripts={"pgq": "claim_ack"}, clients=1, expected=1_000)
+ORDERED_FEW = replace(ORDERED_1, behind=0)
+# two jobs of each key: who finishes the first brings up the second
+ORDERED_KEYS = replace(ORDERED_1, behind=200_000, keys=100_000)
 FINISH_1 = replace(WORK_1, scripts=FINISH, in_hand=("pgq",))
 FINISH_100 = replace(WORK_100, scripts=FINISH_MANY, in_hand=("pgq",))
 
@@ -76,6 +80,17 @@ def _jobs(
     """A rate of finished jobs, and its ratios to the primitives and to the first draft."""
     quantities = _rate("jobs", "primitives", target, earlier)
     return Timed(name=name, title=title, task=task, systems=LEASED, quantities=quantities)
+
+
+def _ordered(name: str, title: str, task: InOrder) -> Cell:
+    """A rate that nothing else has: it is to be that of the same queue with few jobs."""
+    return Timed(
+        name=name,
+        title=f"claim and finish 1 {title}",
+        task=task,
+        systems=("pgq",),
+        quantities=(Quantity(name="rate", unit="jobs/s"),),
+    )
 
 
 def _job_wal(
@@ -133,6 +148,16 @@ CELLS: Sequence[Cell] = (
     _messages("publish-100", "publish batches of 100, 4 clients", PUBLISH_100, 0.9),
     _messages("publish-1000", "publish batches of 1000, 1 client", PUBLISH_1000, 0.93),
     _messages("publish-16", "publish 1 message, 16 clients, one topic", PUBLISH_16, None, 1.15),
+    Deferred(
+        name="deferred-16",
+        title="publish 1 message, 16 clients, a deferred topic of one partition",
+        task=PUBLISH_16,
+        systems=("pgq",),
+        quantities=(
+            Quantity(name="rate", unit="messages/s"),
+            Quantity(name="gain", unit="share", target=1.15),
+        ),
+    ),
     PublishWal(
         name="publish-wal",
         title="WAL of a message, batches of 100",
@@ -171,13 +196,9 @@ CELLS: Sequence[Cell] = (
         quantities=_rate("jobs", "bound", None, 1.2),
     ),
     _jobs("work-1", "claim and finish 1 job, 16 workers", WORK_1, None, 1.15),
-    Timed(
-        name="ordered-1",
-        title="claim and finish 1 job of one key, 100,000 behind it, 1 worker",
-        task=ORDERED_1,
-        systems=("pgq",),
-        quantities=(Quantity(name="rate", unit="jobs/s"),),
-    ),
+    _ordered("ordered-few", "job of one key, 1 worker", ORDERED_FEW),
+    _ordered("ordered-1", "job of one key, 100,000 behind it, 1 worker", ORDERED_1),
+    _ordered("ordered-keys", "job of 100,000 keys, 2 of each, 1 worker", ORDERED_KEYS),
     _jobs(
         "work-1-unflushed-claim",
         "claim without a flush and finish 1 job, 16 workers",

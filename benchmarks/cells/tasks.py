@@ -11,7 +11,7 @@ from benchmarks.harness import Bench, Database
 from benchmarks.pgbench import Load
 from benchmarks.systems import System
 
-__all__ = ["InOrder", "Place", "Reading", "Task", "Working", "Writing"]
+__all__ = ["Flowing", "InOrder", "Place", "Reading", "Task", "Working", "Writing"]
 
 
 @dataclass
@@ -32,10 +32,10 @@ class Place:
         """Run one of the system's psql scripts."""
         return self.system.do(self.bench, self.database, script, **variables)
 
-    def fill(self, what: str, amount: int, body: int) -> None:
+    def fill(self, what: str, amount: int, body: int, **variables: int) -> None:
         """Write messages or jobs, in thousands."""
         rounded = (amount + 999) // 1000 * 1000
-        self.system.fill(self.bench, self.database, what, rounded, body)
+        self.system.fill(self.bench, self.database, what, rounded, body, **variables)
         self.filled += rounded
 
     def check(self, what: str, **expected: int) -> None:
@@ -84,7 +84,7 @@ class Task(ABC):
     ) -> Load:
         """What pgbench is to do."""
         return Load(
-            script=place.system.script(self.scripts[place.system.name]),
+            script=place.system.script(self.scripts[place.system.kind]),
             clients=self.clients,
             body=self.body,
             batch=self.batch,
@@ -100,12 +100,14 @@ class Writing(Task):
 
     partitions: int = 8
     queue: bool = False
+    deferred: bool = False
 
     def begin(self, place: Place) -> None:
         if self.queue:
             place.do("create_queue")
         else:
-            place.do("create_topic", partitions=self.partitions)
+            made = "create_deferred" if self.deferred else "create_topic"
+            place.do(made, partitions=self.partitions)
 
     def run(self, place: Place, seconds: int) -> float:
         outcome = place.bench.pgbench(place.database, self.load(place, seconds=seconds))
@@ -116,7 +118,30 @@ class Writing(Task):
         if self.queue:
             place.check("queue", waiting=place.done, finished=0)
         else:
+            if self.deferred:
+                place.do("assign")
             place.check("log", messages=place.done)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flowing(Task):
+    """Publish into a deferred topic of one partition, and consume it at the same time."""
+
+    def begin(self, place: Place) -> None:
+        place.do("create_deferred", partitions=1)
+        place.do("create_groups", groups=1)
+
+    def run(self, place: Place, seconds: int) -> float:
+        outcome = place.bench.pgbench(place.database, self.load(place, seconds=seconds))
+        place.done += outcome.transactions
+        return outcome.rate
+
+    def check(self, place: Place) -> None:
+        rest = "select count(*) from pgq.consume('bench', 'g1', max_messages => 1000000)"
+        place.database.row(rest)
+        place.check("log", messages=place.done)
+        place.database.expect("messages consumed", "select sum(committed_offset)::bigint"
+                              " from pgq.group_lag", place.done)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,7 +202,7 @@ class Working(Task):
     def run(self, place: Place, seconds: int) -> float:
         transactions = self._transactions(place, seconds)
         # The first call of each client has nothing to finish; what the last one leases stays so.
-        extra = 1 if place.system.name in self.in_hand else 0
+        extra = 1 if place.system.kind in self.in_hand else 0
         outcome = place.bench.pgbench(
             place.database, self.load(place, transactions=transactions + extra)
         )
@@ -197,9 +222,11 @@ class Working(Task):
 
 @dataclass(frozen=True, kw_only=True)
 class InOrder(Working):
-    """Claim and finish jobs of one key, one by one, while many wait behind them."""
+    """Claim and finish jobs of an ordered queue, while many wait behind them."""
 
     behind: int = 100_000
+    keys: int = 1
+    """They take turns."""
 
     def begin(self, place: Place) -> None:
         place.do("create_ordered")
@@ -208,4 +235,4 @@ class InOrder(Working):
         wanted = self.behind + self._transactions(place, seconds)
         missing = wanted - (place.filled - place.done)
         if missing > 0:
-            place.fill("ordered", missing, self.body)
+            place.fill("ordered", missing, self.body, keys=self.keys)

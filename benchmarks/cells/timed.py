@@ -42,6 +42,6 @@ class Timed(Cell):
         return system in self.task.scripts
 
     def finish(self, bench: Bench) -> None:
-        for name in self.task.scripts:
+        for name in {*self.task.scripts, *self.filled}:
             bench.drop(f"bench_{name}")
         self.filled.clear()

@@ -227,11 +227,14 @@ add column dead_letter_topic_id bigint references pgq.topic (topic_id);
 
 alter table pgq.group_partition add column max_attempts integer;
 
-alter table pgq.group_position
-add column attempt integer,
-add column last_error text,
-add column tried_offset bigint,
-add column single_offset bigint;
+create type pgq._attempts as (
+    attempt integer,
+    last_error text,
+    tried_offset bigint,
+    single_offset bigint
+);
+
+alter table pgq.group_position add column attempts pgq._attempts;
 
 alter type pgq.group_info
 add attribute max_attempts integer,
@@ -296,7 +299,7 @@ create table pgq.ordered_note (
     ordered_key text collate "C" not null,
     after_id bigint not null,
     tries integer not null,
-    primary key (queue_id, look_at, ordered_key)
+    primary key (queue_id, look_at, ordered_key, after_id)
 );
 
 create type pgq._ended_job as (
@@ -407,8 +410,67 @@ create sequence pgq.staged_number as bigint;
 create type pgq._staged_since as (
     seq bigint,
     lowest bigint,
-    ids bigint array,
+    late_xids xid8 array,
     next_xid xid8,
     open_xids xid8 array,
     system_identifier bigint
 );
+
+-- pages of dead letters that died in one moment
+drop index pgq.dead_job_queue;
+create index dead_job_queue on pgq.dead_job (queue_id, died_at, job_id);
+
+-- A limit per key of queues.
+alter table pgq.queue add column max_leased_per_key integer;
+
+alter type pgq.queue_info add attribute max_leased_per_key integer;
+
+alter table pgq.claim_lock
+add column keys_xid xid8,
+add column keys_horizon xid8;
+
+create table pgq.limited_key (
+    queue_id bigint not null,
+    limited_key text collate "C" not null,
+    seq bigint not null,
+    job_ids bigint[] not null,
+    parked_from text collate "C",
+    primary key (queue_id, limited_key, seq)
+);
+
+create type pgq._met_job as (
+    place tid,
+    segment integer,
+    partition_id bigint,
+    log_offset bigint,
+    job_id bigint,
+    priority smallint,
+    visible_at timestamptz,
+    unique_key text collate "C"
+);
+
+create type pgq._chosen_jobs as (
+    places tid array,
+    leaves integer array,
+    unique_ids bigint array,
+    job_ids bigint array,
+    stamps jsonb
+);
+
+-- Attempts at messages are told to the member that gets them.
+alter type pgq.leased_message add attribute attempt integer;
+alter type pgq._claim_state add attribute attempt integer;
+
+-- What no setting asks for costs calls that do a single job less: one column says it.
+alter table pgq.queue
+add column plain_enqueue boolean not null generated always as (
+    not notify and not ordered and max_unfinished is null
+) stored,
+add column plain_claim boolean not null generated always as (
+    not paused
+    and not ordered
+    and not subscribed
+    and max_leased is null
+    and max_leased_per_key is null
+    and rate_limit is null
+) stored;

@@ -28,7 +28,7 @@ RULES = [
     (r"\bawait ", ""),
     (r"\b__a(?=(?:enter|exit)__\b)", "__"),
     (r"\b(pgq(?:\.\w+)?)\._async\b", r"\1._sync"),
-    (r"\bpgq\._running\._tasks\b", "pgq._running._threads"),
+    (r"\b(pgq\.(?:_running|worker))\._tasks\b", r"\1._threads"),
 ]
 
 

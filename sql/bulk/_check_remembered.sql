@@ -43,7 +43,7 @@ begin
             (_check_remembered.target).seq, (_check_remembered.target).producer
             using errcode = '22023',
                 detail = 'The newest 1000 writes of a producer are remembered, by seq.',
-                hint = 'Nobody can tell whether it was written before. If you know that it was '
+                hint = 'It is not known any more if it was written before. If you know that it was '
                     'not, write it under another name of the producer.';
     end if;
 end

@@ -11,8 +11,8 @@ declare
     partition_count integer;
     is_deferred boolean;
     made pgq.staged_chunk;
-    free text[];
-    newest_id bigint;
+    keyed record;
+    held pgq._ended_job[] := '{}';
 begin
     select t.partitions, t.deferred
     into partition_count, is_deferred
@@ -61,24 +61,40 @@ begin
         perform pgq._check_staged_delays(
             (_publish_staged.target).write_id, (_publish_staged.target).queue_id
         );
-        -- In ascending order, here too. So all jobs wait at first, and then the first of each key
-        -- comes up.
         if (
             select q.ordered
             from pgq.queue as q
             where q.queue_id = (_publish_staged.target).queue_id
         )
         then
-            free := pgq._join_order(
+            held := pgq._hold_keys(
                 (_publish_staged.target).queue_id,
                 array(
-                    select distinct unnest(c.keys)
+                    select unnest(c.keys)
                     from pgq.staged_chunk as c
                     where c.write_id = (_publish_staged.target).write_id
                 )
             );
-            newest_id := coalesce(pg_sequence_last_value('pgq.job_id'), 0);
         end if;
+    elsif exists (
+        select
+        from pgq.subscription as s
+        inner join pgq.queue as q on q.queue_id = s.queue_id
+        where s.topic_id = (_publish_staged.target).topic_id
+            and q.ordered
+    )
+    then
+        select array_agg(m.key) as keys, array_agg(m.headers) as headers
+        into keyed
+        from (
+            select unnest(c.keys) as key, unnest(c.headers) as headers
+            from pgq.staged_chunk as c
+            where c.write_id = (_publish_staged.target).write_id
+        ) as m
+        where m.key is not null;
+        held := pgq._hold_followed(
+            (_publish_staged.target).topic_id, keyed.keys, keyed.headers
+        );
     end if;
 
     for made in
@@ -128,9 +144,7 @@ begin
         end if;
     end loop;
 
-    if free is not null then
-        perform pgq._turns((_publish_staged.target).queue_id, null, free, newest_id);
-    end if;
+    perform pgq._free_keys(held);
 
     perform pgq._check_target(
         (_publish_staged.target).write_id,

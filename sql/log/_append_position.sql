@@ -11,57 +11,77 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
-    insert into pgq.group_position (
-        group_id,
-        partition,
-        seq,
-        first_offset,
-        next_offset,
-        recorded_at,
-        leased_until,
-        lease_token,
-        lease_last_offset,
-        attempt,
-        last_error,
-        tried_offset,
-        single_offset
-    )
-    values (
-        (_append_position.state).group_id,
-        (_append_position.state).partition,
-        (_append_position.state).seq + 1,
-        (_append_position.state).next_offset,
-        _append_position.next_offset,
-        pgq._clock(),
-        _append_position.leased_until,
-        _append_position.lease_token,
-        case
-            when _append_position.lease_token is not null
-                then (_append_position.state).lease_last_offset
-        end,
-        -- Attempts are those at one position: whoever moves it on and keeps the lease is at the
-        -- first one there.
-        case
-            when (_append_position.state).max_attempts is null then null
-            when _append_position.next_offset = (_append_position.state).next_offset
-                then (_append_position.state).attempt
-            when _append_position.lease_token is not null then 1
-        end,
-        case
-            when (_append_position.state).max_attempts is not null
-                and _append_position.next_offset = (_append_position.state).next_offset
-                then (_append_position.state).last_error
-        end,
-        case
-            when (_append_position.state).max_attempts is not null
-                then (_append_position.state).tried_offset
-        end,
-        case
-            when (_append_position.state).max_attempts is not null
-                then (_append_position.state).single_offset
-        end
-    )
-    on conflict do nothing;
+    if (_append_position.state).max_attempts is null then
+        insert into pgq.group_position (
+            group_id,
+            partition,
+            seq,
+            first_offset,
+            next_offset,
+            recorded_at,
+            leased_until,
+            lease_token,
+            lease_last_offset
+        )
+        values (
+            (_append_position.state).group_id,
+            (_append_position.state).partition,
+            (_append_position.state).seq + 1,
+            (_append_position.state).next_offset,
+            _append_position.next_offset,
+            pgq._clock(),
+            _append_position.leased_until,
+            _append_position.lease_token,
+            case
+                when _append_position.lease_token is not null
+                    then (_append_position.state).lease_last_offset
+            end
+        )
+        on conflict do nothing;
+    else
+        insert into pgq.group_position (
+            group_id,
+            partition,
+            seq,
+            first_offset,
+            next_offset,
+            recorded_at,
+            leased_until,
+            lease_token,
+            lease_last_offset,
+            attempts
+        )
+        values (
+            (_append_position.state).group_id,
+            (_append_position.state).partition,
+            (_append_position.state).seq + 1,
+            (_append_position.state).next_offset,
+            _append_position.next_offset,
+            pgq._clock(),
+            _append_position.leased_until,
+            _append_position.lease_token,
+            case
+                when _append_position.lease_token is not null
+                    then (_append_position.state).lease_last_offset
+            end,
+            -- Attempts are those at one position: whoever moves it on and keeps the lease is at
+            -- the first one there.
+            row(
+                case
+                    when _append_position.next_offset = (_append_position.state).next_offset
+                        then (_append_position.state).attempt
+                    when _append_position.lease_token is not null then 1
+                end,
+                case
+                    when _append_position.next_offset = (_append_position.state).next_offset
+                        then (_append_position.state).last_error
+                end,
+                (_append_position.state).tried_offset,
+                (_append_position.state).single_offset
+            )::pgq._attempts
+        )
+        on conflict do nothing;
+    end if;
 
     return found;
 end

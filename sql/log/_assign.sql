@@ -15,7 +15,7 @@ declare
     since pgq._staged_since := pgq._staged_since(home_id);
     lowest bigint := since.lowest;
     above bigint := (home_id + 1) << 40;
-    ids bigint[] := since.ids;
+    late_xids xid8[] := since.late_xids;
     most bigint := _assign.max_messages;
     left_segments integer[];
     newest pgq._newest_message;
@@ -23,6 +23,7 @@ declare
     before_first bigint;
     places tid[];
     moved bigint;
+    many boolean := false;
     server_started timestamptz := pg_postmaster_start_time();
     system_identifier bigint := since.system_identifier;
 begin
@@ -64,13 +65,15 @@ begin
                     and k.partition_id < {above}
                 union all
                 select f.place, f.number
-                from unnest({ids}) as i (id)
+                from unnest({late_xids}) as x (xid)
                 cross join lateral (
                     select k.ctid as place, k.log_offset as number
                     from pgq.message_{leaf} as k
-                    where k.partition_id = i.id
+                    where k.partition_id
+                        = ({home_id} << 40) + (x.xid::text::bigint & 1099511627775)
                     offset 0
                 ) as f
+                where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
             ) as s
             order by s.number
             limit {most}
@@ -89,8 +92,14 @@ begin
         );
     end if;
 
-    -- What found nothing is not noted, unless it had to look for many.
-    if moved > 0 or cardinality(ids) > 100 then
+    -- What found nothing is not noted, unless it had to look for many that have ended.
+    if moved = 0 and cardinality(late_xids) > 100 then
+        select count(*) > 100
+        into many
+        from unnest(late_xids) as x (xid)
+        where pg_visible_in_snapshot(x.xid, pg_current_snapshot());
+    end if;
+    if moved > 0 or many then
         if moved = most then
             -- There may be more: the next one begins where this one began.
             select a.next_xid, a.open_xids, a.server_started, a.system_identifier
@@ -123,7 +132,9 @@ begin
         return null;
     end if;
     if (_assign.state).followed then
-        perform pg_notify('pgq_topic', _assign.topic);
+        perform pgq._deliver(
+            home_id, (_assign.state).segment, before_first + 1, before_first + moved
+        );
     end if;
     return row((_assign.state).partition, before_first + 1, before_first + moved)
         ::pgq.offset_range;

@@ -22,59 +22,62 @@ declare
         from unnest(_assign_across.left_segments || home) as s (segment)
     );
     leaf integer;
-    found_places tid[];
-    found_numbers bigint[];
-    -- What was found in all of them, and then the offset of each.
-    places tid[] := '{}';
-    numbers bigint[] := '{}';
-    segments integer[] := '{}';
+    -- What was found, and the offset of each.
+    segments integer[];
+    places tid[];
     offsets bigint[];
 begin
-    foreach leaf in array leaves loop
-        execute format(
-            'select array_agg(q.place), array_agg(q.number)
-            from (
-                select k.ctid as place, k.log_offset as number
-                from pgq.message_%1$s as k
-                where k.partition_id >= $1
-                    and k.partition_id < $2
-                union all
-                select f.place, f.number
-                from unnest($3) as i (id)
-                cross join lateral (
-                    select k.ctid as place, k.log_offset as number
-                    from pgq.message_%1$s as k
-                    where k.partition_id = i.id
-                    offset 0
-                ) as f
-            ) as q',
-            leaf
+    -- In the order of their numbers across all of them. In one statement, so by one snapshot: what
+    -- a key has in one segment is not seen without what it had before in another.
+    execute format(
+        'select array_agg(r.segment), array_agg(r.place), array_agg(r.log_offset)
+        from (
+            select
+                f.segment,
+                f.place,
+                $5 + row_number() over (order by f.number) as log_offset
+            from (%s) as f
+            order by f.number
+            limit $6
+        ) as r',
+        (
+            select
+                string_agg(
+                    format(
+                        'select %1$s as segment, k.ctid as place, k.log_offset as number
+                        from pgq.message_%1$s as k
+                        where k.partition_id >= $1
+                            and k.partition_id < $2
+                        union all
+                        select %1$s, f.place, f.number
+                        from unnest($3) as x (xid)
+                        cross join lateral (
+                            select k.ctid as place, k.log_offset as number
+                            from pgq.message_%1$s as k
+                            where k.partition_id
+                                = $4 + (x.xid::text::bigint & 1099511627775)
+                            offset 0
+                        ) as f
+                        where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))',
+                        l.leaf
+                    ),
+                    ' union all '
+                )
+            from unnest(leaves) as l (leaf)
         )
-        into found_places, found_numbers
-        using
-            (_assign_across.since).lowest,
-            (home_id + 1) << 40,
-            (_assign_across.since).ids;
-
-        if found_places is not null then
-            places := places || found_places;
-            numbers := numbers || found_numbers;
-            segments := segments || array_fill(leaf, array[cardinality(found_places)]);
-        end if;
-    end loop;
-
-    -- In the order of their numbers across all of them.
-    select array_agg(r.segment), array_agg(r.place), array_agg(r.log_offset)
+    )
     into segments, places, offsets
-    from (
-        select
-            f.segment,
-            f.place,
-            _assign_across.before_first + row_number() over (order by f.number) as log_offset
-        from unnest(segments, places, numbers) as f (segment, place, number)
-        order by f.number
-        limit _assign_across.max_messages
-    ) as r;
+    using
+        (_assign_across.since).lowest,
+        (home_id + 1) << 40,
+        (_assign_across.since).late_xids,
+        home_id << 40,
+        _assign_across.before_first,
+        _assign_across.max_messages;
+
+    if segments is null then
+        return 0;
+    end if;
 
     -- Nobody else moves them: the partition is locked. They go to where it writes to now.
     foreach leaf in array leaves loop
@@ -110,7 +113,7 @@ begin
         end if;
     end loop;
 
-    return coalesce(cardinality(offsets), 0);
+    return cardinality(offsets);
 end
 $$;
 

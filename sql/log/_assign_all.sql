@@ -57,4 +57,4 @@ $$;
 comment on function pgq._assign_all(text, integer, bigint) is
 'Gives offsets to what is staged for the partitions of a deferred topic and committed, to
 max_messages of each at most, and returns the offsets; leaves out a partition where another
-transaction is at it.';
+transaction is assigning.';

@@ -17,6 +17,7 @@ declare
     state pgq._group_state;
     claimed pgq._claim_state;
     first_available bigint;
+    failed_to bigint;
 begin
     perform pgq._check_count('max_messages', wanted, 1, 1000000);
 
@@ -30,6 +31,7 @@ begin
 
         claimed.first_offset := state.next_offset;
         claimed.segment := state.segment;
+        failed_to := null;
         if state.next_offset < state.segment_first_offset then
             claimed.segment := null;
             first_available := pgq._first_available(state.partition_id);
@@ -56,14 +58,21 @@ begin
 
         if state.max_attempts is not null and claimed.first_offset = state.next_offset then
             -- The member before is lost, or it would have said how it failed.
-            if state.lease_token is not null
-                and right(state.last_error, length(ran_out)) is distinct from ran_out
-            then
-                state.last_error := concat_ws(E'\n', state.last_error, ran_out);
+            if state.lease_token is not null then
+                if right(state.last_error, length(ran_out)) is distinct from ran_out then
+                    state.last_error := concat_ws(E'\n', state.last_error, ran_out);
+                end if;
+                -- Nobody counted it, if the group had no limit then.
+                state.attempt := greatest(state.attempt, 1);
+                state.tried_offset := greatest(state.tried_offset, state.lease_last_offset);
             end if;
             if state.attempt >= state.max_attempts then
                 perform pgq._give_up(_claim_any.topic, _claim_any.consumer_group, state, null);
                 continue;
+            end if;
+            -- What has failed comes again as it was, whatever was published meanwhile.
+            if state.attempt > 0 then
+                failed_to := state.tried_offset;
             end if;
             if _claim_any.lease is not null then
                 state.attempt := coalesce(state.attempt, 0) + 1;
@@ -75,13 +84,18 @@ begin
         claimed.last_offset := case
             when state.max_attempts is not null and claimed.first_offset <= state.single_offset
                 then claimed.first_offset
-            else least(state.last_offset, claimed.first_offset + wanted - 1)
+            else least(state.last_offset, claimed.first_offset + wanted - 1, failed_to)
         end;
         if _claim_any.lease is not null then
             claimed.lease_token := gen_random_uuid();
             claimed.leased_until := pgq._clock() + _claim_any.lease;
+            claimed.attempt := case
+                when state.max_attempts is null then null
+                when claimed.first_offset = state.next_offset then state.attempt
+                else 1
+            end;
             state.lease_last_offset := claimed.last_offset;
-            state.tried_offset := greatest(state.tried_offset, claimed.last_offset);
+            state.tried_offset := greatest(failed_to, claimed.last_offset);
         end if;
 
         if pgq._append_position(

@@ -8,7 +8,7 @@ as $$
 declare
     lowest bigint := (_has_staged.since).lowest;
     above bigint := (_has_staged.partition_id + 1) << 40;
-    ids bigint[] := (_has_staged.since).ids;
+    late_xids xid8[] := (_has_staged.since).late_xids;
     is_there boolean;
 begin
     -- for the leaf: _has_staged.segment
@@ -21,13 +21,15 @@ begin
         )
         or exists (
             select
-            from unnest({ids}) as i (id)
+            from unnest({late_xids}) as x (xid)
             cross join lateral (
                 select
                 from pgq.message_{leaf} as m
-                where m.partition_id = i.id
+                where m.partition_id
+                    = ({_has_staged.partition_id} << 40) + (x.xid::text::bigint & 1099511627775)
                 limit 1
             ) as f
+            where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
         )
     into is_there;
     -- end of the leaf

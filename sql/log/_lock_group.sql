@@ -97,11 +97,7 @@ begin
             j.next_offset,
             j.leased_until,
             j.lease_token,
-            j.lease_last_offset,
-            j.attempt,
-            j.last_error,
-            j.tried_offset,
-            j.single_offset
+            j.lease_last_offset
         into
             state.segment,
             state.segment_first_offset,
@@ -111,11 +107,7 @@ begin
             state.next_offset,
             state.leased_until,
             state.lease_token,
-            state.lease_last_offset,
-            state.attempt,
-            state.last_error,
-            state.tried_offset,
-            state.single_offset
+            state.lease_last_offset
         from pgq.partition as p
         cross join lateral (
             select k.*
@@ -126,6 +118,35 @@ begin
             limit 1
         ) as j
         where p.partition_id = state.partition_id;
+
+        if state.max_attempts is not null then
+            select
+                (j.attempts).attempt,
+                (j.attempts).last_error,
+                (j.attempts).tried_offset,
+                (j.attempts).single_offset
+            into state.attempt, state.last_error, state.tried_offset, state.single_offset
+            from pgq.group_position as j
+            where j.group_id = state.group_id
+                and j.partition = state.partition
+                and j.seq = state.seq;
+        end if;
+
+        -- What waits for offsets where this member looks first does not wait until there is nothing
+        -- to read elsewhere.
+        if is_deferred and _lock_group.partition is null and not assigned then
+            assigned := true;
+            perform pgq._assign_waiting(_lock_group.topic, f.partition)
+            from (
+                select p.partition
+                from pgq.partition as p
+                where p.topic = _lock_group.topic
+                    and p.ring <= pgq._ring()
+                order by p.ring desc
+                limit 1
+            ) as f
+            where f.partition <> state.partition;
+        end if;
 
         if not _lock_group.available_only
             or (state.last_offset >= state.next_offset
@@ -152,5 +173,5 @@ $$;
 comment on function pgq._lock_group(text, text, integer, boolean) is
 'Locks the position of a group in the named partition, or in one that has messages for it, and says
 where it stands; with available_only it returns null when there is nothing to read, or another
-member holds it. In a deferred topic, messages get their offsets when there is nothing to read.
-Raises MQ001, MQ003, MQ007.';
+member holds it. In a deferred topic messages get their offsets here: those of the partition where
+there is nothing to read, or all when there is nothing in any. Raises MQ001, MQ003, MQ007.';

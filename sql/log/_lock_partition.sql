@@ -31,9 +31,7 @@ begin
             and p.partition = coalesce(
                 _lock_partition.partition,
                 (
-                    select
-                        (hashtextextended(_lock_partition.key, 0) % q.partitions + q.partitions)
-                        % q.partitions
+                    select pgq._home(_lock_partition.key, q.partitions)
                     from pgq.partition as q
                     where q.topic = _lock_partition.topic
                         and q.partition = 0

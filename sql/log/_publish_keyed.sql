@@ -79,7 +79,7 @@ begin
     offsets := array_fill(null::bigint, array[cardinality(leaders)]);
 
     -- As in _publish_spread: those without a key go where one with a key goes, if there is any.
-    select (hashtextextended(k.key, 0) % partition_count + partition_count) % partition_count
+    select pgq._home(k.key, partition_count)
     into fallback
     from unnest(_publish_keyed.keys) as k (key)
     where k.key is not null
@@ -99,8 +99,7 @@ begin
                 g.*,
                 coalesce(
                     _publish_keyed.partition,
-                    (hashtextextended(g.key, 0) % partition_count + partition_count)
-                    % partition_count,
+                    pgq._home(g.key, partition_count),
                     fallback
                 )::integer as home
             from (

@@ -69,8 +69,7 @@ begin
         _publish_spread.partition,
         _publish_spread.keyless,
         (
-            select (hashtextextended(k.key, 0) % target.partitions + target.partitions)
-                % target.partitions
+            select pgq._home(k.key, target.partitions)
             from unnest(_publish_spread.keys) as k (key)
             where k.key is not null
             limit 1
@@ -84,8 +83,7 @@ begin
     select array_agg(
         case
             when _publish_spread.partition is not null or k.key is null then fallback
-            else (hashtextextended(k.key, 0) % target.partitions + target.partitions)
-                % target.partitions
+            else pgq._home(k.key, target.partitions)
         end
         order by k.position
     )
@@ -100,6 +98,16 @@ begin
             ) as position,
             unnest(_publish_spread.keys) as key
     ) as k;
+
+    if target.deferred then
+        -- All of them first: giving offsets may lock more than partitions.
+        perform
+        from pgq.partition as p
+        where p.topic_id = target.topic_id
+            and p.partition = any(homes)
+        order by p.partition
+        for no key update;
+    end if;
 
     for state in
         select
@@ -203,14 +211,15 @@ begin
     order by g.partition;
 
     if followed then
-        perform pgq._deliver(
-            ids[g.partition],
-            segments[g.partition],
-            first_offsets[g.partition],
-            next_offsets[g.partition] - 1
-        )
-        from generate_subscripts(first_offsets, 1) as g (partition)
-        where first_offsets[g.partition] is not null;
+        perform pgq._deliver_across(
+            target.topic_id,
+            _publish_spread.keys,
+            _publish_spread.headers,
+            ids,
+            segments,
+            first_offsets,
+            next_offsets
+        );
     end if;
 end
 $$;

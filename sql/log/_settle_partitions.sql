@@ -30,6 +30,14 @@ begin
             and (
                 p.segment <> c.segment
                 or p.partitions <> t.partitions
+                -- Two that were settled side by side did not see each other.
+                or exists (
+                    select
+                    from pgq.partition as o
+                    where o.topic = p.topic
+                        and o.ring = p.ring
+                        and o.partition < p.partition
+                )
                 or p.followed <> (
                     t.notify
                     or exists (

@@ -73,8 +73,7 @@ begin
     fallback := coalesce(
         _stage_batch.partition,
         (
-            select (hashtextextended(k.key, 0) % target.partitions + target.partitions)
-                % target.partitions
+            select pgq._home(k.key, target.partitions)
             from unnest(_stage_batch.keys) as k (key)
             where k.key is not null
             limit 1
@@ -125,7 +124,7 @@ begin
         -- end of the leaf
 
         if followed then
-            perform pg_notify('pgq_topic', _stage_batch.topic);
+            perform pgq._announce(home_id >> 40);
         end if;
         return query
         select fallback, null::bigint, null::bigint;
@@ -135,8 +134,7 @@ begin
     select array_agg(
         case
             when k.key is null then fallback
-            else (hashtextextended(k.key, 0) % target.partitions + target.partitions)
-                % target.partitions
+            else pgq._home(k.key, target.partitions)
         end
         order by k.position
     )
@@ -196,7 +194,7 @@ begin
     end loop;
 
     if followed then
-        perform pg_notify('pgq_topic', _stage_batch.topic);
+        perform pgq._announce(ids[homes[1]] >> 40);
     end if;
 
     return query

@@ -84,6 +84,43 @@ begin
         max_attempts = altered.max_attempts
     where l.group_id = altered.group_id;
 
+    if altered.max_attempts is null then
+        -- Attempts are forgotten, also when a limit is set again before anything else happens.
+        insert into pgq.group_position (
+            group_id,
+            partition,
+            seq,
+            first_offset,
+            next_offset,
+            recorded_at,
+            leased_until,
+            lease_token,
+            lease_last_offset
+        )
+        select
+            j.group_id,
+            j.partition,
+            j.seq + 1,
+            j.next_offset,
+            j.next_offset,
+            pgq._clock(),
+            j.leased_until,
+            j.lease_token,
+            j.lease_last_offset
+        from pgq.group_partition as l
+        cross join lateral (
+            select k.*
+            from pgq.group_position as k
+            where k.group_id = l.group_id
+                and k.partition = l.partition
+            order by k.seq desc
+            limit 1
+        ) as j
+        where l.group_id = altered.group_id
+            and not (j.attempts is null)
+        on conflict do nothing;
+    end if;
+
     return query
     select i.*
     from pgq._group_info(alter_group.topic collate "C", alter_group.consumer_group) as i;
@@ -92,8 +129,9 @@ $$;
 
 comment on function pgq.alter_group(text, text, text, integer, text, text[]) is
 'Changes settings of a consumer group and returns it; what is null stays as it is.
-See create_group for the settings. A new max_attempts counts for what has failed before as well.
-no_limit lifts max_attempts, and with it the dead_letter_topic; then attempts are forgotten. It
-waits for transactions that consume for the group.
+See create_group for the settings. Another max_attempts counts for what has failed before as well.
+Where there was none nothing was counted; what a member has at that moment counts as the first
+attempt, if it fails. no_limit lifts max_attempts, and with it the dead_letter_topic; then attempts
+are forgotten. It waits for transactions that consume for the group.
 Errors: MQ001 unknown topic, MQ003 unknown group, 22004 a required argument is null, 22023 bad
 setting, 40001 above READ COMMITTED when another transaction was first (try again).';

@@ -166,11 +166,11 @@ start: earliest (from the oldest message kept, the default) or latest (only what
 now on); of a group that exists it is not compared. out_of_range: what happens when retention
 removed messages that the group has not read: error (MQ004 until seek, the default), or skip to the
 oldest that is there. max_attempts and dead_letter_topic, which is another topic: a batch that
-failed so often, by nack_offsets or because its lease ran out, is given out message by message from
-then on, and a message that failed so often alone is published to that topic, with its key and
-content and with headers that say where it comes from and why: pgq_topic, pgq_partition, pgq_offset,
-pgq_group, pgq_attempts, pgq_error, pgq_published_at. The group goes on behind it. By default there
-is no limit: the group stays at what fails.
+failed max_attempts times, by nack_offsets or because its lease ran out, is given out message by
+message from then on, and a single message that then fails max_attempts times is published to that
+topic, with its key and content and with headers that say where it comes from and why: pgq_topic,
+pgq_partition, pgq_offset, pgq_group, pgq_attempts, pgq_error, pgq_published_at. The group goes on
+behind it. By default there is no limit: the group stays at what fails.
 Errors: MQ001 unknown topic, MQ005 the group exists with other settings than those given,
 22004 a required argument is null, 22023 bad name or setting, 40001 above READ COMMITTED when
 another transaction was first, or at any level when retention removes what is being read (try

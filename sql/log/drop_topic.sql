@@ -42,7 +42,7 @@ begin
                 hint = 'Drop them, or change them with pgq.alter_group, before.';
     end if;
     if target.deferred then
-        -- So that they are found where nothing is emptied, too.
+        -- So that they are found where nothing is emptied, too, and queues get what is theirs.
         perform
         from pgq._assign_all(target.topic, null, null)
         where exists (
@@ -50,7 +50,10 @@ begin
             from pgq.storage_class as c
             where c.storage_class_id = target.storage_class_id
                 and c.retention is null
-        );
+        )
+            or exists (
+                select from pgq.subscription as s where s.topic_id = target.topic_id
+            );
     end if;
 
     group_ids := array(

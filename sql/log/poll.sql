@@ -43,7 +43,8 @@ begin
             m.key,
             m.headers,
             m.payload,
-            m.body
+            m.body,
+            {claimed.attempt}
         from pgq.message_{leaf} as m
         where m.partition_id = {claimed.partition_id}
             and m.log_offset between {claimed.first_offset} and {claimed.last_offset}
@@ -51,7 +52,7 @@ begin
         -- end of the leaf
     else
         return query
-        select claimed.lease_token, claimed.leased_until, m.*
+        select claimed.lease_token, claimed.leased_until, m.*, claimed.attempt
         from pgq._messages_across(
             claimed.partition_id, claimed.partition, claimed.first_offset, claimed.last_offset
         ) as m;

@@ -36,7 +36,7 @@ begin
         or publish.headers is not null
         or publish.idempotency_key is not null
         or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
-        or publish.topic collate "C" = current_setting('pgq.deferred_topic', true)
+        or current_setting('pgq.deferred_topic', true) is not null
     then
         if (publish.payload is null) = (publish.body is null)
             or publish.headers is not null
@@ -113,10 +113,7 @@ begin
                     and p.partition = coalesce(
                         publish.partition,
                         (
-                            select
-                                (hashtextextended(publish.key collate "C", 0) % q.partitions
-                                    + q.partitions)
-                                % q.partitions
+                            select pgq._home(publish.key collate "C", q.partitions)
                             from pgq.partition as q
                             where q.topic = publish.topic collate "C"
                                 and q.partition = 0
@@ -143,7 +140,7 @@ begin
                 -- end of the leaf
 
                 if followed then
-                    perform pg_notify('pgq_topic', publish.topic);
+                    perform pgq._announce(home_id >> 40);
                 end if;
                 published.duplicate := false;
                 return next published;
@@ -206,9 +203,7 @@ begin
             and p.partition = coalesce(
                 publish.partition,
                 (
-                    select
-                        (hashtextextended(publish.key collate "C", 0) % q.partitions + q.partitions)
-                        % q.partitions
+                    select pgq._home(publish.key collate "C", q.partitions)
                     from pgq.partition as q
                     where q.topic = publish.topic collate "C"
                         and q.partition = 0

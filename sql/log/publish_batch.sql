@@ -183,8 +183,8 @@ optional and of the same length. With a partition named, all go there; else each
 partition of its key; without keys, all go to one partition that is free. In each partition they
 stand in the order of the array. The partitions are locked for other publishers until the
 transaction ends. An idempotency key may be null: none. A message whose idempotency key was given
-before, see publish, or stands further in front in the array, is not written; rows with duplicate =
-true say where such ones stand. An empty array writes nothing. In a deferred topic nothing is
+before, see publish, or occurs earlier in the array, is not written; rows with duplicate = true say
+where such ones stand. An empty array writes nothing. In a deferred topic nothing is
 locked, and the offsets are null: see create_topic.
 Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, no
 content, or a null in it, 22023 two contents, arrays of other lengths, headers that are no objects,

@@ -184,10 +184,7 @@ create table pgq.group_position (
     leased_until timestamptz,
     lease_token uuid,
     lease_last_offset bigint,
-    attempt integer,
-    last_error text,
-    tried_offset bigint,
-    single_offset bigint,
+    attempts pgq._attempts,
     primary key (group_id, partition, seq)
 );
 
@@ -204,14 +201,8 @@ comment on column pgq.group_position.leased_until is
 comment on column pgq.group_position.lease_token is 'The token that poll gave to that member.';
 comment on column pgq.group_position.lease_last_offset is
 'The last offset that poll gave to that member.';
-comment on column pgq.group_position.attempt is
-'How many attempts there were at next_offset, with the one under way; null: none, or they are not
-counted.';
-comment on column pgq.group_position.last_error is 'How the last of them failed; null: unknown.';
-comment on column pgq.group_position.tried_offset is
-'The last offset that any of them had; of no meaning below next_offset.';
-comment on column pgq.group_position.single_offset is
-'Up to this offset messages are given out one by one; of no meaning below next_offset.';
+comment on column pgq.group_position.attempts is
+'The attempts that there were at next_offset; null: they are not counted.';
 
 create table pgq.view_key (
     key uuid not null

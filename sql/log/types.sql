@@ -127,7 +127,8 @@ create type pgq.leased_message as (
     key text,
     headers jsonb,
     payload jsonb,
-    body bytea
+    body bytea,
+    attempt integer
 );
 
 comment on type pgq.leased_message is 'A message of a partition that the caller holds for a while.';
@@ -143,6 +144,8 @@ comment on column pgq.leased_message.headers is 'Its headers, a JSON object; nul
 comment on column pgq.leased_message.payload is 'Its content as JSON; null when it has a body.';
 comment on column pgq.leased_message.body is
 'Its content as raw bytes; null when it has a payload.';
+comment on column pgq.leased_message.attempt is
+'How many attempts there were at these messages, with this one; null: the group counts none.';
 
 -- What the functions of the log hand to each other about a partition whose lock they hold.
 create type pgq._partition_state as (
@@ -157,6 +160,24 @@ create type pgq._partition_state as (
 );
 
 comment on type pgq._partition_state is 'A partition whose row the caller has locked.';
+
+create type pgq._attempts as (
+    attempt integer,
+    last_error text,
+    tried_offset bigint,
+    single_offset bigint
+);
+
+comment on type pgq._attempts is
+'The attempts of a group at one position. In one column, as most groups have none: each column of a
+table costs whoever inserts a row.';
+comment on column pgq._attempts.attempt is
+'How many there were, with the one under way; null: none.';
+comment on column pgq._attempts.last_error is 'How the last of them failed; null: unknown.';
+comment on column pgq._attempts.tried_offset is
+'The last offset that any of them had; of no meaning below the position, or without attempts.';
+comment on column pgq._attempts.single_offset is
+'Up to this offset messages are given out one by one; of no meaning below the position.';
 
 create type pgq._group_state as (
     group_id bigint,
@@ -188,7 +209,8 @@ create type pgq._claim_state as (
     last_offset bigint,
     segment integer,
     lease_token uuid,
-    leased_until timestamptz
+    leased_until timestamptz,
+    attempt integer
 );
 
 comment on type pgq._claim_state is
@@ -197,7 +219,7 @@ comment on type pgq._claim_state is
 create type pgq._staged_since as (
     seq bigint,
     lowest bigint,
-    ids bigint array,
+    late_xids xid8 array,
     next_xid xid8,
     open_xids xid8 array,
     system_identifier bigint
@@ -205,4 +227,5 @@ create type pgq._staged_since as (
 
 comment on type pgq._staged_since is
 'Where the messages of a partition stand that were staged since offsets were given last: in rows
-whose partition_id is lowest or more, or one of ids; and what to note when they have theirs.';
+whose partition_id is lowest or more, or that of one of late_xids, the transactions that were open
+then; and what to note when they have theirs.';

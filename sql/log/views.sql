@@ -58,7 +58,11 @@ select
 from pgq.group_partition as l
 inner join pgq.partition as p on p.partition_id = l.partition_id
 cross join lateral (
-    select j.next_offset, j.leased_until, j.attempt, j.last_error
+    select
+        j.next_offset,
+        j.leased_until,
+        (j.attempts).attempt as attempt,
+        (j.attempts).last_error as last_error
     from pgq.group_position as j
     where j.group_id = l.group_id
         and j.partition = l.partition

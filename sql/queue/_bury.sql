@@ -3,6 +3,7 @@ returns void
 language plpgsql
 volatile
 parallel unsafe
+set enable_bitmapscan = off
 as $$
 #variable_conflict use_column
 declare
@@ -56,7 +57,7 @@ begin
             g.ordered_key is not null
             and coalesce(
                 (
-                    select q.after_dead_letter = 'stop'
+                    select q.ordered and q.after_dead_letter = 'stop'
                     from pgq.queue as q
                     where q.queue_id = g.queue_id
                 ),

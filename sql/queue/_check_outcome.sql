@@ -11,7 +11,7 @@ begin
             using errcode = '22023';
     end if;
     if _check_outcome.outcome in ('acked', 'expired', 'cancelled') then
-        raise exception 'argument "outcome" must be a word of your own'
+        raise exception 'argument "outcome" must not be acked, expired or cancelled'
             using errcode = '22023',
                 detail = format('"%s" is what pgq itself notes.', _check_outcome.outcome);
     end if;

@@ -35,6 +35,11 @@ begin
             'max_leased', _check_queue_settings.settings.max_leased, 1, 10000
         );
     end if;
+    if _check_queue_settings.settings.max_leased_per_key is not null then
+        perform pgq._check_count(
+            'max_leased_per_key', _check_queue_settings.settings.max_leased_per_key, 1, 10000
+        );
+    end if;
     if _check_queue_settings.settings.max_unfinished is not null then
         perform pgq._check_count(
             'max_unfinished', _check_queue_settings.settings.max_unfinished, 1, 2147483647
@@ -60,23 +65,9 @@ begin
     end if;
     if _check_queue_settings.settings.job_ttl is not null then
         perform pgq._check_interval('job_ttl', _check_queue_settings.settings.job_ttl, false);
-        -- Whenever both are added to a moment.
-        if pgq._shortest(
-            _check_queue_settings.settings.job_ttl - _check_queue_settings.settings.delay
-        ) <= interval '0'
-        then
-            raise exception 'argument "delay" must be shorter than "job_ttl"'
-                using errcode = '22023',
-                    detail = format(
-                        'Delay: %s; job_ttl: %s.',
-                        _check_queue_settings.settings.delay,
-                        _check_queue_settings.settings.job_ttl
-                    ),
-                    hint = 'A month may have 28 to 31 days, and a day 23 to 25 hours.';
-        end if;
     end if;
 end
 $$;
 
 comment on function pgq._check_queue_settings(pgq.queue_info) is
-'Refuses settings that a queue cannot have (22023).';
+'Refuses settings that no queue can have, each looked at by itself (22023).';

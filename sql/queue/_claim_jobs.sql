@@ -10,6 +10,7 @@ returns setof pgq.claimed_job
 language plpgsql
 volatile
 parallel unsafe
+set enable_bitmapscan = off
 set jit = off
 set enable_hashjoin = off
 set enable_mergejoin = off
@@ -22,6 +23,9 @@ declare
     most_attempts integer;
     paused boolean;
     limited boolean;
+    most_per_key integer;
+    chosen pgq._chosen_jobs;
+    stamps jsonb;
     subscribed boolean;
     common_times timestamptz[];
     common_ids bigint[];
@@ -55,24 +59,14 @@ begin
         q.ordered,
         f.note_floor,
         q.max_leased is not null or q.rate_limit is not null,
+        q.max_leased_per_key,
         q.subscribed,
         f.floor_times,
         f.floor_ids,
         f.recorded_at,
         f.epoch
-    into
-        target_id,
-        keep,
-        most_attempts,
-        paused,
-        ordered,
-        noted_from,
-        limited,
-        subscribed,
-        common_times,
-        common_ids,
-        common_raised_at,
-        era
+    into target_id, keep, most_attempts, paused, ordered, noted_from, limited, most_per_key,
+        subscribed, common_times, common_ids, common_raised_at, era
     from pgq.queue as q
     cross join lateral (
         select g.floor_times, g.floor_ids, g.recorded_at, g.epoch, g.note_floor
@@ -89,6 +83,8 @@ begin
         or wanted = 0
         or ordered
         or limited
+        or subscribed
+        or most_per_key is not null
         or current_setting('transaction_isolation') <> 'read committed'
     then
         if target_id is null then
@@ -96,6 +92,17 @@ begin
         end if;
         if paused or wanted = 0 then
             return;
+        end if;
+        if subscribed and _claim_jobs.label is null then
+            -- Before anything is locked that others may wait for. What comes of it is due now.
+            perform pgq._deliver_staged(
+                target_id,
+                moment,
+                most_attempts,
+                case when common_raised_at <= moment then common_times end,
+                common_ids
+            );
+            moment := pgq._clock();
         end if;
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             -- An old snapshot may name a limit of attempts that was lowered since, and cleanup has
@@ -105,7 +112,7 @@ begin
             where q.queue_id = target_id
             for share;
         end if;
-        if limited then
+        if limited or most_per_key is not null then
             wanted := pgq._allowed_claims(target_id, wanted);
             if wanted = 0 then
                 return;
@@ -121,6 +128,12 @@ begin
             );
             moment := pgq._clock();
         end if;
+        if most_per_key is not null then
+            most_per_key := pgq._open_keys(
+                target_id, case when common_raised_at <= moment then noted_from end, wanted
+            );
+            moment := pgq._clock();
+        end if;
     end if;
 
     if common_raised_at > moment and common_raised_at > pgq._clock() then
@@ -130,7 +143,7 @@ begin
         era := null;
     end if;
 
-    if subscribed and _claim_jobs.label is null then
+    if subscribed and _claim_jobs.label is null and most_per_key is null then
         perform pgq._expand_runs(
             target_id, wanted, moment, most_attempts, common_times[1], common_ids[1]
         );
@@ -172,7 +185,24 @@ begin
 
     -- One row per priority, the first one first. Those that had all their attempts are passed over.
     -- The limits stop the scan, and so the locking, as soon as there are enough.
-    if _claim_jobs.label is null then
+    if most_per_key is not null then
+        chosen := pgq._limited_jobs(
+            target_id,
+            most_per_key,
+            wanted,
+            _claim_jobs.label,
+            most_attempts,
+            moment,
+            times,
+            ids,
+            subscribed
+        );
+        places := chosen.places;
+        leaves := chosen.leaves;
+        stamps := chosen.stamps;
+        keyed := chosen.unique_ids;
+        taken_ids := case when limited then chosen.job_ids end;
+    elsif _claim_jobs.label is null then
         select
             array_agg(c.place),
             array_agg(c.segment),
@@ -257,7 +287,9 @@ begin
     then
         perform pgq._bury_front(target_id, most_attempts, common_times, common_ids, moment, 999);
     end if;
-    if ordered and (raising or cardinality(places) < wanted or places is null) then
+    if (ordered or most_per_key is not null)
+        and (raising or cardinality(places) < wanted or places is null)
+    then
         perform pgq._expire_front(target_id, common_times, common_ids, moment);
     end if;
 
@@ -318,7 +350,7 @@ begin
                 g.last_error,
                 g.unique_key,
                 g.max_attempts,
-                g.ordered_key
+                case when {stamps} is null then g.ordered_key else {stamps} ->> g.job_id::text end
             from gone as g
         )
 

@@ -215,6 +215,7 @@ begin
     ));
 
     unfinished := pgq._clean_order(batch) or unfinished;
+    unfinished := pgq._clean_limited_keys(batch) or unfinished;
     if unfinished then
         return next row('more', 'jobs', 1)::pgq.cleanup_action;
     end if;

@@ -43,7 +43,7 @@ begin
             ) as j
         ) as f
         where f.expired_ids is not null
-            and (q.ordered or s.due_before is not null)
+            and (q.ordered or q.max_leased_per_key is not null or s.due_before is not null)
     loop
         found_ids := found_ids || place.expired_ids;
         exit when cardinality(found_ids) >= _expired_jobs.max_jobs;

@@ -3,6 +3,7 @@ returns void
 language plpgsql
 volatile
 parallel unsafe
+set enable_bitmapscan = off
 as $$
 #variable_conflict use_column
 begin

@@ -16,19 +16,23 @@ begin
     ));
 
     for gone in
-        select e.queue_id, e.ordered_key, e.job_id
+        select e.queue_id, e.ordered_key, e.job_id, coalesce(q.ordered, false) as ordered
         from unnest(_free_keys.ended) as e
+        left join pgq.queue as q on q.queue_id = e.queue_id
         where e.ordered_key is not null
-        order by e.queue_id, e.ordered_key
+        order by e.queue_id, e.ordered_key, e.job_id
     loop
-        continue when pgq._let_next(gone.queue_id, gone.ordered_key, gone.job_id);
+        continue when gone.ordered
+            and pgq._let_next(gone.queue_id, gone.ordered_key, gone.job_id);
 
         insert into pgq.ordered_note (queue_id, look_at, ordered_key, after_id, tries)
-        values (gone.queue_id, pgq._clock(), gone.ordered_key, gone.job_id, 0);
+        values (gone.queue_id, pgq._clock(), gone.ordered_key, gone.job_id, 0)
+        on conflict do nothing;
     end loop;
 end
 $$;
 
 comment on function pgq._free_keys(pgq._ended_job[]) is
-'Takes their unique keys from jobs that have ended, and brings up the next of their ordered keys.
-The caller has locked their rows, or removed them.';
+'Takes their unique keys from jobs that have ended, and brings up the next of their ordered keys, or
+notes for the next claim that one of their limited keys has a place. The caller has locked their
+rows, or removed them.';

@@ -16,6 +16,7 @@ declare
     returned bigint[];
     exhausted bigint[];
     keyed bigint[];
+    stamped bigint[];
 begin
     if _nack.delay is not null then
         perform pgq._check_interval('delay', _nack.delay, true);
@@ -98,6 +99,7 @@ begin
             returning
                 job_id,
                 unique_key,
+                ordered_key,
                 attempt >= coalesce(
                     max_attempts,
                     (select q.max_attempts from pgq.queue as q where q.queue_id = job.queue_id)
@@ -109,8 +111,11 @@ begin
             array_agg(b.job_id) filter (where b.exhausted),
             array_agg(b.job_id) filter (
                 where b.unique_key is not null and b.exhausted is not true
+            ),
+            array_agg(b.job_id) filter (
+                where b.ordered_key is not null and b.exhausted is not true
             )
-        into returned, exhausted, keyed
+        into returned, exhausted, keyed, stamped
         from given_back as b;
 
         if exhausted is not null then
@@ -118,6 +123,9 @@ begin
         end if;
         if keyed is not null then
             perform pgq._return_keys(keyed);
+        end if;
+        if stamped is not null then
+            perform pgq._release_keys(stamped);
         end if;
 
         return query

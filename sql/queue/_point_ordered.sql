@@ -33,7 +33,7 @@ begin
         select nextval('pgq.job_id')
         from generate_series(1, cardinality(keys))
     );
-    turns := pgq._turns(_point_ordered.queue_id, keys, free, null);
+    turns := pgq._turns(_point_ordered.queue_id, keys, free);
 
     insert into pgq.job (
         job_id,

@@ -28,7 +28,8 @@ select
     q.rate_limit,
     q.rate_interval,
     q.rate_burst,
-    q.max_unfinished
+    q.max_unfinished,
+    q.max_leased_per_key
 from pgq.queue as q
 where q.queue = _queue_info.queue
 $$;

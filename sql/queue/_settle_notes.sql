@@ -26,7 +26,8 @@ begin
         delete from pgq.ordered_note as n
         where n.queue_id = note.queue_id
             and n.look_at = note.look_at
-            and n.ordered_key = note.ordered_key;
+            and n.ordered_key = note.ordered_key
+            and n.after_id = note.after_id;
 
         if pgq._let_next(note.queue_id, note.ordered_key, note.after_id) then
             settled := settled + 1;
@@ -41,7 +42,8 @@ begin
             note.ordered_key,
             note.after_id,
             least(note.tries + 1, 10)
-        );
+        )
+        on conflict do nothing;
     end loop;
 
     return settled;

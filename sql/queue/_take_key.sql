@@ -13,6 +13,7 @@ as $$
 declare
     holder_id bigint;
     several boolean;
+    expired boolean;
 begin
     loop
         -- It waits for whoever is taking the key, or giving it back. Above READ COMMITTED it raises
@@ -24,8 +25,17 @@ begin
             return _take_key.job_id;
         end if;
 
-        select u.job_id, count(*) over () > 1
-        into holder_id, several
+        select
+            u.job_id,
+            count(*) over () > 1,
+            (
+                select
+                    j.expires_at <= pgq._clock()
+                    and (j.lease_token is null or j.visible_at <= pgq._clock())
+                from pgq.job as j
+                where j.job_id = u.job_id
+            )
+        into holder_id, several, expired
         from pgq.unique_job as u
         where u.queue_id = _take_key.queue_id
             and u.unique_key = _take_key.unique_key collate "C";
@@ -40,6 +50,24 @@ begin
             where u.queue_id = _take_key.queue_id
                 and u.unique_key = _take_key.unique_key collate "C"
             for key share;
+        end if;
+
+        -- It keeps nobody out, though cleanup has not found it yet. In two steps, so that whoever
+        -- has it locked is not waited for.
+        if expired then
+            perform
+            from pgq.job as j
+            where j.job_id = holder_id
+                and (j.lease_token is null or j.visible_at <= pgq._clock())
+            for update skip locked;
+            if found then
+                update pgq.job as j
+                set unique_key = null
+                where j.job_id = holder_id;
+                delete from pgq.unique_job as u
+                where u.job_id = holder_id;
+                continue;
+            end if;
         end if;
 
         exit when not _take_key.waiting
@@ -78,5 +106,6 @@ end
 $$;
 
 comment on function pgq._take_key(bigint, text, bigint, boolean) is
-'Gives a job a unique key of its queue and returns its id, or that of the job that has the key.
-waiting: that one is to wait until this transaction has ended, where claims give keys back.';
+'Gives a job a unique key of its queue and returns its id, or that of the job that has the key; one
+that has expired gives it away. waiting: that one is to wait until this transaction has ended, where
+claims give keys back.';

@@ -1,9 +1,4 @@
-create function pgq._turns(
-    queue_id bigint,
-    ordered_keys text[],
-    free text[],
-    after_id bigint
-)
+create function pgq._turns(queue_id bigint, ordered_keys text[], free text[])
 returns boolean[]
 language plpgsql
 volatile
@@ -13,7 +8,7 @@ as $$
 begin
     perform pgq._free_keys(array(
         select row(
-            coalesce(_turns.after_id, pg_sequence_last_value('pgq.job_id'), 0),
+            coalesce(pg_sequence_last_value('pgq.job_id'), 0),
             _turns.queue_id,
             null,
             f.ordered_key
@@ -40,7 +35,6 @@ begin
 end
 $$;
 
-comment on function pgq._turns(bigint, text[], text[], bigint) is
+comment on function pgq._turns(bigint, text[], text[]) is
 'Which of new jobs, in the order of their ids, wait for another one of their key. free: what
-_join_order returned; those that get none of these jobs are let go, or go to the next that has a
-higher id than after_id; null: than all.';
+_join_order returned; those that get none of these jobs are let go.';

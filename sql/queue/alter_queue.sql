@@ -18,6 +18,7 @@ create function pgq.alter_queue(
     rate_interval interval default null,
     rate_burst integer default null,
     max_unfinished integer default null,
+    max_leased_per_key integer default null,
     no_limit text[] default null
 )
 returns setof pgq.queue_info
@@ -39,6 +40,7 @@ declare
     window_before interval;
     limit_before integer;
     leased_before integer;
+    per_key_before integer;
 begin
     loop
         perform
@@ -55,6 +57,7 @@ begin
             'job_ttl', alter_queue.job_ttl,
             'max_attempts', alter_queue.max_attempts,
             'max_leased', alter_queue.max_leased,
+            'max_leased_per_key', alter_queue.max_leased_per_key,
             'max_unfinished', alter_queue.max_unfinished,
             'rate_limit', alter_queue.rate_limit,
             'retention', alter_queue.retention
@@ -69,6 +72,7 @@ begin
     retention_before := settings.retention;
     window_before := settings.idempotency_window;
     leased_before := settings.max_leased;
+    per_key_before := settings.max_leased_per_key;
     limit_before := settings.rate_limit;
     settings.lease := coalesce(alter_queue.lease, settings.lease);
     settings.max_attempts := coalesce(alter_queue.max_attempts, settings.max_attempts);
@@ -89,8 +93,14 @@ begin
     );
     settings.max_leased := coalesce(alter_queue.max_leased, settings.max_leased);
     settings.max_unfinished := coalesce(alter_queue.max_unfinished, settings.max_unfinished);
+    settings.max_leased_per_key := coalesce(
+        alter_queue.max_leased_per_key, settings.max_leased_per_key
+    );
     if 'max_leased' = any(alter_queue.no_limit collate "C") then
         settings.max_leased := null;
+    end if;
+    if 'max_leased_per_key' = any(alter_queue.no_limit collate "C") then
+        settings.max_leased_per_key := null;
     end if;
     if 'max_unfinished' = any(alter_queue.no_limit collate "C") then
         settings.max_unfinished := null;
@@ -123,7 +133,7 @@ begin
         settings.retention := null;
     end if;
     perform pgq._check_queue_settings(settings);
-    perform pgq._check_rate_limit(settings);
+    perform pgq._check_queue_together(settings);
 
     class := pgq._storage_class(settings.retention, null, null);
     update pgq.queue as q
@@ -148,6 +158,7 @@ begin
         rate_interval = settings.rate_interval,
         rate_burst = settings.rate_burst,
         max_unfinished = settings.max_unfinished,
+        max_leased_per_key = settings.max_leased_per_key,
         updated_at = pgq._clock()
     where q.queue = alter_queue.queue collate "C"
     returning q.queue_id, q.partition_id
@@ -168,14 +179,36 @@ begin
 
     if settings.max_leased is not null and leased_before is null
         or settings.rate_limit is not null and limit_before is null
+        or settings.max_leased_per_key is not null and per_key_before is null
     then
-        insert into pgq.claim_lock as l (queue_id, counted_xid)
-        values (target_id, pg_current_xact_id())
+        insert into pgq.claim_lock as l (queue_id, counted_xid, keys_xid)
+        values (
+            target_id,
+            pg_current_xact_id(),
+            case when per_key_before is null then pg_current_xact_id() end
+        )
         on conflict (queue_id) do update
         set counted_xid = case
             when leased_before is null then excluded.counted_xid
             else l.counted_xid
-        end;
+        end,
+            keys_xid = case
+                when per_key_before is null then excluded.keys_xid
+                else l.keys_xid
+            end,
+            keys_horizon = case when per_key_before is not null then l.keys_horizon end;
+    end if;
+
+    if per_key_before is not null and settings.max_leased_per_key is null then
+        perform pgq._lift_key_limit(target_id);
+    elsif settings.max_leased_per_key > per_key_before then
+        -- The next claims bring up what may be leased now.
+        insert into pgq.ordered_note (queue_id, look_at, ordered_key, after_id, tries)
+        select k.queue_id, pgq._clock(), k.limited_key, -1, 0
+        from pgq.limited_key as k
+        where k.queue_id = target_id
+            and k.parked_from is not null
+        on conflict do nothing;
     end if;
 
     return query
@@ -204,18 +237,20 @@ comment on function pgq.alter_queue(
     interval,
     integer,
     integer,
+    integer,
     text[]
 ) is
 'Changes settings of a queue and returns it; what is null stays as it is.
 See create_queue for the settings. no_limit lifts settings: max_attempts, job_ttl, retention,
-max_leased, rate_limit, max_unfinished. Jobs that are stored keep their times; a new lease counts
-from the next claim. Jobs that have had a lowered max_attempts already become dead letters, but for
-those that were enqueued with one of their own. unique_until is asked when a job is claimed or dies:
-a dead letter that has kept its key keeps it; after_dead_letter when a job dies. Whether a queue is
-ordered cannot be changed. Where there was no retention before, what is finished is kept for the new
-one from now on. A new idempotency_window counts for keys noted before as well, from when each was
-noted; but what was noted by a shorter one is forgotten when that ends. A max_leased below what is
-leased takes no job away: claims get nothing until it is less. rate_burst follows the rate_limit
-unless it was given.
+max_leased, max_leased_per_key, rate_limit, max_unfinished. Jobs that are stored keep their times; a
+new lease counts from the next claim. Jobs that have had a lowered max_attempts already become dead
+letters, but for those that were enqueued with one of their own. unique_until is asked when a job is
+claimed or dies: a dead letter that has kept its key keeps it; after_dead_letter when a job dies.
+Whether a queue is ordered cannot be changed. Where there was no retention before, what is finished
+is kept for the new one from now on. A new idempotency_window counts for keys noted before as well,
+from when each was noted; but what was noted by a shorter one is forgotten when that ends. A
+max_leased below what is leased takes no job away: claims get nothing until it is less;
+max_leased_per_key is lowered in the same way, and lifting it waits for claims that are under way.
+rate_burst follows the rate_limit unless it was given.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad setting, 40001 above
 READ COMMITTED when another transaction was first (try again).';

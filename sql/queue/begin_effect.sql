@@ -88,14 +88,14 @@ end
 $$;
 
 comment on function pgq.begin_effect(bigint, uuid, text, boolean) is
-'Notes that an effect is about to run, or tells what became of it; MQ006 when the job is lost.
+'Notes that an effect is about to run, and returns its state; MQ006 when the lease is lost.
 An effect is what a job does outside of this database: a mail, a payment. effect: its name, of 1 to
 255 characters, one for each effect of a job. Call this, commit, run the effect only if the state is
 begun, and call finish_effect. Later attempts of the job then get the state finished, and the
-result. Where an attempt ended in between, or is still at it, they get interrupted: it may have
-happened or not. Whoever has found out says so by finish_effect or forget_effect. So it happens at
-most once. at_least_once => true: an interrupted effect is begun again, so it happens at least once,
-and more than once only after such an end or a lost lease. The commit is flushed to disk, even if
+result. Where an attempt ended in between, or still runs it, they get interrupted: it may have
+happened or not. Once you know, record it with finish_effect or forget_effect. So it happens at most
+once. at_least_once => true: an interrupted effect is begun again, so it happens at least once, and
+more than once only after such an end or a lost lease. The commit is flushed to disk, even if
 the session turned synchronous_commit off. The note stays as long as the job, as a dead letter too.
 Errors: MQ006 the lease has run out or was never the caller''s, or the job is finished (nothing was
 begun; do not run the effect), 22004 a required argument is null, 22023 bad effect, 40001 above READ

@@ -75,7 +75,7 @@ end
 $$;
 
 comment on function pgq.cancel_job(bigint) is
-'Cancels a job that is not finished; false when there is none of this id.
+'Cancels a job that is not finished; false when it has ended already, or there is none.
 Nobody gets it any more. A worker that has it learns so by its next extend_lease, ack, nack or
 archive_job, which is false then; what it has done by then it has done. The queue notes it among the
 archived jobs with the outcome cancelled, unless its archive setting is off. False: it is finished,

@@ -11,7 +11,6 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
-set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
@@ -24,7 +23,7 @@ declare
     token uuid;
     moment timestamptz;
     usual boolean;
-    fresh boolean;
+    raised_at timestamptz;
     number bigint;
     store_id bigint;
     store_offset bigint;
@@ -51,13 +50,9 @@ begin
         coalesce(q.max_attempts, 2147483647),
         gen_random_uuid(),
         pgq._clock(),
-        coalesce(claim_job.max_jobs, 1) = 1
+        (claim_job.max_jobs <> 1) is not true
         and claim_job.label is null
-        and not q.paused
-        and not q.ordered
-        and q.max_leased is null
-        and q.rate_limit is null
-        and not q.subscribed
+        and q.plain_claim
     into target_id, keep, most_attempts, token, moment, usual
     from pgq.queue as q
     where q.queue = claim_job.queue collate "C";
@@ -75,7 +70,7 @@ its jobs one token. Concurrent claims get different jobs and do not wait for eac
 in a transaction that is rolled back, or whose client dies before commit, has not happened. lease:
 how long the caller has the jobs, by the clock, not from the begin of the transaction; by default
 what the queue says. label: only jobs with exactly this label. No row: nothing is due, or the
-queue is paused, or one of its limits (max_leased, rate_limit) is reached. Claims of a queue with
-such a limit do wait for each other, until the transaction ends.
+queue is paused, or one of its limits (max_leased, max_leased_per_key, rate_limit) is reached.
+Claims of a queue with such a limit do wait for each other, until the transaction ends.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad max_jobs or lease, 40001
 above READ COMMITTED when another transaction was first (try again).';

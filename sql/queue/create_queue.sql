@@ -19,6 +19,7 @@ create function pgq.create_queue(
     rate_interval interval default null,
     rate_burst integer default null,
     max_unfinished integer default null,
+    max_leased_per_key integer default null,
     no_limit text[] default null
 )
 returns setof pgq.queue_info
@@ -44,6 +45,7 @@ begin
             'job_ttl', create_queue.job_ttl,
             'max_attempts', create_queue.max_attempts,
             'max_leased', create_queue.max_leased,
+            'max_leased_per_key', create_queue.max_leased_per_key,
             'max_unfinished', create_queue.max_unfinished,
             'rate_limit', create_queue.rate_limit,
             'retention', create_queue.retention
@@ -80,6 +82,7 @@ begin
         settings.rate_burst := coalesce(settings.rate_burst, settings.rate_limit);
     end if;
     settings.max_unfinished := create_queue.max_unfinished;
+    settings.max_leased_per_key := create_queue.max_leased_per_key;
     perform pgq._check_queue_settings(settings);
 
     -- One that is there is found without a lock.
@@ -118,7 +121,8 @@ begin
                 'rate_limit', create_queue.rate_limit,
                 'rate_interval', create_queue.rate_interval,
                 'rate_burst', create_queue.rate_burst,
-                'max_unfinished', create_queue.max_unfinished
+                'max_unfinished', create_queue.max_unfinished,
+                'max_leased_per_key', create_queue.max_leased_per_key
             ),
             create_queue.no_limit,
             to_jsonb(existing)
@@ -127,7 +131,7 @@ begin
         return;
     end if;
 
-    perform pgq._check_rate_limit(settings);
+    perform pgq._check_queue_together(settings);
     class := pgq._storage_class(settings.retention, null, null);
     insert into pgq.queue (
         queue,
@@ -154,7 +158,8 @@ begin
         rate_limit,
         rate_interval,
         rate_burst,
-        max_unfinished
+        max_unfinished,
+        max_leased_per_key
     )
     values (
         settings.queue,
@@ -181,7 +186,8 @@ begin
         settings.rate_limit,
         settings.rate_interval,
         settings.rate_burst,
-        settings.max_unfinished
+        settings.max_unfinished,
+        settings.max_leased_per_key
     )
     on conflict (queue) do nothing
     returning queue_id into new_id;
@@ -211,6 +217,7 @@ begin
             create_queue.rate_interval,
             create_queue.rate_burst,
             create_queue.max_unfinished,
+            create_queue.max_leased_per_key,
             create_queue.no_limit
         ) as c;
         return;
@@ -241,10 +248,13 @@ begin
         '-infinity',
         '-infinity',
         '0',
-        case when settings.ordered then '-infinity'::timestamptz end
+        case
+            when settings.ordered or settings.max_leased_per_key is not null
+                then '-infinity'::timestamptz
+        end
     );
 
-    if settings.max_leased is not null or settings.rate_limit is not null then
+    if num_nonnulls(settings.max_leased, settings.rate_limit, settings.max_leased_per_key) > 0 then
         insert into pgq.claim_lock (queue_id, counted_xid)
         values (new_id, pg_current_xact_id());
     end if;
@@ -276,6 +286,7 @@ comment on function pgq.create_queue(
     interval,
     integer,
     integer,
+    integer,
     text[]
 ) is
 'Creates a queue and returns it; one that exists is returned if it has the settings that are given.
@@ -299,13 +310,16 @@ next job waits for is that the one before is finished, cancelled, expired, purge
 after_dead_letter, of an ordered queue: by default continue; stop: the jobs of the key wait until
 the dead letter is redriven, which then comes first, or purged, or removed by retention.
 max_leased (1 to 10000): claims get nothing while so many jobs are leased; by default no limit.
+max_leased_per_key (1 to 10000): at most this many jobs of one key are leased at a time; those
+without a key are not limited, and keys that have their first 255 characters in common are one; not
+for an ordered queue; by default no limit.
 rate_limit (1 to 1000000): claims get so many jobs per rate_interval (by default 1 second), and
 after a pause up to rate_burst (1 to 1000000; by default the rate_limit) at once; by default no
-limit. Claims of such a queue wait for each other until the transaction ends: they belong into short
-ones. max_unfinished: enqueue fails with MQ010 while there are so many unfinished jobs; by default
-no limit. no_limit: names of settings that shall have no limit: max_attempts, job_ttl, retention,
-max_leased, rate_limit, max_unfinished. So that it can be called at each start of an application,
-settings that are not given are not compared.
+limit. Claims of such a queue wait for each other until the transaction ends, so claim in short
+transactions. max_unfinished: enqueue fails with MQ010 while there are so many unfinished jobs; by
+default no limit. no_limit: names of settings that shall have no limit: max_attempts, job_ttl,
+retention, max_leased, max_leased_per_key, rate_limit, max_unfinished. So that it can be called at
+each start of an application, settings that are not given are not compared.
 Errors: MQ005 the queue exists with other settings than those given, 22004 a required argument is
 null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
 (try again).';

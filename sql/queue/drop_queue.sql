@@ -83,6 +83,8 @@ begin
     where u.queue_id = target.queue_id;
     delete from pgq.ordered_note as n
     where n.queue_id = target.queue_id;
+    delete from pgq.limited_key as k
+    where k.queue_id = target.queue_id;
     -- What somebody has locked is left to cleanup.
     delete from pgq.ordered_key as k
     where k.queue_id = target.queue_id

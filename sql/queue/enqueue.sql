@@ -42,12 +42,14 @@ begin
     -- They wait for every transaction that was running when a segment was sealed, or a floor
     -- proposed. Few conditions, since each of them takes time.
     if (enqueue.payload is null) = (enqueue.body is null)
-        or enqueue.headers is not null
-        or coalesce(enqueue.priority, 0) <> 0
-        or enqueue.label is not null
-        or enqueue.idempotency_key is not null
-        or enqueue.unique_key is not null
-        or enqueue.max_attempts is not null
+        or enqueue.priority <> 0
+        or num_nonnulls(
+            enqueue.headers,
+            enqueue.label,
+            enqueue.idempotency_key,
+            enqueue.unique_key,
+            enqueue.max_attempts
+        ) > 0
         or current_setting('transaction_isolation') <> 'read committed'
         or pg_current_xact_id() is null
     then
@@ -106,9 +108,7 @@ begin
         enqueue.delay is null
         and enqueue.run_at is null
         and enqueue.unique_key is null
-        and not q.notify
-        and not q.ordered
-        and q.max_unfinished is null
+        and q.plain_enqueue
     into
         target_id,
         store_id,
@@ -145,7 +145,7 @@ begin
             );
             if holder_id <> added.job_id then
                 if turn_key is not null then
-                    perform pgq._turns(target_id, null, free, null);
+                    perform pgq._turns(target_id, null, free);
                 end if;
                 return query
                 select holder_id, true;

@@ -190,7 +190,7 @@ begin
     end if;
     if ordered then
         turn_keys := enqueue_batch.keys;
-        turns := pgq._turns(target_id, turn_keys, free, null);
+        turns := pgq._turns(target_id, turn_keys, free);
     end if;
 
     -- for the leaf: leaf
@@ -276,9 +276,10 @@ comment on function pgq.enqueue_batch(
 Pass payloads (JSON) or bodies (raw bytes), not both; keys, headers, labels, idempotency_keys and
 unique_keys are optional and of the same length; delay, run_at, priority and max_attempts are those
 of all. A key may be null: none. What repeats an idempotency key, or the unique key of an unfinished
-job (see enqueue), be it of a job further in front in the array, is not added, and its row has the
-id of the job that it repeats. An empty array adds nothing. In an ordered queue jobs of one key
-follow each other in the order of the array.
-Errors: MQ002 unknown queue, 22004 a required argument is null, no content, or a null in it, 22023
-bad argument, arrays of other lengths, or the jobs would expire before they are due, 40001 above
-READ COMMITTED when another transaction was first (try again).';
+job (see enqueue), be it of a job earlier in the array, is not added, and its row has the id of the
+job that it repeats. An empty array adds nothing. In an ordered queue jobs of one key follow each
+other in the order of the array.
+Errors: MQ002 unknown queue, MQ010 the queue has not room for all of them by its max_unfinished,
+22004 a required argument is null, no content, or a null in it, 22023 bad argument, arrays of other
+lengths, or the jobs would expire before they are due, 40001 above READ COMMITTED when another
+transaction was first (try again).';

@@ -28,7 +28,7 @@ declare
     usual boolean;
     archives boolean;
     own_store_id bigint;
-    fresh boolean;
+    raised_at timestamptz;
     number bigint;
     store_id bigint;
     store_offset bigint;
@@ -62,13 +62,9 @@ begin
         coalesce(q.max_attempts, 2147483647),
         gen_random_uuid(),
         pgq._clock(),
-        coalesce(finish_and_claim.max_jobs, 1) = 1
+        (finish_and_claim.max_jobs <> 1) is not true
         and finish_and_claim.label is null
-        and not q.paused
-        and not q.ordered
-        and q.max_leased is null
-        and q.rate_limit is null
-        and not q.subscribed,
+        and q.plain_claim,
         q.archive,
         q.partition_id
     into target_id, keep, most_attempts, token, moment, usual, archives, own_store_id
@@ -106,7 +102,8 @@ comment on function pgq.finish_and_claim(text, bigint[], uuid, integer, interval
 It is one call and one transaction. job_ids with their lease_token are finished as by ack_batch;
 null or an empty array: nothing is. They may be of another queue. Then up to max_jobs (0 to 100000)
 jobs are leased and returned as by claim_job; 0: none. A paused queue hands out nothing, but what is
-done is finished. In a queue with max_leased, what is finished makes room for what is leased.
+done is finished. In a queue with max_leased or max_leased_per_key, what is finished makes room for
+what is leased.
 Errors: MQ002 unknown queue, MQ006 one of job_ids is not held under lease_token any more (nothing
 was finished or claimed; use ack_batch and claim_job), 22004 a required argument is null, job_ids
 are without lease_token, or a null is in them, 22023 bad max_jobs or lease, 40001 above READ

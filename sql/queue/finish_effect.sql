@@ -52,7 +52,7 @@ The worker that began it holds it, even after its lease has run out, and so does
 now: one that got the state interrupted, say, and has found out that it did happen. result: what
 later attempts of the job get; null: nothing. It stays as it is: called again with the same token
 this is true and changes nothing. False: it was never begun, or was forgotten, or was begun again or
-finished by another worker. The commit is flushed to disk, even if the session turned
-synchronous_commit off.
+finished by another worker, or the job has ended and cleanup has removed the note. The commit is
+flushed to disk, even if the session turned synchronous_commit off.
 Errors: 22004 a required argument is null, 22023 bad effect, 40001 above READ COMMITTED when another
 transaction was first (try again).';

@@ -112,7 +112,7 @@ $$;
 comment on function pgq.get_job(bigint) is
 'A job that is not finished, or a dead letter, with its content; no row when there is none.
 state: ready, leased, delayed, waiting (for another one of its key), expired or dead, the words of
-queue_stats. A finished job has no row here: the view archived_jobs has it, but to look there by
-job_id takes a look at all that is kept there, since an index on it would cost every ack.
+queue_stats. A finished job has no row here: the view archived_jobs has it, but a query by
+job_id scans the whole archive: an index would slow down every ack.
 Errors: 22004 a required argument is null, 40001 when retention removes what is being read (try
 again).';

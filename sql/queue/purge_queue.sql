@@ -44,7 +44,8 @@ begin
     ) <> 1 then
         raise exception '"dead_only", "job_id", "all_jobs", "died_before": exactly one is needed'
             using errcode = '22023',
-                hint = 'Of all dead letters say dead_only => true, of all jobs all_jobs => true.';
+                hint = 'Pass dead_only => true (all dead letters), job_id or died_before (some of '
+                    'them), or all_jobs => true (everything).';
     end if;
 
     -- Runs first: a claim that turns one into jobs is waited for, and its jobs are among those

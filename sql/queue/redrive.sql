@@ -105,6 +105,7 @@ begin
             and d.queue_id + 0 = target.queue_id
             and d.ordered_key is not null
             and not d.stops_key
+            and target.ordered
     );
     free := pgq._join_order(target.queue_id, ordered_keys);
 
@@ -144,6 +145,7 @@ begin
         select
             r.*,
             r.ordered_key is not null
+            and target.ordered
             and not r.stops_key
             and (
                 f.ordered_key is null
@@ -192,7 +194,7 @@ begin
         r.last_error,
         r.unique_key,
         r.max_attempts,
-        r.ordered_key,
+        case when target.ordered then r.ordered_key end,
         case when r.waits then r.moment end
     from placed as r;
     get diagnostics redriven = row_count;
@@ -215,8 +217,7 @@ begin
         perform pgq._turns(
             target.queue_id,
             array(select j.ordered_key from pgq.job as j where j.job_id = any(letters)),
-            free,
-            null
+            free
         );
     end if;
 
@@ -226,11 +227,11 @@ $$;
 
 comment on function pgq.redrive(text, bigint, boolean, integer, double precision) is
 'Puts dead letters back into their queue and returns how many.
-job_id: this one. all_jobs => true: all of the queue; with max_jobs (1 to 1000000) so many of those
-that died first, but for those that another transaction is at. They are due at once, or with
+job_id: this one. all_jobs => true: all of the queue; with max_jobs (1 to 1000000), at most that
+many, oldest first; letters locked by another transaction are skipped. They are due at once, or with
 per_second (0.001 to 1000000) so many of them in each second from now on, those that died first
 before the others. They have all their attempts before them and the whole job_ttl from when they are
-due. A letter stays one while another job has its unique_key: two unfinished jobs of one key there
-are never. 0: the job is not a dead letter of this queue, or is such a one.
+due. A dead letter whose unique_key another job has is not redriven. 0: the job is not a dead letter
+of this queue, or is such a one.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 neither job_id nor all_jobs,
 or both, or a bad max_jobs or per_second, 25001 not under READ COMMITTED.';

@@ -26,7 +26,19 @@ create table pgq.queue (
     rate_interval interval,
     rate_burst integer,
     max_unfinished integer,
-    subscribed boolean not null default false
+    subscribed boolean not null default false,
+    max_leased_per_key integer,
+    plain_enqueue boolean not null generated always as (
+        not notify and not ordered and max_unfinished is null
+    ) stored,
+    plain_claim boolean not null generated always as (
+        not paused
+        and not ordered
+        and not subscribed
+        and max_leased is null
+        and max_leased_per_key is null
+        and rate_limit is null
+    ) stored
 );
 
 comment on table pgq.queue is 'A queue of jobs and its settings.';
@@ -68,6 +80,14 @@ comment on column pgq.queue.rate_burst is
 'The most jobs that are handed out at once after a pause; null: there is no rate_limit.';
 comment on column pgq.queue.max_unfinished is
 'With how many unfinished jobs enqueue fails; null: no limit.';
+comment on column pgq.queue.subscribed is
+'Whether it may have rows in job_run, at which a claim then looks.';
+comment on column pgq.queue.max_leased_per_key is
+'The most jobs of one key that are leased at one time; null: no limit.';
+comment on column pgq.queue.plain_enqueue is
+'Whether no setting asks an enqueue for more than to write the job.';
+comment on column pgq.queue.plain_claim is
+'Whether no setting asks a claim for more than to lease what is due.';
 
 create table pgq.lowered_queue (
     queue_id bigint primary key references pgq.queue (queue_id) on delete cascade,
@@ -150,9 +170,11 @@ comment on column pgq.job.unique_key is
 comment on column pgq.job.max_attempts is
 'Attempts before it is dead; null: what its queue says.';
 comment on column pgq.job.ordered_key is
-'Its key in an ordered queue; null: none, or the queue is not ordered.';
+'Its key in an ordered queue. In one with max_leased_per_key: the key in which it has a place, or of
+a parked job where it stands, see _parked_place. Null: none of these.';
 comment on column pgq.job.due_at is
-'From when on it may be claimed once it is the first of its ordered_key; null: it does not wait.';
+'From when on it may be claimed once it is the first of its ordered_key, or since when it has been
+due if it is parked; null: it does not wait.';
 
 -- Found in the order in which jobs are claimed, and by nothing else.
 create table pgq.job_run (
@@ -200,7 +222,7 @@ create table pgq.dead_job (
     stops_key boolean not null default false
 );
 
-create index dead_job_queue on pgq.dead_job (queue_id, died_at);
+create index dead_job_queue on pgq.dead_job (queue_id, died_at, job_id);
 
 comment on table pgq.dead_job is
 'Jobs that were given up after their last attempt, until redriven, purged or too old.';
@@ -240,14 +262,17 @@ create table pgq.ordered_note (
     ordered_key text collate "C" not null,
     after_id bigint not null,
     tries integer not null,
-    primary key (queue_id, look_at, ordered_key)
+    primary key (queue_id, look_at, ordered_key, after_id)
 );
 
 comment on table pgq.ordered_note is
-'Keys of ordered queues whose next job could not come up yet: an enqueue of the key was under way.';
+'Keys of ordered queues whose next job could not come up yet: an enqueue of the key was under way;
+and keys of queues with max_leased_per_key that have a place now.';
 comment on column pgq.ordered_note.look_at is 'From when on a claim looks for the next.';
 comment on column pgq.ordered_note.ordered_key is 'The key.';
-comment on column pgq.ordered_note.after_id is 'The job that has ended; the next has a higher id.';
+comment on column pgq.ordered_note.after_id is
+'The job that has ended; the next has a higher id. In a queue with max_leased_per_key also 0: to
+look at the key from time to time; -1: to look once more.';
 comment on column pgq.ordered_note.tries is 'How often it was looked for in vain.';
 
 -- Whoever ends a job, or takes its key away, holds the row of the job: so the row here is locked by
@@ -339,7 +364,7 @@ comment on column pgq.queue_floor.candidate_at is 'What safe_at becomes next.';
 comment on column pgq.queue_floor.candidate_xid is
 'It does so once every transaction below this one has ended.';
 comment on column pgq.queue_floor.note_floor is
-'No ordered_note has a lower look_at; null: the queue is not ordered.';
+'No ordered_note has a lower look_at; null: it has none.';
 
 -- Those of jobs that have ended stay until cleanup finds them: what ends a job does not know them.
 create table pgq.effect (

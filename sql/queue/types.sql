@@ -21,7 +21,8 @@ create type pgq.queue_info as (
     rate_limit integer,
     rate_interval interval,
     rate_burst integer,
-    max_unfinished integer
+    max_unfinished integer,
+    max_leased_per_key integer
 );
 
 comment on type pgq.queue_info is 'A queue and its settings.';
@@ -63,6 +64,8 @@ comment on column pgq.queue_info.rate_burst is
 'The most jobs that are handed out at once after a pause; null: there is no rate_limit.';
 comment on column pgq.queue_info.max_unfinished is
 'With how many unfinished jobs enqueue fails; null: no limit.';
+comment on column pgq.queue_info.max_leased_per_key is
+'The most jobs of one key that are leased at one time; null: no limit.';
 
 create type pgq.claimed_job as (
     job_id bigint,
@@ -209,3 +212,33 @@ comment on column pgq._ended_job.queue_id is 'Its queue.';
 comment on column pgq._ended_job.unique_key is 'The key that it frees; null: none.';
 comment on column pgq._ended_job.ordered_key is
 'The key whose next job may come up; null: none, or the job waited itself.';
+
+create type pgq._met_job as (
+    place tid,
+    segment integer,
+    partition_id bigint,
+    log_offset bigint,
+    job_id bigint,
+    priority smallint,
+    visible_at timestamptz,
+    unique_key text collate "C"
+);
+
+comment on type pgq._met_job is
+'A job that a claim of a queue with max_leased_per_key has met and locked; see pgq.job.';
+comment on column pgq._met_job.place is 'Its place in pgq.job.';
+
+create type pgq._chosen_jobs as (
+    places tid array,
+    leaves integer array,
+    unique_ids bigint array,
+    job_ids bigint array,
+    stamps jsonb
+);
+
+comment on type pgq._chosen_jobs is 'The jobs that a claim takes.';
+comment on column pgq._chosen_jobs.places is 'Their places in pgq.job.';
+comment on column pgq._chosen_jobs.leaves is 'The segments of their payloads.';
+comment on column pgq._chosen_jobs.unique_ids is 'Which of them have a unique key.';
+comment on column pgq._chosen_jobs.job_ids is 'Their ids.';
+comment on column pgq._chosen_jobs.stamps is 'Of those that have a key, by id: the key.';

@@ -82,7 +82,8 @@ comment on column pgq.queue_stats.oldest_ready_at is
 'Since when the job that is due longest has been due; null: none is.';
 comment on column pgq.queue_stats.paused is 'Whether claims get nothing for now.';
 comment on column pgq.queue_stats.waiting is
-'Jobs of an ordered queue that wait for another one of their key.';
+'Jobs that wait for another one of their key: in an ordered queue, or because a claim has met them
+while their key had its max_leased_per_key.';
 comment on column pgq.queue_stats.held_by is
 'Why claims get nothing now, whatever is due: paused, max_leased or rate_limit; null: they do.';
 comment on column pgq.queue_stats.is_full is
@@ -112,8 +113,8 @@ left join pgq.message as m
     and m.log_offset = d.log_offset;
 
 comment on view pgq.dead_letters is
-'Jobs that were given up after their last attempt; pgq.redrive puts them back, pgq.purge_queue
-removes them.';
+'Jobs that were given up after their last attempt.
+pgq.redrive puts them back, pgq.purge_queue removes them.';
 comment on column pgq.dead_letters.queue is 'The queue.';
 comment on column pgq.dead_letters.job_id is 'The id of the job.';
 comment on column pgq.dead_letters.attempt is 'How many attempts it had.';
@@ -154,8 +155,8 @@ left join pgq.message as m
     and m.log_offset = coalesce(a.log_offset, a.job_id);
 
 comment on view pgq.archived_jobs is
-'Jobs that were finished or cancelled or have expired, until they are older than the retention of
-their queue.';
+'Jobs that were finished or cancelled or have expired.
+They are kept until they are older than the retention of their queue.';
 comment on column pgq.archived_jobs.queue is 'The queue.';
 comment on column pgq.archived_jobs.job_id is 'The id of the job.';
 comment on column pgq.archived_jobs.outcome is
@@ -199,7 +200,7 @@ comment on column pgq.effects.queue is 'The queue.';
 comment on column pgq.effects.job_id is 'The id of the job.';
 comment on column pgq.effects.effect is 'Which of the effects of the job.';
 comment on column pgq.effects.state is
-'begun: its worker may be at it; finished: it has happened; interrupted: its worker has lost the job
+'begun: its worker may run it; finished: it has happened; interrupted: its worker has lost the job
 or given it back, and nobody knows whether it happened.';
 comment on column pgq.effects.result is 'What finish_effect was given; null: nothing.';
 comment on column pgq.effects.attempt is 'Which attempt of the job began it.';
@@ -207,4 +208,4 @@ comment on column pgq.effects.begun_at is 'When that was.';
 comment on column pgq.effects.finished_at is
 'When it was noted that it has happened; null: nobody has said so.';
 comment on column pgq.effects.lease_token is
-'What finish_effect and forget_effect ask for, to say what became of it.';
+'What finish_effect and forget_effect ask for, to record its outcome.';

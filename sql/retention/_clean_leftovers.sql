@@ -11,11 +11,33 @@ as $$
 #variable_conflict use_column
 declare
     target pgq.leftover;
+    report pgq.cleanup_action;
     budget bigint := 10000;
     removed bigint;
     archived bigint;
 begin
     perform pgq._void_leftovers();
+
+    -- The clock was ahead when they were noted.
+    update pgq.leftover as o
+    set remove_at = _clean_leftovers.moment + k.keep
+    from (
+        select
+            l.partition_id,
+            l.segment,
+            l.first_offset,
+            case when c.storage_class_id is null then interval '0' else c.retention end as keep
+        from pgq.leftover as l
+        left join pgq.queue as q on q.queue_id = l.queue_id
+        left join pgq.partition as p on p.partition_id = l.partition_id
+        left join pgq.topic as t on t.topic_id = p.topic_id
+        left join pgq.storage_class as c
+            on c.storage_class_id = coalesce(q.storage_class_id, t.storage_class_id)
+    ) as k
+    where k.partition_id = o.partition_id
+        and k.segment = o.segment
+        and k.first_offset = o.first_offset
+        and o.remove_at > _clean_leftovers.moment + k.keep;
 
     for target in
         select o.*
@@ -34,15 +56,23 @@ begin
 
         -- Jobs that live on keep their payloads, elsewhere: those of a queue, or those that point
         -- at messages of a topic.
-        return query
-        select r.*
-        from pgq._carry_jobs(
-            target.segment,
-            target.queue_id,
-            case when target.queue_id is null then target.partition_id end,
-            _clean_leftovers.moment,
-            budget::integer
-        ) as r;
+        for report in
+            select r.*
+            from pgq._carry_jobs(
+                target.segment,
+                target.queue_id,
+                case when target.queue_id is null then target.partition_id end,
+                _clean_leftovers.moment,
+                budget::integer
+            ) as r
+        loop
+            budget := budget - report.amount;
+            return next report;
+        end loop;
+        if budget <= 0 then
+            return next row('more', 'leftovers', 1)::pgq.cleanup_action;
+            return;
+        end if;
 
         -- Messages whose jobs are not all carried stay for now, with all of their partition.
         if target.queue_id is null

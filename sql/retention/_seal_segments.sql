@@ -17,8 +17,7 @@ begin
     ) loop
         -- Each for itself: one that is busy does not hinder the others.
         begin
-            -- Those who restore a dump without messages have none.
-            perform pgq._mark_segment(c.segment)
+            perform pgq._restore_mark(c.segment)
             from pgq.storage_class as c
             where c.storage_class_id = class_id
                 and c.segment is not null;

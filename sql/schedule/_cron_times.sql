@@ -57,7 +57,7 @@ begin
         select max(case when m.month = 2 then 29 when m.month in (4, 6, 9, 11) then 30 else 31 end)
         from unnest(times.months) as m (month)
     ) then
-        raise exception 'argument "cron" must name a time that comes'
+        raise exception 'argument "cron" must match at least one date'
             using errcode = '22023',
                 detail = format(
                     'Field "day of month": "%s"; field "month": "%s".', fields[3], fields[4]

@@ -50,7 +50,6 @@ begin
     );
     settings.label := create_schedule.label;
     settings.body := create_schedule.body;
-    perform pgq._check_schedule(settings);
 
     -- One that is there is found without a lock.
     select i.*
@@ -95,6 +94,7 @@ begin
         return;
     end if;
 
+    perform pgq._check_schedule(settings);
     perform pgq._check_schedule_target(settings.queue, settings.topic, settings.partition);
     if settings.cron is not null then
         times := pgq._cron_times(settings.cron);

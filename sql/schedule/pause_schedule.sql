@@ -1,8 +1,9 @@
 create function pgq.pause_schedule(schedule text)
-returns void
+returns setof pgq.schedule_info
 language plpgsql
 volatile
 parallel unsafe
+rows 1
 security definer
 set search_path = pgq, pg_temp
 as $$
@@ -15,11 +16,15 @@ begin
     if not found then
         perform pgq._fail_unknown_schedule(pause_schedule.schedule collate "C");
     end if;
+
+    return query
+    select i.*
+    from pgq._schedule_info(pause_schedule.schedule collate "C") as i;
 end
 $$;
 
 comment on function pgq.pause_schedule(text) is
-'Has run_schedules leave out a schedule until resume_schedule; a paused schedule stays paused.
-It waits for a run_schedules that is writing a tick of the schedule.
+'Has run_schedules leave out a schedule until resume_schedule, and returns the schedule.
+A paused schedule stays paused. It waits for a run_schedules that is writing a tick of the schedule.
 Errors: MQ009 unknown schedule, 22004 a required argument is null, 40001 above READ COMMITTED when
 another transaction was first (try again).';

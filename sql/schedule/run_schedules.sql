@@ -37,18 +37,22 @@ begin
     from locked as l;
 
     -- Partitions are locked in ascending order; messages that go to any that is free come after
-    -- those whose partition is fixed, as they need not wait.
+    -- those whose partition is fixed, as they need not wait. Behind them the keys of ordered
+    -- queues, in ascending order too.
     for name in
         select s.schedule
         from pgq.schedule as s
+        left join pgq.queue as q on q.queue = s.queue and q.ordered
         left join pgq.partition as p on p.topic = s.topic and p.partition = 0
         where s.schedule = any(due)
         order by
-            s.topic nulls first,
+            s.topic,
             coalesce(
                 s.partition,
-                (hashtextextended(s.key, 0) % p.partitions + p.partitions) % p.partitions
+                pgq._home(s.key, p.partitions)
             ) nulls last,
+            q.queue_id nulls first,
+            case when q.ordered then s.key collate "C" end nulls first,
             s.next_at,
             s.schedule
     loop
@@ -59,7 +63,7 @@ begin
             from pgq._run_schedule(name, moment, wanted / cardinality(due)) as r;
         exception
             when invalid_parameter_value or sqlstate 'MQ001' or sqlstate 'MQ002'
-                or sqlstate 'MQ007'
+                or sqlstate 'MQ007' or sqlstate 'MQ010'
             then
                 problem := format('%s: %s', sqlstate, sqlerrm);
                 return query
@@ -85,8 +89,8 @@ comment on function pgq.run_schedules(integer) is
 Call it every minute or more often, from wherever you like; several at once share the work. A tick
 is written in the transaction of the call, so commit soon: what it has found is left alone by others
 until then. At most max_ticks (by default 1000) are written, shared out among the schedules that are
-due; what is left comes with the next call. When a target is not there, or refuses what is written,
-the row says so in error and the others go on; the tick is tried again a minute later, and is then
-one that was missed.
+due; what is left comes with the next call. When a target is not there, is full, or refuses what is
+written, the row says so in error and the others go on; the tick is tried again a minute later, and
+is then one that was missed.
 Errors: 22023 bad argument, 40001 above READ COMMITTED when another transaction was first (try
 again).';

@@ -26,7 +26,7 @@ begin
             -- block each other.
             if class.segment is null or class.max_bytes is distinct from _storage_class.max_bytes
             then
-                raise exception 'the storage class has gone out of use'
+                raise exception 'the storage class is no longer in use'
                     using errcode = '55P03';
             end if;
             exit;

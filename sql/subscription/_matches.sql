@@ -20,6 +20,7 @@ select coalesce(
     and (
         _matches.routing_regex is null
         or case
+            when jsonb_typeof(_matches.headers -> 'routing_key') <> 'string' then null
             when _matches.headers ->> 'routing_key' = '' then ''
             else '.' || (_matches.headers ->> 'routing_key')
         end ~ _matches.routing_regex collate "C"
@@ -30,4 +31,4 @@ $$;
 
 comment on function pgq._matches(jsonb, jsonb, text) is
 'Whether headers are what a filter and a routing pattern ask for. It raises no error, whatever the
-headers are.';
+headers are; a routing key that is no string matches nothing.';

@@ -67,11 +67,6 @@ begin
     perform pgq._check_topic(subscribe.topic collate "C");
     perform pgq._check_queue(subscribe.queue collate "C");
     target := pgq._lock_topic(subscribe.topic collate "C");
-    if target.deferred then
-        raise exception 'argument "topic" must name a topic that is not deferred'
-            using errcode = '22023',
-                hint = 'Its messages have no offsets yet at which jobs could point.';
-    end if;
 
     loop
         update pgq.queue as q
@@ -83,6 +78,12 @@ begin
         exit when target_id is not null;
         perform pgq._check_queue(subscribe.queue collate "C");
     end loop;
+
+    if target.deferred then
+        -- What was published before is for others, though it may have no offsets yet.
+        perform
+        from pgq._assign_all(target.topic, null, null);
+    end if;
 
     insert into pgq.subscription (
         subscription, topic_id, queue_id, filter, routing_key, routing_regex, created_at
@@ -144,20 +145,24 @@ end
 $$;
 
 comment on function pgq.subscribe(text, text, text, jsonb, text) is
-'Has a queue get a job for each message of a topic; one that exists has to have what is given.
-It returns the subscription, as create_topic does a topic. From now on, whatever publishes a message
-to the topic adds a job to the queue, in the same transaction. The job has the content, key, headers
-and time of the message, which is not copied; its delay and job_ttl are those of the queue. filter:
-for names of headers the values that each may have, like {"status": ["processed", "shipped"]}; a
-message must have all of these headers, each with one of its values, which are compared as JSON (1
-and 1.0 are equal, 1 and "1" are not); {} takes all messages. routing_key: a pattern of AMQP for the
-header routing_key, 1 to 255 bytes long: words with dots between them, where * stands for one word
-and # for any number of them, none included; a message without that header does not match. With
-both, both have to match. A queue can be subscribed to a topic once, and to several topics. It waits
-for transactions that publish to the topic: then each message that is published after this call has
-committed is delivered, and none that was before. Jobs that were finished are kept no longer than
-the messages of the topic. A deferred topic cannot be subscribed to.
+'Creates a subscription and returns it: each message of a topic becomes a job of a queue.
+An existing one is returned if the settings that are given agree. From now on, whatever publishes a
+message to the topic adds a job to the queue, in the same transaction, also when the queue is full.
+The job has the content, key, headers and time of the message, which is not copied; its delay and
+job_ttl are those of the queue. filter: for names of headers the values that each may have, like
+{"status": ["processed", "shipped"]}; a message must have all of these headers, each with one of its
+values, which are compared as JSON (1 and 1.0 are equal, 1 and "1" are not); {} takes all messages.
+routing_key: a pattern of AMQP for the header routing_key, 1 to 255 bytes long: words with dots
+between them, where * stands for one word and # for any number of them, none included; a message
+without that header, or with one that is no string, does not match. With both, both have to match. A
+queue can be subscribed to a topic once, and to several topics. It waits for transactions that
+publish to the topic: then each message that is published after this call has committed is
+delivered, and none that was before. Jobs that were finished are kept no longer than the messages of
+the topic. In a deferred topic the job is made when the message gets its offset, by whoever gives
+it; a claim of the queue does that when it finds no job. This call gives offsets to what has
+committed, and waits for no publisher: what commits after it is delivered, what was there before is
+not.
 Errors: MQ001 unknown topic, MQ002 unknown queue, MQ005 the subscription exists with other settings
 than those given, or the queue is subscribed to the topic by another name, 22004 a required argument
-is null, 22023 bad name, filter or routing_key, or a deferred topic, 40001 above READ COMMITTED when
-another transaction was first (try again).';
+is null, 22023 bad name, filter or routing_key, 40001 above READ COMMITTED when another transaction
+was first (try again).';

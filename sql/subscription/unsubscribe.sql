@@ -9,6 +9,7 @@ as $$
 #variable_conflict use_column
 declare
     target_id bigint;
+    deferred_topic text;
 begin
     loop
         select s.topic_id
@@ -26,6 +27,18 @@ begin
         where p.topic_id = target_id
         order by p.partition
         for update;
+
+        -- What was published before is delivered, though it may have no offsets yet.
+        select t.topic
+        into deferred_topic
+        from pgq.topic as t
+        where t.topic_id = target_id
+            and t.deferred;
+
+        if deferred_topic is not null then
+            perform
+            from pgq._assign_all(deferred_topic collate "C", null, null);
+        end if;
 
         delete from pgq.subscription as s
         where s.subscription = unsubscribe.subscription collate "C"
@@ -47,6 +60,7 @@ $$;
 
 comment on function pgq.unsubscribe(text) is
 'Ends a subscription; the jobs that it has made stay.
-It waits for transactions that publish to the topic.
+It waits for transactions that publish to the topic. In a deferred topic it waits for none, and
+gives offsets to what has committed before: that is still delivered.
 Errors: MQ011 unknown subscription, 22004 a required argument is null, 40001 above READ COMMITTED
 when another transaction was first (try again).';

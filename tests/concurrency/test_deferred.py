@@ -7,10 +7,12 @@ from functools import partial
 from typing import Any
 
 import pytest
+from psycopg import sql
 
+from support.clock import Clock
 from support.session import Connect, Session, new_name, row
 from support.snapshots import LEVELS, TRY_AGAIN, answer_of, old_session
-from support.waiting import aside, blocked, results
+from support.waiting import aside, blocked, results, started
 
 
 def deferred_topic(log: Session, partitions: int = 1, *groups: str) -> str:
@@ -67,6 +69,54 @@ def test_the_order_of_a_key(shared_connect: Connect, log: Session) -> None:
     early.commit()
     log.publish(topic=topic, payload=3, key="k")
     assert consumed(log, topic) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("segments", [1, 2])
+def test_the_order_of_a_key_beside_one_who_gives_offsets(
+    connection: Session, connect: Connect, clock: Clock, segments: int
+) -> None:
+    """Whenever two transactions of a key end while it looks, it never sees the second alone."""
+    connection.execute("create sequence public.looks")
+    connection.execute(
+        """
+        alter function pgq._clock() rename to _time;
+        create function pgq._clock() returns timestamptz language plpgsql as $$
+        begin
+            if nextval('public.looks') = current_setting('test.stop', true)::bigint then
+                perform pg_advisory_xact_lock(1);
+            end if;
+            return pgq._time();
+        end
+        $$
+        """
+    )
+    assigner, early, late = connect(), connect(), connect()
+    stops = 0
+    for stop in range(1, 20):
+        connection.execute("select pg_advisory_lock(1)")
+        topic = deferred_topic(connection)
+        early.publish(topic=topic, payload=1, key="k")
+        connection.publish(topic=topic, payload=0, key="k")
+        if segments == 2:
+            clock.advance("2 days")
+        # now the early one is known to be open
+        assert consumed(connection, topic) == [0]
+        connection.publish(topic=topic, payload=3, key="other")
+        assigner.execute(sql.SQL("set test.stop = {}").format(stop))
+        connection.execute("select setval('public.looks', 1, false)")
+        working = started(
+            connection, assigner, partial(assigner.assign_offsets, topic=topic, partition=0)
+        )
+        early.commit()
+        late.publish(topic=topic, payload=2, key="k")
+        late.commit()
+        stops += not working.done()
+        connection.execute("select pg_advisory_unlock(1)")
+        results(working)
+        assigner.commit()
+        found = [n for _ in range(2) for n in consumed(connection, topic)]
+        assert [n for n in found if n != 3] == [1, 2]
+    assert stops >= 2
 
 
 def test_who_consumes_for_long_holds_up_what_is_new(shared_connect: Connect, log: Session) -> None:

@@ -14,7 +14,7 @@ from support.queue import new_queue
 from support.schedule import due_ticks, new_schedule, state, times, written
 from support.session import Connect, Session, new_name, refused
 from support.snapshots import LEVELS, TRY_AGAIN, answer_of, old_session, second_answer_of
-from support.waiting import aside, blocked, results, wait_until
+from support.waiting import PATIENCE, aside, blocked, results, wait_until
 
 
 @pytest.fixture
@@ -331,3 +331,25 @@ def test_a_publisher_holds_one_partition_only(
     assert (run.partition, run.log_offset) == (0, 2)
     messages = connection.fetch_range(topic=topic, partition=0, first_offset=1, last_offset=2)
     assert offsets(messages) == [1, 2]
+
+
+def test_two_and_an_ordered_queue(connect: Connect, connection: Session, clock: Clock) -> None:
+    """Whatever is due first, both take the keys in one order."""
+    queue = new_queue(connection, ordered=True)
+    due_at = [f"2026-05-01 12:{minute}+00" for minute in (10, 20, 30)]
+    names = [
+        new_schedule(connection, queue=queue, key=key, every="1 hour", starts_at=start)
+        for keys in ("bca", "acb")
+        for key, start in zip(keys, due_at, strict=True)
+    ]
+    clock.advance("1 hour")
+    other, one, two, writer = (connect() for _ in range(4))
+    other.execute("select from pgq.schedule where schedule = any(%s) for update", [names[3:]])
+    writer.enqueue(queue=queue, payload=1, key="c")
+    first = blocked(connection, one, one.run_schedules)
+    other.rollback()
+    second = blocked(connection, two, two.run_schedules)
+    writer.commit()
+    assert {run.schedule for run in first.result(PATIENCE)} == set(names[:3])
+    one.commit()
+    assert {run.schedule for run in second.result(PATIENCE)} == set(names[3:])

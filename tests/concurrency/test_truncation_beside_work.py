@@ -106,6 +106,7 @@ def test_a_burst_goes_when_its_time_has_come(connect: Connect, log: Session) -> 
             assert len(short_segments(log)) <= 2
 
 
+@pytest.mark.slow
 def test_steady_publishing_keeps_to_few_segments(connect: Connect, log: Session) -> None:
     """Each segment goes some seconds after its retention; none is left behind.
 

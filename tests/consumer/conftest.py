@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -13,19 +12,13 @@ import pytest
 from pgq import Client
 from pgq.consumer import AsyncConsumer, Consumer
 from support.clock import Clock
+from support.working import emptied, handler_for
 
 
 @pytest.fixture
 def dsn(shared_dsn: str) -> str:
     """The connection string of a database with pgq and no topic."""
-    with psycopg.connect(shared_dsn) as connection:
-        client = Client(connection)
-        # a topic that gets the dead letters of a group cannot be dropped
-        for group in client.list_groups():
-            client.drop_group(group.topic, group.consumer_group)
-        for topic in client.list_topics():
-            client.drop_topic(topic.topic)
-    return shared_dsn
+    return emptied(shared_dsn)
 
 
 @pytest.fixture
@@ -43,21 +36,8 @@ def kind(request: pytest.FixtureRequest) -> type[Consumer] | type[AsyncConsumer]
 
 @pytest.fixture
 def as_handler(kind: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make a handler of a plain function: for tasks, one that is a coroutine function."""
-
-    def make(function: Callable[..., Any]) -> Callable[..., Any]:
-        if kind is Consumer:
-            return function
-
-        async def handler(*arguments: Any) -> Any:
-            await asyncio.sleep(0)
-            return function(*arguments)
-
-        handler.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
-        handler.__annotations__ = getattr(function, "__annotations__", {})
-        return handler
-
-    return make
+    """Make a handler of a plain function."""
+    return partial(handler_for, kind)
 
 
 @pytest.fixture

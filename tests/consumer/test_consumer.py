@@ -10,13 +10,14 @@ from typing import Any
 import psycopg
 import pytest
 
-from pgq import Client, UnknownGroup, UnknownTopic
+from pgq import AsyncClient, Client, UnknownGroup, UnknownTopic
+from pgq._running import _schedule
 from pgq.consumer import AsyncConsumer, Consumer
 from pgq.embedded import Server
 from support.house import install_script
 from support.waiting import PATIENCE
 from support.waiting import wait_until as _wait_until
-from support.working import kill_backends, working
+from support.working import kill_backends, unreachable, working
 
 Kind = type[Consumer] | type[AsyncConsumer]
 As = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -127,6 +128,31 @@ def test_a_message_that_always_fails_goes_to_the_dead_letters(
     assert (letter.headers or {})["pgq_error"] == "RuntimeError: never"
 
 
+def test_each_attempt_comes_later(
+    dsn: str, client: Client, kind: Kind, as_handler: As, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also where the database counts them, so that each may come to another consumer."""
+    client.create_topic("dead")
+    client.alter_group("events", "all", max_attempts=4, dead_letter_topic="dead")
+    caplog.set_level("INFO", logger="pgq.consumer")
+    numbers: list[int | None] = []
+
+    def handle(payload: int, message: Any) -> None:
+        numbers.append(message.attempt)
+        raise RuntimeError("never")
+
+    consumer = kind("all", conninfo=dsn, poll=0.05)
+    consumer.handler("events", backoff=0.05)(as_handler(handle))
+    client.publish("events", 1)
+    with working(consumer):
+        wait_until(lambda: lag(client) == 0)
+    assert numbers == [1, 2, 3, 4]
+    records = [record for record in caplog.records if "is tried again in" in record.msg]
+    waits = [record.args[2] for record in records]  # type: ignore[index]
+    for number, wait in enumerate(waits[:3]):
+        assert 0.04 * 2**number <= float(str(wait)) <= 0.05 * 2**number
+
+
 def test_a_message_that_does_not_fit(
     dsn: str, client: Client, kind: Kind, as_handler: As, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -145,6 +171,27 @@ def test_a_message_that_does_not_fit(
         wait_until(lambda: "a whole number is wanted" in caplog.text)
     assert lag(client) == 1
     assert all(part.leased_until is None for part in client.group_lag("events"))
+
+
+def test_json_that_python_cannot_read(
+    dsn: str, client: Client, kind: Kind, as_handler: As, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The consumer goes on, and commits what was before it."""
+    seen: list[Any] = []
+
+    def handle(payload: Any) -> None:
+        seen.append(payload)
+
+    consumer = kind("all", conninfo=dsn)
+    consumer.handler("events")(as_handler(handle))
+    client.connection.execute(
+        "select pgq.publish_batch('events', array['1', %s]::jsonb[], partition => 0)", ["1" * 5000]
+    )
+    with working(consumer):
+        wait_until(lambda: "cannot be read" in caplog.text)
+        client.publish("events", 2, partition=1)
+        wait_until(lambda: seen == [1, 2])
+    assert lag(client) == 1
 
 
 def test_a_stop_commits_what_is_done(dsn: str, client: Client, kind: Kind, as_handler: As) -> None:
@@ -211,23 +258,62 @@ def test_heartbeats_and_a_lost_lease(dsn: str, client: Client, kind: Kind) -> No
     assert begun == [1, 1]
 
 
-def test_a_notice_wakes_it_and_polling_goes_on_without(
+LISTENS = "select count(*) from pg_stat_activity where application_name = 'pgq consumer: leases'"
+
+
+def test_only_a_notice_wakes_it(
+    dsn: str, client: Client, kind: Kind, as_handler: As, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would look again after an hour; so too when the connection that listens is a new one."""
+    monkeypatch.setattr(_schedule, "SHORTEST", 3600.0)
+    client.alter_topic("events", notify=True)
+    looks: list[int] = []
+    for used in (Client, AsyncClient):
+        _count_polls(monkeypatch, used, looks)
+    seen: list[int] = []
+    consumer = kind("all", conninfo=dsn, concurrency=1, poll=3600.0)
+    consumer.handler("events")(as_handler(seen.append))
+
+    def in_turn(*numbers: int) -> None:
+        for number in numbers:
+            before = len(looks)
+            client.publish("events", number, partition=0)
+            wait_until(lambda: lag(client) == 0 and len(looks) >= before + 2)  # noqa: B023
+
+    with working(consumer):
+        in_turn(1, 2, 3)
+        assert kill_backends(client.connection, "pgq consumer: leases") == 1
+        wait_until(lambda: client.connection.execute(LISTENS).fetchall() == [(1,)])
+        in_turn(4, 5, 6)
+    assert seen == [1, 2, 3, 4, 5, 6]
+
+
+def _count_polls(monkeypatch: pytest.MonkeyPatch, used: type[Any], looks: list[int]) -> None:
+    poll = used.poll
+
+    def counted(self: Any, *arguments: Any, **named: Any) -> Any:
+        looks.append(1)
+        return poll(self, *arguments, **named)
+
+    monkeypatch.setattr(used, "poll", counted)
+
+
+def test_polling_goes_on_without_notices(
     dsn: str, client: Client, kind: Kind, as_handler: As
 ) -> None:
+    """The connection that listens is lost and does not come back; that which polls is there."""
     client.alter_topic("events", notify=True)
     seen: list[int] = []
-    consumer = kind("all", conninfo=dsn, poll=2.0)
-    consumer.handler("events")(as_handler(seen.append))
-    observer = client.connection
-    listens = "select 1 from pg_stat_activity where application_name = 'pgq consumer: leases'"
+    consumer = kind("all", conninfo=dsn, concurrency=1, poll=0.2)
+    consumer.handler("events", lease=300.0)(as_handler(seen.append))
     with working(consumer):
-        wait_until(lambda: observer.execute(listens).fetchall())
-        for number in range(2):
-            client.publish("events", number)
-            wait_until(lambda: len(seen) == number + 1)  # noqa: B023
-        assert kill_backends(observer, "pgq consumer: leases") == 1
-        client.publish("events", 2)
-        wait_until(lambda: len(seen) == 3)
+        client.publish("events", 1)
+        wait_until(lambda: seen == [1] and lag(client) == 0)
+        with unreachable(client.connection, dsn, "pgq consumer: leases"):
+            wait_until(lambda: client.connection.execute(LISTENS).fetchall() == [(0,)])
+            client.publish("events", 2)
+            wait_until(lambda: seen == [1, 2] and lag(client) == 0)
+            assert client.connection.execute(LISTENS).fetchall() == [(0,)]
 
 
 def test_two_consumers_share_the_partitions(

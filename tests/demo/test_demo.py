@@ -15,8 +15,9 @@ import psycopg
 import pytest
 
 from pgq import Client
-from pgq.demo import _main
+from pgq.demo import _main, _parts
 from pgq.demo._flights import Expected, expected
+from pgq.demo._parts import CLOCKS, MEMBERS, WORKERS
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(
@@ -81,6 +82,7 @@ def start(dsn: str, *before: str, rows: int = 30_000) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "before"),
     [
@@ -115,11 +117,15 @@ def test_demo_cleans_up_when_it_is_stopped(
     assert connection.execute(others).fetchone() == (0,)
 
 
+@pytest.mark.slow
 def test_demo_is_stopped_at_the_terminal_while_its_processes_start(dsn: str) -> None:
     process = start(dsn)
     try:
-        # three workers, four members, the publisher, and one that keeps count of semaphores
-        wait_until(lambda: len(psutil.Process(process.pid).children()) == 9, 60, "for processes")
+        # all have been started, the last of them just now: the publisher and one that keeps count
+        # of semaphores are among them
+        everybody = WORKERS + 2 * MEMBERS + CLOCKS + 2
+        children = psutil.Process(process.pid).children
+        wait_until(lambda: len(children()) == everybody, 60, "for processes")
         os.killpg(process.pid, signal.SIGINT)
         _, errors = process.communicate(timeout=30)
     finally:
@@ -128,6 +134,7 @@ def test_demo_is_stopped_at_the_terminal_while_its_processes_start(dsn: str) -> 
     assert errors == ""
 
 
+@pytest.mark.slow
 def test_demo_goes_on_when_its_terminal_goes_and_it_was_told_to(dsn: str) -> None:
     # as nohup has it
     process = start(dsn, "signal.signal(signal.SIGHUP, signal.SIG_IGN)", rows=3000)
@@ -141,6 +148,7 @@ def test_demo_goes_on_when_its_terminal_goes_and_it_was_told_to(dsn: str) -> Non
     assert "Nothing lost, nothing counted twice." in shown
 
 
+@pytest.mark.slow  # a whole demo
 def test_demo_fails_when_a_figure_differs(
     dsn: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -155,3 +163,15 @@ def test_demo_fails_when_a_figure_differs(
     shown = capsys.readouterr().out
     assert "The figures do not agree." in shown
     assert shown.count("✗") + shown.count("WRONG") == 2  # the airline and the check
+
+
+@pytest.mark.slow  # a whole demo
+def test_demo_fails_without_a_tick(
+    dsn: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(_main, "keep_time", _parts._hang)  # nobody calls run_schedules
+    monkeypatch.setenv("DATABASE_URL", dsn)
+    assert _main.run(200) == 1
+    shown = capsys.readouterr().out
+    assert "0 ticks of a schedule" in shown
+    assert shown.count("✗") + shown.count("WRONG") == 1

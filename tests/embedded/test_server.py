@@ -129,6 +129,7 @@ def test_a_lasting_directory_is_continued(server: Server) -> None:
         assert sorted(path.name for path in directory.iterdir()) == ["data", "server.log"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_ends_the_server_too(server: Server, number: signal.Signals) -> None:
     process, directory, pid = _start_program(server)
@@ -139,6 +140,7 @@ def test_a_signal_ends_the_server_too(server: Server, number: signal.Signals) ->
     assert not directory.exists()
 
 
+@pytest.mark.slow
 def test_the_first_process_of_a_container_ends_by_a_signal_too(server: Server) -> None:
     process, directory, pid = _start_program(server, _SPARED)
     process.terminate()
@@ -147,6 +149,7 @@ def test_the_first_process_of_a_container_ends_by_a_signal_too(server: Server) -
     assert not directory.exists()
 
 
+@pytest.mark.slow
 def test_what_a_killed_python_left_is_swept(server: Server) -> None:
     process, directory, pid = _start_program(server)
     process.kill()

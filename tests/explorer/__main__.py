@@ -32,10 +32,11 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--areas",
         default="",
-        help="narrow it down: of log, queue, effects, endings, limits, bulk, settings, store,"
-        " journal, ticks, poison, follow, with commas",
+        help="narrow it down: of log, queue, effects, endings, limits, keyed, room, bulk, settings,"
+        " store, journal, deferred, ticks, poison, follow, with commas",
     )
     parser.add_argument("--levels", default="", help="isolation levels to draw from, with commas")
+    parser.add_argument("--gates", action="store_true", help="calls stop between their statements")
     parser.add_argument("--ignore", default="", help="kinds of findings to pass over, with commas")
     parser.add_argument("--all", action="store_true", help="go on after a finding")
     parser.add_argument("--trial", help="replay one trial: its name")
@@ -95,6 +96,7 @@ def work(dsn: str, seed: int, options: argparse.Namespace) -> int:
         name=f"pgq_explorer_{os.getpid()}",
         areas=tuple(area for area in options.areas.split(",") if area),
         ignored=frozenset(options.ignore.split(",")),
+        gates=options.gates,
         levels=tuple(level for level in options.levels.split(",") if level),
     )
     try:

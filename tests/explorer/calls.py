@@ -9,11 +9,15 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import explorer.deferred_calls
 import explorer.effect_calls
 import explorer.ending_calls
-import explorer.follow_calls
+import explorer.keyed_calls
+import explorer.letter_calls
 import explorer.tick_calls  # noqa: F401  they register them
 from explorer.draw import JOB_TTLS, LEASES, MOVES, RETENTIONS, WINDOWS, Arguments, Draw
+from explorer.follow_calls import known_from_followed
+from explorer.keyed_calls import alter_limits
 from explorer.poison_calls import known_from_poison
 from explorer.registry import CALLS, Call, call
 
@@ -32,7 +36,11 @@ def document(number: int) -> str:
 @call("log store", 8)
 def publish(draw: Draw) -> Arguments:
     number = draw.number()
-    return {**draw.home(), "payload": document(number), **draw.known_key(), "#": [number]}
+    more: Arguments = {"headers": draw.headers()} if draw.followed else {}
+    home = draw.home()
+    if draw.followed and "partition" in home:
+        more["key"] = draw.ordered_key()
+    return {**home, "payload": document(number), **more, **draw.known_key(), "#": [number]}
 
 
 @call("log store", 5)
@@ -44,9 +52,15 @@ def publish_batch(draw: Draw) -> Arguments:
         batch["partition"] = home["partition"]
     elif "key" in home:
         batch["keys"] = [draw.rng.choice(["x", "y", "z", None]) for _ in numbers]
+    if draw.followed:
+        batch["headers"] = [draw.headers() for _ in numbers]
     if "keys" not in batch:
+        if draw.followed and "partition" in batch:
+            batch["keys"] = [draw.ordered_key() for _ in numbers]
         for key in draw.known_key().values():  # one at most, and one partition: see check_keys
             batch["idempotency_keys"] = [draw.rng.choice([key, key, None]) for _ in numbers]
+            if draw.deferred:  # which of several is the new one is not answered
+                batch["idempotency_keys"] = [key, *[None for _ in numbers[1:]]]
     return {**batch, "#": numbers}
 
 
@@ -180,20 +194,14 @@ def extend_lease(draw: Draw) -> Arguments:
     return {"*": draw.late("job"), "lease": draw.rng.choice(LEASES)}
 
 
+@call("queue", 0.5)
+def extend_lease_batch(draw: Draw) -> Arguments:
+    return {"*": draw.late("jobs"), "lease": draw.rng.choice(LEASES)}
+
+
 @call("queue", 1)
 def archive_job(draw: Draw) -> Arguments:
     return {"*": draw.late("job")}
-
-
-@call("queue", 2)
-def redrive(draw: Draw) -> Arguments:
-    more = draw.rng.choice([{}, {}, {"max_jobs": 1}, {"per_second": 10}])
-    return {"queue": draw.queue(), "all_jobs": True, **more}
-
-
-@call("queue", 0.7)
-def purge_queue(draw: Draw) -> Arguments:
-    return {"queue": draw.queue(), draw.rng.choice(["dead_only", "all_jobs"]): True}
 
 
 # ---------------------------------------------------------------------------- bulk writes
@@ -210,8 +218,13 @@ def begin_write(draw: Draw) -> Arguments:
 def write_chunk(draw: Draw) -> Arguments:
     numbers = [draw.number() for _ in range(draw.rng.choice([1, 2]))]
     texts = [document(n) for n in numbers]
+    more: Arguments = {}
+    if draw.followed:
+        more["headers"] = [draw.headers() for _ in numbers]
+        more["keys"] = [draw.ordered_key() for _ in numbers]
     return {
         "*": draw.late("write"),
+        **more,
         "task": draw.number(),
         "task_attempt": "1",
         "chunk": 0,
@@ -242,6 +255,8 @@ def create_topic(draw: Draw) -> Arguments:
         "retention": draw.rng.choice(RETENTIONS),
         "max_bytes": 1 if draw.some(0.05) else None,
     }
+    if draw.deferred and draw.some(0.5):
+        given["deferred"] = True
     # one that is there is returned, if what is given of these agrees
     topic = draw.rng.choice(["c", "c", "d", "a"])
     if topic == "a":
@@ -301,13 +316,16 @@ def create_queue(draw: Draw) -> Arguments:
     return {"queue": queue, **given, "lease": "10 minutes"}
 
 
-@call("settings store", 3)
+@call("settings store keyed", 3)
 def alter_queue(draw: Draw) -> Arguments:
+    if draw.keyed and draw.some(0.6):
+        return {"queue": draw.queue(), **alter_limits(draw)}
     choice = draw.rng.random()
     if choice < 0.2:
         return {"queue": draw.queue(), "max_attempts": draw.rng.choice([1, 2])}
     if 0.2 <= choice < 0.25:
-        return {"queue": draw.queue(), "max_leased": draw.rng.choice([1, 2, 3])}
+        most = draw.rng.choice([{"max_leased": 1}, {"max_leased": 3}, {"max_unfinished": 4}])
+        return {"queue": draw.queue(), **most}
     if choice < 0.35:
         return {"queue": draw.queue(), "no_limit": [draw.rng.choice(["retention", "job_ttl"])]}
     if choice < 0.55:
@@ -351,7 +369,8 @@ def look(draw: Draw) -> Arguments:
 def known_from(name: str, arguments: Arguments, rows: list[Row]) -> Iterator[tuple[str, Arguments]]:
     """What a call's answer lets later calls name, as kinds of :class:`Late`."""
     yield from known_from_poison(name, rows)
-    if name == "claim_followed":
+    if name.endswith("_followed"):
+        yield from known_from_followed(name, arguments, rows)
         return
     if rows and {"job_id", "lease_token"} <= rows[0].keys():
         token = rows[0]["lease_token"]

@@ -28,7 +28,7 @@ def check_endings(history: History, link: Link) -> None:
     if not redriven:
         _check_cancels(history, set(left))
         _check_missed(history, left)
-        _check_released(history, left)
+        _check_released(history, left, link)
 
 
 def _check_keys(history: History, link: Link) -> None:
@@ -123,8 +123,9 @@ def _check_missed(history: History, left: dict[int, dict[str, Any]]) -> None:
                 history.violate("missed duplicate", f"{later.statement}, and {job_id} is there")
 
 
-def _check_released(history: History, left: dict[int, dict[str, Any]]) -> None:
-    """What was released last has had one attempt less than that claim said."""
+def _check_released(history: History, left: dict[int, dict[str, Any]], link: Link) -> None:
+    """What was released last has had one attempt less than that claim said, also if it is dead."""
+    dead = {row["job_id"]: row for row in link.rows("select job_id, attempt from pgq.dead_letters")}
     last: dict[int, tuple[str, int]] = {}
     released = set()
     for event in history.committed():
@@ -133,8 +134,11 @@ def _check_released(history: History, left: dict[int, dict[str, Any]]) -> None:
                 last[row["job_id"]] = (row["lease_token"], row["attempt"])
         if event.call == "release_job" and event.rows[0]["release_job"]:
             released.add((event.arguments["job_id"], event.arguments["lease_token"]))
+        if event.call == "release_job_batch":
+            token = event.arguments["lease_token"]
+            released |= {(row["job_id"], token) for row in event.rows}
     for job_id, (token, attempt) in last.items():
-        if (job_id, token) in released and job_id in left:
-            found = left[job_id]["attempt"]
-            if found != attempt - 1:
-                history.violate("attempts", f"job {job_id}: {found} after {attempt} was released")
+        found = left.get(job_id) or dead.get(job_id)
+        if found is not None and (job_id, token) in released and found["attempt"] != attempt - 1:
+            told = f"job {job_id}: {found['attempt']} after {attempt} was released"
+            history.violate("attempts", told)

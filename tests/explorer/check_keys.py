@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from explorer.history import Event, History
 from explorer.settings import kept_for
 
-__all__ = ["check_keys", "new_numbers"]
+__all__ = ["check_keys", "new_numbers", "published_numbers"]
 
 MARGIN = 60
 """Seconds of a trial that may pass by themselves, and more."""
@@ -40,6 +40,18 @@ def new_numbers(event: Event, size: int) -> list[int]:
             new.append(number)
         seen = seen or key is not None
     return new
+
+
+def published_numbers(event: Event) -> list[int]:
+    """The messages of a publish_batch that were written."""
+    rows = [row for row in event.rows if not row["duplicate"]]
+    if any(row["first_offset"] is None for row in event.rows):  # as in a deferred topic
+        keys = event.arguments.get("idempotency_keys") or [None] * len(event.numbers)
+        known = len(rows) < len(event.rows)  # a key stands there once at most
+        return [n for n, key in zip(event.numbers, keys) if key is None or not known]
+    size = sum(row["last_offset"] - row["first_offset"] + 1 for row in rows)
+    numbers = new_numbers(event, size)
+    return numbers if len(numbers) == size else []
 
 
 def check_keys(history: History) -> None:
@@ -76,6 +88,10 @@ def _answers(event: Event) -> Iterator[Answer]:
             first = (row["partition"], row["first_offset"])
             if row["duplicate"]:
                 yield Answer(event, each, first, True)
+                continue
+            if row["first_offset"] is None:
+                if len(event.rows) == 1:
+                    yield Answer(event, each, first, False)
                 continue
             new = new_numbers(event, row["last_offset"] - row["first_offset"] + 1)
             number = event.numbers[keys.index(each)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from explorer.check_effects import EFFECTS
 from explorer.history import Event, History
 
-__all__ = ["check_leases"]
+__all__ = ["LEAVING", "TAKING", "check_leases", "gave", "named"]
 
 LEASED = ("ack", "archive_job", "extend_lease", "nack", "reject_job", "release_job")
 """They name a job under its token, alone or as a batch, and say whether it was held under it."""
@@ -26,7 +26,7 @@ def check_leases(history: History) -> None:
             history.violate("refused", f"{event.statement} refused {held}: {event.answer}")
 
 
-def _named(event: Event) -> list[int]:
+def named(event: Event) -> list[int]:
     if "job_id" in event.arguments:
         return [event.arguments["job_id"]]
     return event.arguments.get("job_ids") or []
@@ -36,18 +36,18 @@ def _refused(event: Event) -> list[int]:
     """The jobs that the call says are not held under the token."""
     assert event.answer is not None
     if event.call in ("finish_and_claim", "begin_effect"):
-        return _named(event) if event.answer.code == "MQ006" else []
+        return named(event) if event.answer.code == "MQ006" else []
     if event.call.removesuffix("_batch") not in LEASED or not event.succeeded:
         return []
     if event.call in LEASED:
-        return [] if event.rows[0][event.call] else _named(event)
-    return [j for j in _named(event) if j not in {row["job_id"] for row in event.rows}]
+        return [] if event.rows[0][event.call] else named(event)
+    return [j for j in named(event) if j not in {row["job_id"] for row in event.rows}]
 
 
 def _holds(event: Event, job_id: int, events: list[Event], history: History) -> bool:
     """Whether it was given the job for sure, and nobody may have taken it since."""
     token = event.arguments["lease_token"]
-    claims = (e for e in events if _gave(e, job_id) and e.rows[0]["lease_token"] == token)
+    claims = (e for e in events if gave(e, job_id) and e.rows[0]["lease_token"] == token)
     claim = next(claims, None)
     if claim is None or not _before(claim, event):
         return False
@@ -57,14 +57,14 @@ def _holds(event: Event, job_id: int, events: list[Event], history: History) -> 
         other.ended >= claim.started
         and other.started <= event.ended
         and (other.transaction.committed or other.transaction is event.transaction)
-        and (other.call in TAKING or job_id in _named(other) or _gave(other, job_id))
+        and (other.call in TAKING or job_id in named(other) or gave(other, job_id))
         and other.call not in LEAVING
         for other in events
         if other is not claim and other is not event
     )
 
 
-def _gave(event: Event, job_id: int) -> bool:
+def gave(event: Event, job_id: int) -> bool:
     """Whether it is a claim that was answered with the job."""
     return any("lease_token" in row and row.get("job_id") == job_id for row in event.rows)
 

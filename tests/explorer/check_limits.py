@@ -1,15 +1,19 @@
-"""What limits of queues promise: no more jobs are leased than was ever allowed."""
+"""What limits of queues promise: no more jobs are leased, or handed out, than was ever allowed."""
 
 from __future__ import annotations
 
-from explorer.database import Link
-from explorer.history import History
+from explorer.database import Link, Row
+from explorer.history import Event, History
 
-__all__ = ["check_limits"]
+__all__ = ["PER_DAY", "check_limits"]
+
+PER_DAY = {"rate_interval": "1 day", "rate_burst": 2}
+"""How the rate_limit of a queue is meant that has one."""
+SLACK = 60
 
 
 def check_limits(history: History, link: Link) -> None:
-    """Of queues that had a max_leased from the first; in the end it is lifted."""
+    """Of queues that had a limit from the first; in the end all are lifted."""
     most: dict[str, int] = {}
     for event in history.committed("create_queue"):
         limit = event.arguments.get("max_leased")
@@ -19,6 +23,8 @@ def check_limits(history: History, link: Link) -> None:
         queue = event.arguments["queue"]
         if queue in most:
             most[queue] = max(most[queue], event.arguments.get("max_leased") or 0)
+            if "max_leased" in (event.arguments.get("no_limit") or ()):
+                del most[queue]
     for event in history.committed("drop_queue"):
         most.pop(event.arguments["queue"], None)
     for row in link.rows(
@@ -28,7 +34,49 @@ def check_limits(history: History, link: Link) -> None:
     ):
         if row["leased"] > most.get(row["queue"], row["leased"]):
             history.violate("too many leased", f"queue {row['queue']} has {row['leased']}")
-    for queue in most:
-        link.ask(
-            f"select * from pgq.alter_queue(queue => '{queue}', no_limit => array['max_leased'])"
-        )
+    for row in link.rows("select * from pgq.list_queues()"):
+        _check_rate(history, row)
+        _check_pauses(history, row["queue"])
+        if row["paused"]:
+            link.rows(f"select pgq.resume_queue('{row['queue']}')")
+        if row["max_leased"] is not None or row["rate_limit"] is not None:
+            link.rows(
+                f"select * from pgq.alter_queue(queue => '{row['queue']}',"
+                " no_limit => array['max_leased', 'rate_limit'])"
+            )
+
+
+def _claims(history: History, queue: str) -> list[Event]:
+    return [
+        event
+        for event in history.committed("claim_job", "claim_job_keyed", "finish_and_claim")
+        if event.arguments["queue"] == queue
+    ]
+
+
+def _check_rate(history: History, row: Row) -> None:
+    changed = any("rate_limit" in str(e.arguments) for e in history.committed("alter_queue"))
+    if row["rate_limit"] is None or changed or history.committed("drop_queue"):
+        return
+    claims = _claims(history, row["queue"])
+    if not claims:
+        return
+    passed = history.passed(min(e.started for e in claims), max(e.ended for e in claims)) + SLACK
+    most = row["rate_burst"] + passed * row["rate_limit"] / 86400
+    handed_out = sum(len(event.rows) for event in claims)
+    if handed_out > most:
+        told = f"queue {row['queue']} gave {handed_out} jobs in {passed} s"
+        history.violate("too many handed out", told)
+
+
+def _check_pauses(history: History, queue: str) -> None:
+    """A claim that began behind a pause gets nothing, until something else comes."""
+    others = ("resume_queue", "pause_queue", "create_queue", "drop_queue")
+    changes = [e for e in history.committed(*others) if e.arguments["queue"] == queue]
+    for event in _claims(history, queue):
+        before = [e for e in changes if e.transaction.ended < event.transaction.started]
+        beside = [e for e in changes if e not in before and e.started <= event.ended]
+        last = before[-1] if before else None
+        tied = last is not None and any(e.order[:2] == last.order[:2] for e in before[:-1])
+        if event.rows and last is not None and last.call == "pause_queue" and not (beside or tied):
+            history.violate("claimed though paused", event.statement)

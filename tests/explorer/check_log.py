@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from explorer.check_keys import new_numbers
+from explorer.check_keys import published_numbers
 from explorer.database import Link, Row
 from explorer.history import Event, History, Order
 from explorer.poison_calls import DEAD, POISON
@@ -134,11 +134,10 @@ def _note_published(topic: Topic) -> None:
             add(event, event.numbers[0], event.rows[0]["partition"], event.rows[0]["log_offset"])
     for event in topic.since_cut("publish_batch"):
         rows = [row for row in event.rows if not row["duplicate"]]
-        size = sum(row["last_offset"] - row["first_offset"] + 1 for row in rows)
-        numbers = new_numbers(event, size)
-        if size != len(numbers):
+        numbers = published_numbers(event)
+        if rows and not numbers:
             topic.history.violate("wrong answer", f"{event.statement}: {event.answer}")
-        alone = rows[0] if len(rows) == 1 else None
+        alone = rows[0] if len(rows) == 1 and rows[0]["first_offset"] is not None else None
         for place, number in enumerate(numbers):
             if alone is not None:
                 add(event, number, alone["partition"], alone["first_offset"] + place)

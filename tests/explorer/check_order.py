@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from explorer.database import Link
 from explorer.history import History
-from explorer.known_jobs import Job, Queue
+from explorer.known_jobs import Job, Queue, key_of
 from support.ordered import BROKEN_KEYS
 
 __all__ = ["check_keys_of_order", "check_order"]
@@ -20,20 +20,13 @@ def check_order(queue: Queue) -> None:
     """Hold the ids and the claims of each key against its commits."""
     by_key: dict[str, list[Job]] = {}
     for job in sorted(queue.jobs.values(), key=lambda job: job.event.order):
-        key = _key(job)
+        key = key_of(job)
         if key is not None and job.job_id is not None:
             by_key.setdefault(key, []).append(job)
     for jobs in by_key.values():
         for place, job in enumerate(jobs):
             for later in jobs[place + 1 :]:
                 _check_pair(queue, job, later)
-
-
-def _key(job: Job) -> str | None:
-    arguments = job.event.arguments
-    keys = arguments.get("keys") or [arguments.get("key")] * len(job.event.numbers)
-    found = keys[job.event.numbers.index(job.number)]
-    return found if found is None else str(found)
 
 
 def _check_pair(queue: Queue, job: Job, later: Job) -> None:

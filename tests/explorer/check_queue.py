@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from explorer.check_archive import check_archive
 from explorer.check_groups import LONG_LEASE, SLACK
+from explorer.check_key_limits import check_key_limits
+from explorer.check_letters import check_letters
 from explorer.check_log import number_of
 from explorer.check_order import check_order
+from explorer.check_room import check_room, probe_room
 from explorer.database import Link
-from explorer.follow_calls import FOLLOWERS
+from explorer.follow_calls import FOLLOWERS, IN_ORDER
 from explorer.history import History
 from explorer.known_jobs import Claimed, Queue, note_claims, note_jobs, same_id
 from explorer.script import written
@@ -15,13 +18,22 @@ from explorer.tick_calls import TICKS
 
 __all__ = ["check_queues"]
 
+BEHIND_ANOTHER = """
+select j.job_id
+from pgq.job as j
+where j.due_at is not null or exists (
+    select from pgq.job as k
+    where (k.queue_id, k.ordered_key) = (j.queue_id, j.ordered_key) and k.job_id < j.job_id
+)
+"""
+
 
 def check_queues(history: History, link: Link, clock: int) -> None:
     """Replay what happened to every job, then work off what is left."""
     drops = {e.arguments["queue"]: e.order for e in history.committed("drop_queue")}
     for row in link.rows(
         "select queue, archive, ordered from pgq.list_queues()"
-        f" where queue not in ('{TICKS}', '{FOLLOWERS}')"
+        f" where queue not in ('{TICKS}', '{FOLLOWERS}', '{IN_ORDER}')"
     ):
         queue = Queue(row["queue"], history, drops.get(row["queue"]), clock)
         note_jobs(queue)
@@ -29,8 +41,11 @@ def check_queues(history: History, link: Link, clock: int) -> None:
         _check_claims(queue)
         if row["ordered"]:
             check_order(queue)
+        check_room(queue)
         _check_disjoint(queue, link)
+        check_key_limits(queue)
         check_archive(queue, row["archive"], link)
+        check_letters(queue)
         _drain(queue, link)
 
 
@@ -61,6 +76,12 @@ def _check_claims(queue: Queue) -> None:
             least, _ = history.clock(event.started, event.ended)
             until = least + LONG_LEASE[event.arguments["lease"]] - SLACK
             key = (event.arguments["job_id"], event.arguments["lease_token"])
+            extended[key] = max(until, extended.get(key, until))
+    for event in history.committed("extend_lease_batch"):
+        least, _ = history.clock(event.started, event.ended)
+        until = least + LONG_LEASE[event.arguments["lease"]] - SLACK
+        for row in event.rows:
+            key = (row["job_id"], event.arguments["lease_token"])
             extended[key] = max(until, extended.get(key, until))
     for job in queue.jobs.values():
         if len(job.finished) > 1:
@@ -112,6 +133,7 @@ def _drain(queue: Queue, link: Link) -> None:
     if history.went_back():
         _check_stranded(queue, link, given)
         link.rows("select * from pgq.cleanup()")
+    probe_room(queue, link)
     _work_off(queue, link, given)
     for number, times in given.items():
         known = queue.jobs.get(number)
@@ -144,12 +166,15 @@ def _check_stranded(queue: Queue, link: Link, given: dict[int, int]) -> None:
     link.set_clock(soon)
     _work_off(queue, link, given)
     link.set_clock(queue.drained_at)
+    # which of them is not due yet is the first of its key, or has its place
+    behind_another = {row["job_id"] for row in link.rows(BEHIND_ANOTHER)}
     for job in queue.jobs.values():
         behind, _ = history.clock(job.event.started, job.event.ended)
         _, before = history.clock(0, job.event.started)
         noticed = soon < highest or behind >= before
         later = job.event.transaction.started > history.went_back() and noticed
         missing = job.number not in given and not job.finished
+        missing = missing and job.job_id not in behind_another
         if later and missing and not queue.may_be_gone(job):
             told = f"{queue.name}: job {job.job_id} until cleanup"
             history.violate("job stranded", told)
@@ -159,7 +184,10 @@ def _work_off(queue: Queue, link: Link, given: dict[int, int]) -> None:
     """Claim and finish all jobs, dead ones after a redrive, until nothing is given any more."""
     name = written(queue.name)
     violate = queue.history.violate
-    enough = 2 if queue.history.went_back() else 1
+    # what is removed may have held a place of its key, as the next claim finds
+    settings = queue.since_cut("create_queue", "alter_queue")
+    limited = any(event.rows[0]["max_leased_per_key"] for event in settings)
+    enough = 2 if limited or queue.history.went_back() else 1
     idle = 0
     while idle < enough:
         answer = link.ask(

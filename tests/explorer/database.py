@@ -11,6 +11,7 @@ import psycopg
 from psycopg import pq, sql
 from psycopg.conninfo import make_conninfo
 
+from explorer.gates import install_gates
 from support.clock import Clock
 from support.house import install_script
 
@@ -144,8 +145,11 @@ def _value(raw: bytes | None, oid: int) -> Any:
 class Database:
     """A database of its own on a server, emptied for each trial instead of made anew."""
 
-    def __init__(self, dsn: str, name: str, *, statement_timeout: str = "20s") -> None:
+    def __init__(
+        self, dsn: str, name: str, *, statement_timeout: str = "20s", gates: bool = False
+    ) -> None:
         self._server_dsn = dsn
+        self._gates = gates
         self.name = name
         self.dsn = make_conninfo(dsn, dbname=name)
         self._statement_timeout = statement_timeout
@@ -179,6 +183,8 @@ class Database:
             connection.execute("alter routine pgq.cleanup reset lock_timeout")
             self._emptying = self._make_emptying(connection)
         self.house = Link(self.dsn)
+        if self._gates:
+            install_gates(self.house)
 
     def _make_emptying(self, connection: psycopg.Connection[Any]) -> str:
         """The statements that bring every table back to what it held when it was installed."""

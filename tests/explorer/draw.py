@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 
 from explorer.script import Late, Value
@@ -18,15 +19,21 @@ WINDOWS = ("3 hours", "3 hours", "1 day", "7 days")
 LEASES = ("10 minutes", "1 hour")
 MOVES = (60, 660, 1900, 3700, 3700, 3700, 11000, 11000, 44000, 700000, -60, -3700, -700000)
 """Seconds; a segment of 3 hours is sealed after an hour and truncated three hours later."""
+ROUTING_KEYS = ("o", "o.x", "o.x.eu", "o.y.eu", "p.x.eu", "")
 
 
 class Draw:
-    """Draws arguments. ``topics`` has the number of partitions of each topic of the set-up."""
+    """Draws arguments. ``topics`` has the number of partitions of each topic of the set-up;
+    ``deferred``: new ones may be deferred. ``followed``: what is published has headers and keys
+    that subscriptions look at. ``keyed``: queues have max_leased_per_key."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
         self.topics: dict[str, int] = {}
         self.queues: list[str] = []
+        self.deferred = False
+        self.followed = False
+        self.keyed = False
         self._number = 0
 
     def number(self) -> int:
@@ -80,6 +87,21 @@ class Draw:
         if choice < 0.95:
             return {"topic": topic, "key": self.rng.choice("xyz")}
         return {"topic": topic}
+
+    def headers(self) -> str | None:
+        """Headers that filters and routing patterns ask for; seldom none."""
+        if self.some(0.15):
+            return None
+        headers: dict[str, object] = {"routing_key": self.rng.choice(ROUTING_KEYS)}
+        if self.some(0.8):
+            headers["kind"] = self.rng.choice(["a", "a", "b", "c"])
+        if self.some(0.7):
+            headers["size"] = self.rng.choice([1, 2])
+        return json.dumps(headers)
+
+    def ordered_key(self) -> str | None:
+        """A key that means something in an ordered queue."""
+        return self.rng.choice(["x", "x", "x", "y", None])
 
     def known_key(self) -> Arguments:
         """Seldom an idempotency key, one of three."""

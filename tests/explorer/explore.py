@@ -71,15 +71,17 @@ class Explorer:
         areas: tuple[str, ...] = (),
         levels: tuple[str, ...] = (),
         ignored: frozenset[str] = frozenset(),
+        gates: bool = False,
         say: Callable[[str], None] = print,
     ) -> None:
         self.seed = seed
         self.areas = areas
         self.levels = levels
         self.ignored = ignored
+        self.gates = gates
         self.trials = 0
         self._say = say
-        self.database = Database(dsn, name)
+        self.database = Database(dsn, name, gates=gates)
         self.runner = Runner(self.database)
         self._used = 0
 
@@ -88,7 +90,7 @@ class Explorer:
         self.database.drop()
 
     def trial(self, name: str, areas: tuple[str, ...] = ()) -> Trial:
-        return trial_of(self.seed, name, areas or self.areas, self.levels)
+        return trial_of(self.seed, name, areas or self.areas, self.levels, self.gates)
 
     def run(self, trial: Trial) -> History:
         """Run a trial and check it."""
@@ -146,6 +148,8 @@ class Explorer:
             for option, chosen in (("areas", self.areas), ("levels", self.levels))
             if chosen
         )
+        if self.gates:
+            options += " --gates"
         return Finding(self.seed, trial, history, options)
 
     def shrunk(self, trial: Trial, history: History) -> Finding:

@@ -89,6 +89,39 @@ FAULTS = {
         ("log",),
         frozenset({"range given out twice", "skipped", "no effect", "ahead"}),
     ),
+    "a look for messages without offsets that forgets who was at work": Fault(
+        "_staged_since",
+        """
+        declare
+            since pgq._staged_since := {true}(_staged_since.partition_id);
+        begin
+            since.late_xids := '{{}}';
+            return since;
+        end
+        """,
+        ("log", "deferred"),
+        frozenset({"lost message"}),
+    ),
+    "offsets in the wrong order": Fault(
+        "_move_staged",
+        """
+        begin
+            perform {true}(
+                _move_staged.partition_id,
+                _move_staged.segment,
+                array(
+                    select p.place
+                    from unnest(_move_staged.places) with ordinality as p (place, number)
+                    order by p.number desc
+                ),
+                _move_staged.before_first,
+                _move_staged.stamp
+            );
+        end
+        """,
+        ("log", "deferred"),
+        frozenset({"commit order"}),
+    ),
     "a run of schedules that locks none of them": Fault(
         "run_schedules",
         """
@@ -140,6 +173,54 @@ FAULTS = {
         """,
         ("log", "follow"),
         frozenset({"delivered twice"}),
+    ),
+    "a filter that is not looked at": Fault(
+        "_matches",
+        """
+        begin
+            return {true}(_matches.headers, null, _matches.routing_regex);
+        end
+        """,
+        ("log", "follow"),
+        frozenset({"delivery unasked"}),
+    ),
+    "a routing pattern whose # is one word at least": Fault(
+        "_routing_regex",
+        """
+        begin
+            return replace({true}(_routing_regex.routing_key), ')*', ')+');
+        end
+        """,
+        ("log", "follow"),
+        frozenset({"delivery lost"}),
+    ),
+    "deliveries that do not wait for their turn": Fault(
+        "_point_ordered",
+        """
+        begin
+            perform pgq._point_jobs(
+                queue_id, partition_id, segment, offsets, visible_at, expires_at
+            );
+        end
+        """,
+        ("log", "follow"),
+        frozenset({"overtaken"}),
+    ),
+    "an unsubscribe that ends nothing": Fault(
+        "unsubscribe",
+        "begin end",
+        ("log", "follow"),
+        frozenset({"delivery unasked"}),
+    ),
+    "an unsubscribe that gives no offsets": Fault(
+        "unsubscribe",
+        """
+        begin
+            delete from pgq.subscription as s where s.subscription = unsubscribe.subscription;
+        end
+        """,
+        ("log", "follow", "deferred"),
+        frozenset({"delivery lost"}),
     ),
     "a cleanup that takes what is young": Fault(
         "cleanup",

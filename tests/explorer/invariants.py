@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from explorer.check_deferred import check_deferred, settle_deferred
 from explorer.check_effects import check_effects
 from explorer.check_endings import check_endings
 from explorer.check_followers import check_followers
 from explorer.check_groups import check_groups
+from explorer.check_key_limits import check_rooms
 from explorer.check_keys import check_keys
 from explorer.check_leases import check_leases
 from explorer.check_limits import check_limits
@@ -37,8 +39,13 @@ def check(history: History, link: Link) -> None:
     check_endings(history, link)
     check_keys_of_order(history, link)
     check_limits(history, link)
+    check_rooms(history, link)
     _check_segments(history, link)
+    deferred = settle_deferred(link)
     topics = check_topics(history, link)
+    for topic in topics:
+        if topic.name in deferred:
+            check_deferred(topic)
     # late enough for every lease and every delay, too early for most retentions
     ahead = history.clock(0, history.tick)[1] + AHEAD
     link.set_clock(ahead)
@@ -46,7 +53,7 @@ def check(history: History, link: Link) -> None:
     check_queues(history, link, ahead)
     check_ticks(history, link)
     check_poison(history, link)
-    check_followers(history, link)
+    check_followers(history, link, topics)
 
 
 def _check_segments(history: History, link: Link) -> None:

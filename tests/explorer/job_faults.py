@@ -150,6 +150,17 @@ JOB_FAULTS = {
         ("queue", "endings"),
         frozenset({"attempts"}),
     ),
+    "releases that all count": Fault(
+        "_nack",
+        """
+        begin
+            return query
+            select * from {true}(_nack.job_ids, _nack.lease_token, _nack.delay, _nack.error, 0);
+        end
+        """,
+        ("queue", "endings"),
+        frozenset({"attempts"}),
+    ),
     "limits that are not asked": Fault(
         "_allowed_claims",
         """
@@ -159,6 +170,74 @@ JOB_FAULTS = {
         """,
         ("queue", "limits"),
         frozenset({"too many leased"}),
+    ),
+    "a rate that is not counted": Fault(
+        "_note_claims",
+        """
+        begin
+            perform {true}(_note_claims.queue_id, _note_claims.job_ids);
+            update pgq.claim_count as c set credit = null where c.queue_id = _note_claims.queue_id;
+        end
+        """,
+        ("queue", "limits"),
+        frozenset({"too many handed out"}),
+    ),
+    "a pause that claims do not know": Fault(
+        "pause_queue",
+        """
+        begin
+            perform {true}(pause_queue.queue);
+            update pgq.queue as q set paused = false where q.queue = pause_queue.queue;
+        end
+        """,
+        ("queue", "limits"),
+        frozenset({"claimed though paused"}),
+    ),
+    "room that is never used up": Fault(
+        "_check_room",
+        """
+        begin
+            perform {true}(queue_id, max_unfinished, new_jobs, 0);
+        end
+        """,
+        ("queue", "room"),
+        frozenset({"accepted though full"}),
+    ),
+    "room for one less": Fault(
+        "_check_room",
+        """
+        begin
+            perform {true}(queue_id, max_unfinished - 1, new_jobs, last_id);
+        end
+        """,
+        ("queue", "room"),
+        frozenset({"refused with room"}),
+    ),
+    "a page that has dead letters twice": Fault(
+        "fetch_dead_letters",
+        """
+        begin
+            return query
+            select d.* from pgq.dead_letters as d
+            cross join generate_series(1, 2)
+            where d.queue = fetch_dead_letters.queue;
+        end
+        """,
+        ("queue",),
+        frozenset({"letters out of order"}),
+    ),
+    "an end that does not say that its key has a place": Fault(
+        "_free_keys",
+        """
+        begin
+            perform {true}(array(
+                select row(e.job_id, e.queue_id, e.unique_key, null)::pgq._ended_job
+                from unnest(_free_keys.ended) as e
+            ));
+        end
+        """,
+        ("queue", "keyed"),
+        frozenset({"stuck at a key", "job lost", "job stranded"}),
     ),
     "an effect that is begun again": Fault(
         "begin_effect",

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from explorer.check_log import FOREVER, MARGIN, number_of
 from explorer.database import Row
 from explorer.history import Event, History, Order
+from explorer.keyed_calls import KEYED
 from explorer.settings import kept_for
 from explorer.writes import written_chunks
 
-__all__ = ["Claimed", "Job", "Queue", "note_claims", "note_jobs", "same_id"]
+__all__ = ["Claimed", "Job", "Queue", "key_of", "note_claims", "note_jobs", "same_id"]
 
 
 FINISHED: dict[str, Callable[[Event], list[int]]] = {
@@ -97,7 +98,7 @@ class Queue:
 
 
 def note_jobs(queue: Queue) -> None:
-    calls = ("enqueue", "enqueue_unique", "enqueue_batch", "enqueue_batch_unique")
+    calls = ("enqueue", "enqueue_unique", "enqueue_batch", "enqueue_batch_unique", *KEYED)
     for event in queue.since_cut(*calls):
         if len(event.rows) != len(event.numbers):
             queue.history.violate("wrong answer", f"{event.statement}: {event.answer}")
@@ -128,6 +129,14 @@ def note_claims(queue: Queue) -> None:
         for job_id in FINISHED[event.call](event) if event.call in FINISHED else ():
             if job_id in by_id:
                 by_id[job_id].finished.append(event)
+
+
+def key_of(job: Job) -> str | None:
+    """The key that it was enqueued with."""
+    arguments = job.event.arguments
+    keys = arguments.get("keys") or [arguments.get("key")] * len(job.event.numbers)
+    found = keys[job.event.numbers.index(job.number)]
+    return found if found is None else str(found)
 
 
 def same_id(queue: Queue, job: Job, row: Row, told: str) -> None:

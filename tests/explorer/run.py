@@ -8,6 +8,7 @@ so nothing is slept for.
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 
 from explorer.calls import known_from
 from explorer.database import Answer, Database, Link, now, wait_for
@@ -19,6 +20,9 @@ __all__ = ["RETRIED", "Runner"]
 
 RETRIED = ("40001", "40P01")
 """What a good client answers by trying the whole transaction again."""
+
+FORGET = "; ".join(f"set pgq.room_{queue_id} = ''" for queue_id in range(1, 9))
+"""What a session has noted of queues; those of the next trial have the same ids."""
 
 PATIENCE = 60.0
 """Seconds after which a statement that nobody blocks counts as endless."""
@@ -35,6 +39,8 @@ class Actor:
         self.begun = False
         self.busy: Event | None = None
         self.backlog: deque[Step] = deque()
+        self.paused_for = 0
+        self.counts_gates = False
         self.lock_timeout = "0"
 
     def wait_for_locks(self, timeout: str) -> None:
@@ -63,9 +69,27 @@ class Runner:
         for actor in self.actors:
             actor.link.rows(f"set statement_timeout = '{timeout}'")
 
+    def _stop_at(self, actor: Actor, pause: tuple[int, int] | None) -> str:
+        """What has to be said before a statement that is to stop at a gate, or not to stop."""
+        if pause is None:
+            counted, actor.counts_gates = actor.counts_gates, False
+            return "set explorer.pause = 0; " if counted else ""
+        gate, actor.paused_for = pause
+        actor.counts_gates = True
+        self.database.house.rows(f"select pg_advisory_lock({actor.link.pid})")
+        return f"set explorer.pause = {gate}; "
+
+    def _let_go(self, actor: Actor) -> None:
+        if actor.paused_for:
+            actor.paused_for = 0
+            self.database.house.rows(f"select pg_advisory_unlock({actor.link.pid})")
+
     def run(self, trial: Trial) -> History:
         """Run the trial; the database is left as it is then."""
         self.database.empty()
+        if any("max_unfinished" in step.arguments for step in trial.setup + trial.steps):
+            for actor in self.actors:
+                actor.link.rows(FORGET)
         self.trial = trial
         self.history = History()
         self._known = {}
@@ -86,10 +110,20 @@ class Runner:
 
     def _perform(self, step: Step) -> None:
         actor = self.actors[step.session]
+        for paused in self.actors:
+            if paused.paused_for == 1:
+                self._let_go(paused)
+                self._settle(None)
+            else:
+                paused.paused_for = max(paused.paused_for - 1, 0)
         if actor.busy is not None or actor.backlog:
             actor.backlog.append(step)
         else:
             self._begin(actor, step)
+        self._catch_up()
+
+    def _catch_up(self) -> None:
+        """Begin what waited for a session that has become free."""
         while True:
             waiting = next((a for a in self.actors if a.backlog and a.busy is None), None)
             if waiting is None:
@@ -113,6 +147,8 @@ class Runner:
             return
 
         statement = sql_of(step.call, arguments)
+        if step.pause is not None:
+            statement += " /* stops at gate {}, for {} steps */".format(*step.pause)
         event = Event(
             step.call,
             arguments,
@@ -124,6 +160,7 @@ class Runner:
         transaction.events.append(event)
         if actor.number != HOUSE:  # nobody is beside the house
             actor.wait_for_locks(self.trial.lock_timeout if step.call == "cleanup" else "0")
+        statement = self._stop_at(actor, step.pause) + statement
         if actor.level is not None and not actor.begun:
             actor.begun = True
             statement = f"begin isolation level {actor.level}; {statement}"
@@ -225,6 +262,7 @@ class Runner:
         event = actor.busy
         assert event is not None
         actor.busy = None
+        self._let_go(actor)
         answer = event.answer = actor.link.receive()
         event.ended = self.history.tick
         transaction = event.transaction
@@ -251,6 +289,12 @@ class Runner:
     def _finish(self) -> None:
         """Let every session come to its end; those that are not blocked commit first."""
         while True:
+            for actor in self.actors:
+                self._let_go(actor)
+            self._settle(None)
+            self._catch_up()
+            if any(actor.paused_for for actor in self.actors):
+                continue
             idle = [a for a in self.actors if a.busy is None and a.transaction is not None]
             if idle:
                 self._perform(Step(idle[0].number, "commit"))
@@ -279,7 +323,7 @@ class Runner:
             actor = self.actors[failed.session]
             before = len(self.history.transactions)
             for step in failed.steps:
-                self._perform(step)
+                self._perform(replace(step, pause=None))
             if actor.transaction is not None:
                 self._perform(Step(actor.number, failed.ending))
             for again in self.history.transactions[before:]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import itertools
 import random
+from dataclasses import replace
 from functools import cache
 
 from explorer.calls import CALLS, Call
+from explorer.check_limits import PER_DAY
 from explorer.draw import JOB_TTLS, RETENTIONS, Draw
 from explorer.ending_calls import MODES
-from explorer.follow_calls import FOLLOWERS
+from explorer.follow_calls import FOLLOWERS, IN_ORDER
+from explorer.keyed_calls import KEYED
 from explorer.poison_calls import DEAD, POISON
-from explorer.script import HOUSE, LEVELS, Step, Trial
+from explorer.script import ENDINGS, HOUSE, LEVELS, Step, Trial
 from explorer.tick_calls import TICKS
 
 __all__ = ["INTERLEAVINGS", "trial_of"]
@@ -34,14 +37,32 @@ INTERLEAVINGS = len(_merges(3, 3))
 
 
 def trial_of(
-    seed: int, name: str, areas: tuple[str, ...] = (), levels: tuple[str, ...] = ()
+    seed: int,
+    name: str,
+    areas: tuple[str, ...] = (),
+    levels: tuple[str, ...] = (),
+    gates: bool = False,
 ) -> Trial:
     """The trial of this name: ``r12`` is the random one of number 12, ``p3.7`` the seventh
-    interleaving of pair number 3. ``areas`` narrows the calls down, ``levels`` the isolation."""
+    interleaving of pair number 3. ``areas`` narrows the calls down, ``levels`` the isolation.
+    With ``gates`` some of its calls stop on their way."""
+    if gates:
+        return _stopping(trial_of(seed, name, areas, levels), random.Random(f"{seed} {name} gates"))
     if name.startswith("p"):
         number, interleaving = name[1:].split(".")
         return _pair(seed, name, int(number), int(interleaving), areas, levels or USUAL)
     return _random(seed, name, areas, levels or USUAL)
+
+
+def _stopping(trial: Trial, rng: random.Random) -> Trial:
+    """The trial with gates at which calls stop, until others have taken some steps."""
+    steps = []
+    for step in trial.steps:
+        gate = rng.randrange(1, rng.choice([4, 16, 16, 64]))
+        if step.call not in (*ENDINGS, "look", "move_clock") and rng.random() < 0.4:
+            step = replace(step, pause=(gate, rng.choice([1, 2, 3, 5])))
+        steps.append(step)
+    return replace(trial, steps=tuple(steps))
 
 
 # ---------------------------------------------------------------------------- set-ups
@@ -58,6 +79,18 @@ TAILS: tuple[tuple[int | None, ...], ...] = (
 published and enqueued. What stands in a segment that is closed already goes too early by it."""
 
 
+def _limits(rng: random.Random) -> dict[str, object]:
+    """Of a queue, at least one."""
+    limits: dict[str, object] = {}
+    if rng.random() < 0.7:
+        limits["max_leased"] = rng.choice([1, 2, 3])
+    if rng.random() < 0.5:
+        limits.update(PER_DAY, rate_limit=rng.choice([1, 2]))
+    if not limits or rng.random() < 0.3:
+        limits["max_unfinished"] = rng.choice([2, 5])
+    return limits
+
+
 def _setup(draw: Draw, areas: set[str]) -> list[Step]:
     rng = draw.rng
     steps: list[Step] = []
@@ -72,8 +105,13 @@ def _setup(draw: Draw, areas: set[str]) -> list[Step]:
     with_queue = bool(areas & {"queue", "bulk", "settings", "store"})
     if with_log:
         draw.topics["a"] = rng.choice([1, 1, 2])
+        draw.deferred = "deferred" in areas
         house(
-            "create_topic", topic="a", partitions=draw.topics["a"], retention=rng.choice(RETENTIONS)
+            "create_topic",
+            topic="a",
+            partitions=draw.topics["a"],
+            retention=rng.choice(RETENTIONS),
+            **({"deferred": True} if draw.deferred else {}),
         )
         if draw.some(0.4):
             draw.topics["b"] = 1
@@ -87,6 +125,9 @@ def _setup(draw: Draw, areas: set[str]) -> list[Step]:
             )
     if with_queue:
         draw.queues = ["q", "r"] if draw.some(0.4) else ["q"]
+        draw.keyed = keyed = "keyed" in areas
+        # with claimed, a job that lost its lease at a limited key waits without its unique key
+        modes = [mode for mode in MODES if mode != "claimed"] if keyed else MODES
         for queue in draw.queues:
             house(
                 "create_queue",
@@ -98,10 +139,12 @@ def _setup(draw: Draw, areas: set[str]) -> list[Step]:
                 no_limit=["max_attempts"] if attempts is None else None,
                 backoff="0",
                 archive=draw.some(0.7),
-                unique_until=rng.choice(MODES) if "endings" in areas else None,
-                ordered=draw.some(0.6) if "endings" in areas else None,
+                unique_until=rng.choice(modes) if "endings" in areas else None,
+                ordered=draw.some(0.6) if "endings" in areas and not keyed else None,
                 after_dead_letter=rng.choice(["continue", "stop"]) if "endings" in areas else None,
-                max_leased=rng.choice([1, 2, 3]) if "limits" in areas else None,
+                **(_limits(rng) if "limits" in areas else {}),
+                **({"max_unfinished": rng.choice([2, 3, 5])} if "room" in areas else {}),
+                **({"max_leased_per_key": rng.choice([1, 1, 1, 2, 2, None])} if keyed else {}),
             )
     if "poison" in areas:
         for name, partitions in ((POISON, 2), (DEAD, rng.choice([1, 2]))):
@@ -116,12 +159,16 @@ def _setup(draw: Draw, areas: set[str]) -> list[Step]:
         for _ in range(rng.choice([1, 2, 4])):
             drawn("publish_poison")
     if "follow" in areas:
-        house(
-            "create_queue",
-            queue=FOLLOWERS,
-            no_limit=["retention", "job_ttl", "max_attempts"],
-        )
-        for _ in range(rng.choice([0, 1, 1, 2])):
+        draw.followed = True
+        for queue in (FOLLOWERS, IN_ORDER):
+            house(
+                "create_queue",
+                queue=queue,
+                no_limit=["retention", "job_ttl", "max_attempts"],
+                backoff="0",
+                ordered=queue == IN_ORDER,
+            )
+        for _ in range(rng.choice([0, 1, 2, 3])):
             drawn("subscribe")
     if "ticks" in areas:
         house("create_queue", queue=TICKS, no_limit=["retention", "job_ttl"])
@@ -132,6 +179,8 @@ def _setup(draw: Draw, areas: set[str]) -> list[Step]:
     for _ in range(rng.choice([0, 1, 2, 4])):
         if with_log and (not with_queue or draw.some(0.5)):
             drawn(rng.choice(["publish", "publish_batch"]))
+        elif "keyed" in areas:
+            drawn(rng.choice([*KEYED, "claim_job"]))
         elif with_queue:
             drawn(rng.choice(["enqueue", "enqueue_batch", "claim_job"]))
     if "bulk" in areas:
@@ -174,7 +223,8 @@ def _tail(draw: Draw, areas: set[str]) -> list[Step]:
 
     if draw.some(0.3):
         more()
-    for seconds in draw.rng.choice(TAILS):
+    # a minute later a claim looks at all limited keys, whatever was forgotten
+    for seconds in () if draw.keyed and draw.some(0.7) else draw.rng.choice(TAILS):
         if seconds is None:
             more()
         else:
@@ -195,6 +245,13 @@ THEMES: tuple[tuple[float, frozenset[str]], ...] = (
     (1, frozenset({"queue", "endings", "settings"})),
     (2, frozenset({"queue", "limits"})),
     (1, frozenset({"queue", "limits", "settings"})),
+    (2, frozenset({"queue", "room"})),
+    (1, frozenset({"queue", "endings", "room"})),
+    (1, frozenset({"queue", "bulk", "room"})),
+    (2, frozenset({"queue", "keyed"})),
+    (1, frozenset({"queue", "keyed", "endings"})),
+    (1, frozenset({"queue", "keyed", "limits"})),
+    (1, frozenset({"queue", "keyed", "settings"})),
     (2, frozenset({"store", "settings"})),
     (2, frozenset({"log", "settings"})),
     (2, frozenset({"queue", "settings"})),
@@ -202,9 +259,13 @@ THEMES: tuple[tuple[float, frozenset[str]], ...] = (
     (1, frozenset({"queue", "bulk"})),
     (1, frozenset({"log", "queue", "bulk", "settings"})),
     (1, frozenset({"log", "journal"})),
+    (4, frozenset({"log", "deferred"})),
+    (2, frozenset({"log", "deferred", "settings"})),
+    (1, frozenset({"log", "deferred", "bulk"})),
     (2, frozenset({"ticks"})),
     (3, frozenset({"poison"})),
     (2, frozenset({"log", "follow"})),
+    (2, frozenset({"log", "follow", "deferred"})),
     (1, frozenset({"log", "follow", "settings"})),
     (1, frozenset({"log", "follow", "bulk"})),
     (1, frozenset({"ticks", "log", "queue", "settings"})),

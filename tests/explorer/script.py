@@ -45,12 +45,14 @@ class Step:
     """One call of one session, or the end of its transaction.
 
     ``arguments`` are those of the function, by name. ``"*"`` may hold a :class:`Late`; ``"#"``
-    holds the numbers by which the messages are told apart.
+    holds the numbers by which the messages are told apart. ``pause``: at which gate the call stops,
+    and for how many of the steps that follow; see :mod:`explorer.gates`.
     """
 
     session: int
     call: str
     arguments: dict[str, Value] = field(default_factory=dict)
+    pause: tuple[int, int] | None = None
 
     def __str__(self) -> str:
         arguments = ", ".join(

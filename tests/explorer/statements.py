@@ -11,7 +11,7 @@ OWN = {
     "look": "select count(*) from pg_class where relname = 'topic'",
     "move_clock": "select setval('public.clock_offset', (select last_value from"
     " public.clock_offset) + {seconds} * 1000000::bigint)",
-    "claim_followed": "select * from pgq.claim_job('followers', {max_jobs}, {lease})",
+    "claim_followed": "select * from pgq.claim_job({queue}, {max_jobs}, {lease})",
     "fill_journal": "select * from public.fill_journal({topic}, {consumer_group}, {partition})",
 }
 
@@ -22,5 +22,7 @@ def sql_of(name: str, arguments: Arguments) -> str:
     if name in OWN:
         return OWN[name].format(**texts)
     listed = ", ".join(f"{key} => {text}" for key, text in texts.items())
-    function = name.removesuffix("_unique").removesuffix("_poison")
+    function = name
+    for suffix in ("_unique", "_poison", "_followed", "_keyed"):
+        function = function.removesuffix(suffix)
     return f"select * from pgq.{function}({listed})"

@@ -19,6 +19,11 @@ CLIENT = Path(__file__).with_name("log_client.py")
 READERS = {"consumer_group": "readers"}
 
 
+def also_deferred(one: str, *steps: str) -> list[tuple[str, bool]]:
+    """The steps at a usual topic, and one of them at a deferred one."""
+    return [*((step, False) for step in steps), (one, True)]
+
+
 @pytest.fixture
 def work(log: Session) -> Callable[[], list[int]]:
     """A table that clients write to; gives the offsets that they have worked on, in order."""
@@ -73,12 +78,14 @@ def backends(log: Session, name: str) -> int:
     return int(row[0])
 
 
-@pytest.mark.parametrize("step", ["claimed", "fetched", "worked", "committed"])
+@pytest.mark.parametrize(
+    ("step", "deferred"), also_deferred("worked", "claimed", "fetched", "worked", "committed")
+)
 def test_in_the_transaction_of_the_work(
-    shared_dsn: str, log: Session, work: Callable[[], list[int]], step: str
+    shared_dsn: str, log: Session, work: Callable[[], list[int]], step: str, deferred: bool
 ) -> None:
     """Before the commit all comes back at once, after it nothing does: each effect exactly once."""
-    topic = new_topic(log, messages=5)
+    topic = new_topic(log, messages=5, deferred=deferred)
     kill_at(log, shared_dsn, topic, "in transaction", step)
     if step == "committed":
         assert work() == [1, 2, 3]
@@ -92,19 +99,23 @@ def test_in_the_transaction_of_the_work(
     assert log.consume(topic=topic, **READERS) == []
 
 
-@pytest.mark.parametrize("step", ["polled", "worked", "committed a part", "committed"])
+@pytest.mark.parametrize(
+    ("step", "deferred"),
+    also_deferred("worked", "polled", "worked", "committed a part", "committed"),
+)
 def test_leased(
     shared_dsn: str,
     log: Session,
     shared_clock: Clock,
     work: Callable[[], list[int]],
     step: str,
+    deferred: bool,
 ) -> None:
     """When the lease ends, another member gets what was not committed, and nothing else.
 
     Nothing is lost; only what was worked on and not committed is done again.
     """
-    topic = new_topic(log, messages=5)
+    topic = new_topic(log, messages=5, deferred=deferred)
     kill_at(log, shared_dsn, topic, "leased", step)
     expected = {
         "polled": ([], [1, 2, 3]),
@@ -154,14 +165,19 @@ def test_external(shared_dsn: str, log: Session, work: Callable[[], list[int]], 
     assert committed_offsets(log, topic, "readers") == [0]
 
 
-@pytest.mark.parametrize("step", ["published", "published a batch", "committed"])
-def test_publishing(shared_dsn: str, log: Session, step: str) -> None:
+@pytest.mark.parametrize(
+    ("step", "deferred"),
+    also_deferred("published a batch", "published", "published a batch", "committed"),
+)
+def test_publishing(shared_dsn: str, log: Session, step: str, deferred: bool) -> None:
     """All of the transaction or nothing; no gap is left and the partition is free at once."""
-    topic = new_topic(log, messages=1)
+    topic = new_topic(log, messages=1, deferred=deferred)
     kill_at(log, shared_dsn, topic, "publishing", step)
-    assert newest(log, topic) == (4 if step == "committed" else 1)
     log.execute("set lock_timeout = '2s'")
+    log.assign_offsets(topic=topic)
+    assert newest(log, topic) == (4 if step == "committed" else 1)
     run(shared_dsn, topic, "publishing")
+    log.assign_offsets(topic=topic)
     rows: list[Any] = log.fetch(topic=topic, **READERS)
     assert offsets(rows) == list(range(1, len(rows) + 1))
     expected = [100, 101, 102]

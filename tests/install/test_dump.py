@@ -58,7 +58,8 @@ def _live_a_little(connection: Connection) -> None:
         "select pgq.finish_effect(job_id, lease_token, effect, result => '{\"id\": 7}')"
         " from pgq.effects where effect = 'mail'",
         "select pgq.create_queue(queue => 'unique', unique_until => 'removed')",
-        "select pgq.create_queue(queue => 'few', max_leased => 2, rate_limit => 9)",
+        "select pgq.create_queue(queue => 'few', max_leased => 2, rate_limit => 9,"
+        " max_leased_per_key => 1)",
         "select pgq.enqueue(queue => 'few', payload => '1') from generate_series(1, 3)",
         "select pgq.claim_job(queue => 'few', lease => '1 hour')",
         "select pgq.enqueue(queue => 'unique', payload => '1', unique_key => 'k')",

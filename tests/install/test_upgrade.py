@@ -283,6 +283,7 @@ def test_what_is_not_written_by_hand_is_named(
     assert complaint in told
 
 
+@pytest.mark.slow  # the script is made again
 def test_a_stale_script_is_noticed(
     script: Path, tree: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

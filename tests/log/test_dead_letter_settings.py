@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from support.clock import Clock
 from support.log import new_topic, offsets
 from support.poison import dead_letters, new_pair, work
 from support.session import Session, new_name, refused, row, unchanged
@@ -107,6 +108,20 @@ def test_while_a_member_is_at_work(log: Session) -> None:
     assert [letter.payload for letter in dead_letters(log, dead)] == [2]
 
 
+def test_a_member_that_was_at_work_is_lost(log: Session, shared_clock: Clock) -> None:
+    """That counts as well, and nothing that came later is mixed in."""
+    topic, dead = new_pair(log, messages=3)
+    group = {"topic": topic, "consumer_group": "readers"}
+    log.poll(**group, max_messages=2)
+    log.alter_group(**group, max_attempts=2, dead_letter_topic=dead)
+    for attempt in (2, None):
+        shared_clock.advance("31 seconds")
+        rows = log.poll(**group)
+        if attempt is not None:
+            assert [(message.log_offset, message.attempt) for message in rows] == [(1, 2), (2, 2)]
+    assert [(message.log_offset, message.attempt) for message in rows] == [(1, 1)]
+
+
 def test_a_lower_limit_counts_for_what_failed_before(log: Session) -> None:
     topic, dead = new_pair(log, messages=3, max_attempts=5)
     place = {"topic": topic, "consumer_group": "readers", "partition": 0}
@@ -134,6 +149,26 @@ def test_lifted_and_set_again_it_counts_anew(log: Session) -> None:
     log.alter_group(**group, max_attempts=2, dead_letter_topic=dead)
     assert [fail() for _ in range(4)] == [3, 3, 1, 1]
     assert [letter.payload for letter in dead_letters(log, dead)] == [1]
+
+
+@pytest.mark.parametrize("single", [True, False])
+def test_lifted_and_set_again_at_once(log: Session, single: bool) -> None:
+    """Nothing happens in between, and the attempts are forgotten all the same; the lease is not."""
+    topic, dead = new_pair(log, messages=3, max_attempts=2)
+    place = {"topic": topic, "consumer_group": "readers", "partition": 0}
+    group = {"topic": topic, "consumer_group": "readers"}
+    lag = "select attempt, last_error, leased_until is not null from pgq.group_lag where topic = %s"
+    for _ in range(3 if single else 1):
+        token = log.poll(**place)[0].lease_token
+        log.nack_offsets(**place, lease_token=token, error="no")
+    token = log.poll(**place)[0].lease_token
+    log.alter_group(**group, no_limit=["max_attempts"])
+    assert row(log, lag, [topic]) == (0, None, True)
+    log.alter_group(**group, max_attempts=2, dead_letter_topic=dead)
+    assert log.release_poll(**place, lease_token=token)
+    rows = log.poll(**place)
+    assert [(message.log_offset, message.attempt) for message in rows] == [(1, 1), (2, 1), (3, 1)]
+    assert dead_letters(log, dead) == []
 
 
 def test_the_topic_cannot_be_dropped(log: Session) -> None:

@@ -49,6 +49,78 @@ def test_the_sizes_of_the_batches(log: Session) -> None:
     ]
 
 
+def test_a_batch_comes_again_as_it_was(log: Session) -> None:
+    """Whatever is published meanwhile, also to whoever asks for more; each knows its attempt."""
+    topic, _ = new_pair(log, messages=3, max_attempts=2)
+    seen: list[tuple[int, int, int]] = []
+    group = {"topic": topic, "consumer_group": "readers"}
+
+    def poll() -> dict[str, Any]:
+        rows = log.poll(**group, max_messages=2 if not seen else 100)
+        assert len({message.attempt for message in rows}) == 1
+        seen.append((rows[0].log_offset, rows[-1].log_offset, rows[0].attempt))
+        log.publish(topic=topic, payload=0)
+        return {**group, "partition": 0, "lease_token": rows[0].lease_token}
+
+    log.nack_offsets(**poll())
+    assert log.release_poll(**poll())
+    log.commit_offset(committed_offset=1, **poll())
+    log.seek(**group, partition=0, log_offset=1)
+    log.nack_offsets(**poll())
+    assert seen == [(1, 2, 1), (1, 2, 2), (1, 2, 2), (1, 6, 1)]
+    assert [message.log_offset for message in log.consume(**group)] == [*range(1, 7)]
+    assert log.poll(**group)[-1].log_offset == 7
+
+
+@pytest.mark.parametrize("way", ["release", "report", "commit"])
+def test_what_was_tried_before_is_another_batch(log: Session, way: str) -> None:
+    """Only what the attempts that count had has failed: a message alone goes at once."""
+    topic, dead = new_pair(log, messages=5, max_attempts=2)
+    group = {"topic": topic, "consumer_group": "readers"}
+    held = {**group, "partition": 0}
+    token = log.poll(**group, max_messages=4)[0].lease_token
+    if way == "commit":
+        log.commit_offset(**held, committed_offset=1, lease_token=token)
+    assert log.release_poll(**held, lease_token=token)
+    first = 2 if way == "commit" else 1
+    for attempt in (1, 2):
+        if way == "report":
+            span = {"first_offset": first, "last_offset": first}
+            assert log.nack_offsets(**held, **span, error="no")
+        else:
+            rows = log.poll(**group, max_messages=1 if attempt == 1 else 100)
+            assert [(message.log_offset, message.attempt) for message in rows] == [(first, attempt)]
+            assert log.nack_offsets(**held, lease_token=rows[0].lease_token, error="no")
+    assert [letter.headers["pgq_offset"] for letter in dead_letters(log, dead)] == [first]
+    assert log.poll(**group)[-1].log_offset == 5
+
+
+def test_a_part_that_was_committed(log: Session) -> None:
+    """What is left of a batch has its first attempt, and is not mixed with what came later."""
+    topic, _ = new_pair(log, messages=4, max_attempts=2)
+    group = {"topic": topic, "consumer_group": "readers"}
+    held = {**group, "partition": 0}
+    held["lease_token"] = log.poll(**group, max_messages=3)[0].lease_token
+    log.commit_offset(committed_offset=1, **held)
+    log.nack_offsets(**held)
+    rows = log.poll(**group)
+    assert [(message.log_offset, message.attempt) for message in rows] == [(2, 2), (3, 2)]
+
+
+def test_attempts_that_are_not_counted(log: Session) -> None:
+    topic, dead = new_pair(log, messages=1)
+    group = {"topic": topic, "consumer_group": "readers"}
+    [message] = log.poll(**group)
+    assert message.attempt is None
+    log.release_poll(**group, partition=0, lease_token=message.lease_token)
+    log.alter_group(**group, max_attempts=2, dead_letter_topic=dead)
+    [message] = log.poll(**group)
+    assert message.attempt == 1
+    log.nack_offsets(**group, partition=0, lease_token=message.lease_token)
+    log.alter_group(**group, no_limit=["max_attempts"])
+    assert log.poll(**group)[0].attempt is None
+
+
 @pytest.mark.parametrize("commit_before", [True, False])
 def test_several(log: Session, commit_before: bool) -> None:
     """Also side by side, at the begin and at the end."""

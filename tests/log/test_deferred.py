@@ -50,6 +50,27 @@ def test_an_offset_comes_when_somebody_consumes(log: Session) -> None:
     assert again == messages
 
 
+@pytest.mark.parametrize("letters", [{}, {"max_attempts": 3, "dead_letter_topic": "dead"}])
+def test_a_full_partition_holds_up_no_other(connection: Session, letters: dict[str, Any]) -> None:
+    """Where there is always something to read, what is published elsewhere gets offsets too."""
+    connection.execute(
+        "create or replace function pgq._ring() returns integer language sql stable"
+        " as 'select 1023'"
+    )
+    topic = new_name("deferred")
+    connection.create_topic(topic=topic, partitions=3, deferred=True)
+    connection.create_topic(topic="dead")
+    connection.create_group(topic=topic, consumer_group="readers", **letters)
+    (first,) = row(
+        connection, "select partition from pgq.partition where deferred order by ring desc limit 1"
+    )
+    connection.publish_batch(topic=topic, payloads=list(range(10)), partition=(first + 1) % 3)
+    assert consumed(connection, topic, max_messages=1) == [0]
+    connection.publish(topic=topic, payload=-1, partition=first)
+    found = [n for _ in range(4) for n in consumed(connection, topic, max_messages=1)]
+    assert -1 in found
+
+
 @pytest.mark.parametrize("way", ["consume", "claim_offsets", "poll"])
 @pytest.mark.parametrize("partition", [None, 0])
 def test_all_who_consume_give_offsets(log: Session, way: str, partition: int | None) -> None:

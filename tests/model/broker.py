@@ -11,15 +11,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from model.schedules import Schedules
+from model.effects import Effects
 
 __all__ = ["Broker"]
 
 
 @dataclass
-class Broker(Schedules):
+class Broker(Effects):
     """The whole model."""
 
     def cleanup(self, got: Any) -> None:
         """The jobs; what truncation took is told by `forget` and `forget_archived`."""
         self.clean_jobs()
+        self.clean_effects()

@@ -7,6 +7,7 @@ from datetime import timedelta
 from hypothesis.stateful import invariant, rule
 
 from model.content import Content
+from model.limits import held_by
 from model.machine import Machine
 from model.queues import Ended, Waiting
 from pgq import Client
@@ -44,6 +45,8 @@ class Looking(Machine):
                             log.last_offset - position.next_offset + 1,
                             oldest,
                             until if until is not None and until > self.broker.now else None,
+                            position.attempt,
+                            position.last_error,
                         )
                     )
         assert {
@@ -56,6 +59,8 @@ class Looking(Machine):
                 row.lag,
                 row.oldest_published_at,
                 row.leased_until,
+                row.attempt,
+                row.last_error,
             )
             for row in lag
         } == expected
@@ -64,28 +69,34 @@ class Looking(Machine):
     def jobs_are_known(self) -> None:
         """Also what no view shows: their times and tokens, and what they will bring."""
         rows = self.run.connections[1].execute(
-            "select q.queue, j.job_id, j.visible_at, j.expires_at, j.attempt, j.lease_token,"
-            " j.last_error, j.unique_key, j.max_attempts, m.payload, m.body, m.key, m.headers"
+            "select q.queue, j.job_id, nullif(j.visible_at, 'infinity'), j.expires_at, j.attempt,"
+            " j.lease_token, j.last_error, j.unique_key, j.max_attempts,"
+            " case when q.ordered then j.ordered_key end, j.due_at,"
+            " m.payload, m.body, m.key, m.headers"
             " from pgq.job as j inner join pgq.queue as q using (queue_id)"
             " left join pgq.message as m on m.segment = j.segment"
             " and m.partition_id = j.partition_id and m.log_offset = j.log_offset"
         )
-        assert {(*row[:9], str(Content(*row[9:]))) for row in rows} == {
+        found = {(*row[:11], str(Content(*row[11:]))) for row in rows}
+        expected = {
             (
                 name,
                 job.job_id,
-                job.visible_at,
+                job.visible_at if job.due_at is None else None,
                 job.expires_at,
                 job.attempt,
                 job.lease_token,
                 job.last_error,
                 job.unique_key,
                 job.max_attempts,
+                job.ordered_key,
+                job.due_at,
                 str(job.content),
             )
             for name, queue in self.broker.queues.items()
             for job in queue.jobs.values()
         }
+        assert found == expected, f"{found - expected} instead of {expected - found}"
 
     @invariant()
     def keys_are_known(self) -> None:
@@ -100,12 +111,28 @@ class Looking(Machine):
             for key, job_id in queue.key_holders().items()
         }
 
+    @invariant()
+    def order_is_known(self) -> None:
+        """Which keys of ordered queues are taken; nothing is left to be looked for later."""
+        rows = self.run.connections[1].execute(
+            "select q.queue, k.ordered_key from pgq.ordered_key as k"
+            " inner join pgq.queue as q using (queue_id)"
+            " union all select 'noted', n.ordered_key from pgq.ordered_note as n"
+            " inner join pgq.queue as q using (queue_id) where q.ordered"
+        )
+        assert set(rows) == {
+            (name, key) for name, queue in self.broker.queues.items() for key in queue.taken_keys()
+        }
+
     @rule()
     def look(self) -> None:
         """Everything that can be seen is as the model has it."""
         self.look_at_topics(self.run.clients[0])
         self.look_at_queues(self.run.clients[1])
         self.look_at_schedules(self.run.clients[0])
+        assert {s.subscription for s in self.run.clients[0].list_subscriptions()} == set(
+            self.broker.subscriptions
+        )
 
     def look_at_schedules(self, client: Client) -> None:
         assert [
@@ -120,8 +147,17 @@ class Looking(Machine):
 
     def look_at_topics(self, client: Client) -> None:
         assert [topic.topic for topic in client.list_topics()] == sorted(self.broker.topics)
-        assert [(g.topic, g.consumer_group) for g in client.list_groups()] == [
-            (topic, group)
+        assert [
+            (g.topic, g.consumer_group, g.out_of_range, g.max_attempts, g.dead_letter_topic)
+            for g in client.list_groups()
+        ] == [
+            (
+                topic,
+                group,
+                known.groups[group].out_of_range,
+                known.groups[group].max_attempts,
+                known.groups[group].dead_letter_topic,
+            )
             for topic, known in sorted(self.broker.topics.items())
             for group in sorted(known.groups)
         ]
@@ -160,12 +196,20 @@ class Looking(Machine):
             leased = [
                 job for job in queue.jobs.values() if job.visible_at > now and job.lease_token
             ]
-            expired = [
+            expired = [job for job in queue.jobs.values() if job.is_over(now) and job not in leased]
+            waiting = [
                 job
                 for job in queue.jobs.values()
-                if job.expires_at is not None and job.expires_at <= now and job not in leased
+                if job.due_at is not None and not job.is_over(now)
             ]
-            rest = len(queue.jobs) - len(due) - len(leased) - len(expired)
+            assert row.waiting == len(waiting)
+            rest = len(queue.jobs) - len(due) - len(leased) - len(expired) - len(waiting)
+            runs = [job for made in queue.pending for job in made]
+            over = [job for job in runs if job.is_over(now)]
+            ready = [job for job in runs if job not in over and job.visible_at <= now]
+            due += ready
+            expired += over
+            rest += len(runs) - len(over) - len(ready)
             assert (row.ready, row.leased, row.delayed, row.expired, row.dead) == (
                 len(due),
                 len(leased),
@@ -175,8 +219,9 @@ class Looking(Machine):
             )
             assert row.oldest_ready_at == min((job.visible_at for job in due), default=None)
             assert row.paused is queue.paused
-            assert row.held_by == ("paused" if queue.paused else None)
-            assert row.is_full is False
+            assert row.held_by == held_by(queue, now)
+            most = queue.max_unfinished
+            assert row.is_full is (most is not None and len(queue.jobs) >= most)
         assert {row.queue for row in client.queue_stats()} == set(self.broker.queues)
         self.look_at_single_jobs(client)
 
@@ -189,6 +234,7 @@ class Looking(Machine):
                 d.died_at,
                 d.priority,
                 d.label,
+                d.stops_key,
                 str(Content.of(d)),
             )
             for d in client.dead_letters()
@@ -201,6 +247,7 @@ class Looking(Machine):
                 e.ended_at,
                 e.job.priority,
                 e.job.label,
+                e.stops,
                 str(e.job.content),
             )
             for name, queue in self.broker.queues.items()
@@ -245,9 +292,9 @@ class Looking(Machine):
             jobs = [(job, None) for job in queue.jobs.values()]
             jobs += [(letter.job, letter) for letter in queue.dead.values()]
             for job, letter in jobs:
-                expired = job.expires_at is not None and job.expires_at <= now
                 due = job.visible_at <= now
-                state = "expired" if expired else "ready" if due else "delayed"
+                later = "delayed" if job.due_at is None else "waiting"
+                state = "expired" if job.is_over(now) else "ready" if due else later
                 if job.lease_token is not None and not due:
                     state = "leased"
                 if letter is not None:
@@ -260,7 +307,7 @@ class Looking(Machine):
                 assert found.max_attempts == most
                 assert Content.of(found) == job.content
                 waits = state not in ("leased", "dead")
-                assert found.due_at == (job.visible_at if waits else None)
+                assert found.due_at == ((job.due_at or job.visible_at) if waits else None)
                 assert found.leased_until == (job.visible_at if state == "leased" else None)
                 assert found.died_at == (letter.ended_at if letter is not None else None)
             for number in queue.archived:

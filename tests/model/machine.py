@@ -15,12 +15,19 @@ from hypothesis.stateful import RuleBasedStateMachine
 from model.broker import Broker
 from model.content import Content
 from model.drawn import KEYS
+from model.groups import Shown
+from model.key_limits import Rooms
+from model.subscriptions import Seen
+from model.topics import Tips
 from pgq import Client
 from support.clock import Clock
 
 __all__ = ["BEGIN", "Machine", "Run"]
 
 BEGIN = datetime(2030, 1, 1, tzinfo=timezone.utc)
+
+READING = ("poll", "consume", "claim_offsets", "nack_offsets")
+"""What may give messages up."""
 
 Call = tuple[str, tuple[Any, ...], dict[str, Any]]
 
@@ -33,6 +40,8 @@ class Run:
         clock.install()
         self.bystander = psycopg.connect(dsn)
         self.connections = [psycopg.connect(dsn, autocommit=True) for _ in range(2)]
+        for connection in self.connections:
+            connection.execute("set time zone 'UTC'")
         self.clients = [Client(connection) for connection in self.connections]
         first = self.connections[0]
         # the clock stands still unless a step moves it, so every time can be foretold
@@ -42,7 +51,7 @@ class Run:
             returns timestamptz language sql volatile parallel safe
             as $$
             select timestamptz '{BEGIN.isoformat()}' + '1 microsecond'::interval
-                * (select last_value from public.clock_offset)
+                * pg_sequence_last_value('public.clock_offset')
             $$
             """
         )
@@ -71,13 +80,82 @@ class Run:
         for connection in self.connections:
             connection.execute("rollback") if connection.info.transaction_status else None
         self.connections[0].execute(self._empty)
+        self.forget_rooms()
         self.set_clock(BEGIN)
+
+    def forget_rooms(self) -> None:
+        """What sessions remember of queues with a max_unfinished; it would be right a bit later."""
+        for connection in self.connections:
+            connection.execute(
+                "select set_config('pgq.room_' || n, '', false) from generate_series(1, 40) as n"
+            )
 
     def set_clock(self, moment: datetime) -> None:
         self.connections[0].execute(
             "select setval('public.clock_offset', %s)",
             [(moment - BEGIN) // timedelta(microseconds=1)],
         )
+
+    def tips(self, member: int) -> Tips:
+        """The newest offsets as a member sees them."""
+        rows = self.connections[member].execute(
+            "select t.topic, o.partition, o.last_offset from pgq.topic as t"
+            " cross join lateral pgq.list_offsets(t.topic) as o where t.deferred"
+        )
+        return {(topic, partition): last for topic, partition, last in rows}
+
+    def holders(self, member: int) -> frozenset[int]:
+        """The jobs that have a place of a limited key, as a member sees them."""
+        rows = self.connections[member].execute(
+            "select j.job_id from ("
+            "select distinct on (queue_id, limited_key) * from pgq.limited_key"
+            " order by queue_id, limited_key, seq desc) as k"
+            " inner join pgq.job as j on j.job_id = any(k.job_ids)"
+            " where j.ordered_key = k.limited_key and j.due_at is null"
+        )
+        return frozenset(job_id for (job_id,) in rows)
+
+    def parked(self, member: int) -> dict[int, datetime]:
+        """Since when the jobs are due that wait for room in their keys."""
+        rows = self.connections[member].execute(
+            "select job_id, due_at from pgq.job where due_at is not null"
+        )
+        return dict(rows.fetchall())
+
+    def shown(self, member: int) -> Shown:
+        """How groups stand, and all dead letters of theirs, in order, as a member sees them."""
+        letters = self.connections[member].execute(
+            "select p.topic, p.partition,"
+            " case when m.partition_id = p.partition_id then m.log_offset end,"
+            " m.payload, m.body, m.key, m.headers"
+            " from pgq.message as m inner join pgq.partition as p"
+            " on p.partition_id in (m.partition_id, m.partition_id >> 40)"
+            " where m.headers ? 'pgq_group' order by m.partition_id, m.log_offset"
+        )
+        return Shown(
+            {
+                (row.topic, row.consumer_group, row.partition): (
+                    row.committed_offset,
+                    row.attempt,
+                    row.last_error,
+                )
+                for row in self.clients[member].group_lag()
+            },
+            [(*row[:3], Content(*row[3:])) for row in letters],
+        )
+
+    def jobs(self, member: int) -> Seen:
+        """All jobs as a member sees them, finished ones too."""
+        rows = self.connections[member].execute(
+            "select q.queue, j.job_id, m.payload, m.body, m.key, m.headers from ("
+            " select queue_id, job_id, segment, partition_id, log_offset from pgq.job"
+            " union all select queue_id, job_id, segment, partition_id, log_offset"
+            " from pgq.job_archive) as j inner join pgq.queue as q using (queue_id)"
+            " left join pgq.message as m on m.segment = j.segment"
+            " and m.partition_id = coalesce(j.partition_id, q.partition_id)"
+            " and m.log_offset = coalesce(j.log_offset, j.job_id)"
+        )
+        return [(row[0], row[1], Content(*row[2:])) for row in rows]
 
     def close(self) -> None:
         for connection in (self.bystander, *self.connections):
@@ -94,21 +172,49 @@ class Machine(RuleBasedStateMachine):
         self.run.reset()
         self.broker = Broker(now=BEGIN, homes=self.run.homes)
         self.tokens: list[tuple[UUID, Any]] = []
+        self.seen: Seen = []
+        self.tips: Tips = {}
+        self.rooms = Rooms()
+        self.shown = Shown()
         self.number = 0
 
     # -- taking a step -------------------------------------------------------------------------
 
     def ask(self, member: int, function: str, /, *arguments: Any, **options: Any) -> Any:
         """What the database answers: a value, or the class of the error."""
+        rooms = any(q.max_leased_per_key is not None for q in self.broker.queues.values())
+        rooms = rooms and function in ("claim_job", "finish_and_claim")
+        holders = self.run.holders(member) if rooms else frozenset()
         try:
-            return getattr(self.run.clients[member], function)(*arguments, **options)
+            got = getattr(self.run.clients[member], function)(*arguments, **options)
         except psycopg.Error as error:
             return type(error)
+        if self.broker.subscriptions or any(q.pending for q in self.broker.queues.values()):
+            self.seen = self.run.jobs(member)
+        if rooms:
+            self.rooms = Rooms(holders, self.run.parked(member))
+        if any(topic.deferred for topic in self.broker.topics.values()):
+            self.tips = self.run.tips(member)
+        if function in READING and any(
+            group.max_attempts is not None
+            for topic in self.broker.topics.values()
+            for group in topic.groups.values()
+        ):
+            self.shown = self.run.shown(member)
+        else:
+            self.shown = Shown()
+        return got
 
     def check(
         self, broker: Broker, function: str, /, got: Any, *arguments: Any, **options: Any
     ) -> None:
         expected: type[BaseException] | None = None
+        seen = [] if isinstance(got, type) else self.seen
+        tips = {} if isinstance(got, type) else self.tips
+        broker.shown = Shown() if isinstance(got, type) else self.shown
+        broker.assign(tips)
+        broker.rooms = self.rooms
+        broker.adopt(seen)
         try:
             getattr(broker, function)(got, *arguments, **options)
         except psycopg.Error as error:
@@ -117,6 +223,8 @@ class Machine(RuleBasedStateMachine):
             # the model has stumbled over an error that it did not expect
             if not isinstance(got, type):
                 raise
+        broker.adopt(seen)
+        broker.settled()
         raised = got if isinstance(got, type) else None
         assert raised is expected, f"{function} raised {raised} instead of {expected}"
 
@@ -161,6 +269,7 @@ class Machine(RuleBasedStateMachine):
         connection.execute("begin")
         try:
             got = self.ask(0, function, *arguments, **options)
+            told = self.seen, self.tips, self.shown
             failed = isinstance(got, type)
             self.check(broker, function, got, *arguments, **options)
             held = set() if failed else changed(self.broker, broker)
@@ -179,6 +288,7 @@ class Machine(RuleBasedStateMachine):
         finally:
             connection.execute("commit" if keep else "rollback")
         if keep and not failed:
+            self.seen, self.tips, self.shown = told
             self.check(self.broker, function, got, *arguments, **options)
 
     def move_clock(self, by: int) -> None:
@@ -191,10 +301,18 @@ class Machine(RuleBasedStateMachine):
     def content(self, key: str | None = None) -> Content:
         """Something that was never sent before."""
         self.number += 1
-        headers = {"number": self.number} if self.number % 3 == 0 else None
+        headers = self.headers()
         if self.number % 5 == 0:
             return Content(body=bytes([0, 255, self.number % 256]), key=key, headers=headers)
         return Content(payload={"n": self.number}, key=key, headers=headers)
+
+    def headers(self) -> dict[str, Any] | None:
+        """Something that filters ask for."""
+        kind = ["odd", "even", 1][self.number % 3]
+        routing_key = ["orders.new.eu", "orders.new", "orders", "bills.new.eu"][self.number % 4]
+        some = [{"kind": kind}, {"routing_key": routing_key}, None, {"routing_key": routing_key}]
+        found = some[self.number // 3 % 4]
+        return found if found is None else {"kind": kind, **found}
 
     def batch(self, keys: list[str | None], keyed: bool) -> tuple[list[Content], dict[str, Any]]:
         """Contents, and the arrays that say the same: all payloads or all bodies."""
@@ -209,7 +327,7 @@ class Machine(RuleBasedStateMachine):
                     payload=None if raw else value,
                     body=str(value).encode() if raw else None,
                     key=key if keyed else None,
-                    headers=value if self.number % 3 == 0 else None,
+                    headers=self.headers(),
                 )
             )
         arrays: dict[str, Any] = {"headers": [c.headers for c in contents]}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from model.content import Content
-from model.topics import Group, Partition, Position, Topics
+from model.groups import Groups
+from model.topics import Group, Partition, Position
 from pgq import (
     LeasedMessage,
     LeaseLost,
@@ -36,7 +37,7 @@ def _check_message(message: Message | LeasedMessage, number: int, log: Partition
 
 
 @dataclass
-class Members(Topics):
+class Members(Groups):
     """Consuming."""
 
     def _claim(
@@ -54,35 +55,64 @@ class Members(Topics):
 
         def free(number: int) -> bool:
             position = group.positions[number]
-            leased = position.leased_until is not None and position.leased_until > self.now
-            return logs[number].last_offset >= position.next_offset and not leased
+            unread = logs[number].last_offset >= position.next_offset
+            return unread and not position.is_leased(self.now)
 
         # of several that have something to read, pgq may take any
         among = range(len(logs)) if partition is None else [partition]
         candidates = [n for n in among if n not in held and free(n)]
-        for number in list(candidates):
-            log = logs[number]
-            if group.positions[number].next_offset >= log.first_offset:
-                continue
-            if group.out_of_range == "error":
-                if got is OffsetOutOfRange or len(candidates) == 1:
-                    raise OffsetOutOfRange
-                candidates.remove(number)
-            elif log.first_offset > log.last_offset:
-                # nothing is left in it: pgq may note that when it comes across, see `skipped`
-                candidates.remove(number)
-                if partition is not None:
-                    group.positions[number] = Position(log.first_offset)
-        if not candidates:
+        gone = [n for n in candidates if group.positions[n].next_offset < logs[n].first_offset]
+        if group.out_of_range == "error":
+            candidates = [n for n in candidates if n not in gone]
+        else:
+            empty = [n for n in gone if logs[n].first_offset > logs[n].last_offset]
+            # nothing is left in it: pgq may note that when it comes across, see `skipped`
+            candidates = [n for n in candidates if n not in empty]
+            gone = []
+            for number in empty if partition is not None else ():
+                group.positions[number] = group.positions[number].moved(logs[number].first_offset)
+
+        failed = {
+            number: position
+            for number in candidates
+            for position in [self.lose_leases(group, number)]
+            if position.next_offset >= logs[number].first_offset
+            if self.is_exhausted(group, position)
+        }
+        # what has failed alone may be the last message
+        last = [n for n in failed if failed[n].next_offset == logs[n].last_offset]
+        giving = [n for n in candidates if n not in last]
+        if gone and (got is OffsetOutOfRange or not giving):
+            raise OffsetOutOfRange
+        letters = []
+        for number, position in failed.items():
+            named = got is None or (isinstance(got, OffsetRange) and got.partition == number)
+            if named or self.was_looked_at(topic, consumer_group, number):
+                group.positions[number] = position.kept()
+                letters += self._give_up(topic, consumer_group, number)
+        self._settle(group, letters)
+        if not giving:
             assert got is None, f"{got} instead of nothing"
+            if not held and not any(group.positions[n].is_leased(self.now) for n in among):
+                assert not any(logs[n].staged for n in among)
             return None
 
-        assert isinstance(got, OffsetRange), f"{got} instead of one of {candidates}"
-        assert got.partition in candidates
+        assert isinstance(got, OffsetRange), f"{got} instead of one of {giving}"
+        assert got.partition in giving
         log = logs[got.partition]
-        first = max(group.positions[got.partition].next_offset, log.first_offset)
+        position = self.lose_leases(group, got.partition)
+        first = max(position.next_offset, log.first_offset)
+        if first > position.next_offset:
+            position = position.moved(first)
+        group.positions[got.partition] = position
         most = MESSAGES if max_messages is None else max_messages
-        expected = OffsetRange(got.partition, first, min(first + most - 1, log.last_offset))
+        end = min(first + most - 1, log.last_offset)
+        if first <= position.single_offset:
+            end = first
+        elif position.attempt > 0:
+            # what has failed comes again as it was
+            end = min(end, position.tried_offset)
+        expected = OffsetRange(got.partition, first, end)
         assert got == expected, f"{got} instead of {expected}"
         return group, expected
 
@@ -91,7 +121,7 @@ class Members(Topics):
         group = self.topics[topic].groups[consumer_group]
         log = self.topics[topic].logs[partition]
         if group.out_of_range == "skip" and log.first_offset > log.last_offset == committed:
-            group.positions[partition] = Position(log.first_offset)
+            group.positions[partition] = group.positions[partition].moved(log.first_offset)
 
     def claim_offsets(
         self,
@@ -106,7 +136,8 @@ class Members(Topics):
         claimed = self._claim(got, topic, consumer_group, max_messages, partition, held)
         if claimed is not None:
             group, taken = claimed
-            group.positions[taken.partition] = Position(taken.last_offset + 1)
+            position = group.positions[taken.partition]
+            group.positions[taken.partition] = position.moved(taken.last_offset + 1)
 
     def consume(self, got: Any, topic: str, consumer_group: str, **options: Any) -> None:
         taken = self._taken(got, topic)
@@ -187,9 +218,18 @@ class Members(Topics):
             group, leased = claimed
             until = self.now + (LEASE if lease is None else lease)
             assert {message.leased_until for message in got} == {until}
-            group.positions[leased.partition] = Position(
-                leased.first_offset, until, token, leased.last_offset
+            position = replace(
+                group.positions[leased.partition],
+                leased_until=until,
+                lease_token=token,
+                lease_last_offset=leased.last_offset,
             )
+            counted = group.max_attempts is not None
+            if counted:
+                position.attempt += 1
+                position.tried_offset = max(position.tried_offset, leased.last_offset)
+            assert {m.attempt for m in got} == {position.attempt if counted else None}
+            group.positions[leased.partition] = position
 
     def extend_poll(
         self,
@@ -214,7 +254,12 @@ class Members(Topics):
         positions = self._group(topic, consumer_group, partition).positions
         assert got is (positions[partition].lease_token == lease_token)
         if got:
-            positions[partition] = Position(positions[partition].next_offset)
+            # this attempt does not count
+            position = positions[partition]
+            position = replace(position.kept(), attempt=max(position.attempt - 1, 0))
+            positions[partition] = replace(
+                position, tried_offset=position.tried_offset if position.attempt else 0
+            )
 
     # -- positions -----------------------------------------------------------------------------
 
@@ -228,8 +273,8 @@ class Members(Topics):
         *,
         lease_token: UUID | None,
     ) -> None:
-        positions = self._group(topic, consumer_group, partition).positions
-        position = positions[partition]
+        group = self._group(topic, consumer_group, partition)
+        positions, position = group.positions, group.positions[partition]
         if committed_offset > self.topics[topic].logs[partition].last_offset:
             raise OffsetOutOfRange
         if committed_offset < position.next_offset:
@@ -240,9 +285,12 @@ class Members(Topics):
             raise LeaseLost
         assert got == committed_offset
         if lease_token is not None and committed_offset < (position.lease_last_offset or 0):
+            # the rest of the batch has its first attempt
+            counted = group.max_attempts is not None
             position.next_offset = committed_offset + 1
+            position.attempt, position.last_error = 1 if counted else 0, None
         else:
-            positions[partition] = Position(committed_offset + 1)
+            positions[partition] = position.moved(committed_offset + 1)
 
     def seek(
         self,

@@ -13,10 +13,12 @@ from model.broker import Broker
 from model.drawn import (
     MODES,
     choices,
+    dead_ends,
     delays,
     labels,
     leases,
     limited,
+    limits,
     lives,
     members,
     once,
@@ -25,11 +27,15 @@ from model.drawn import (
     seconds,
     seldom,
     sizes,
+    turns,
     uniques,
 )
+from model.limits import is_limited
 from model.machine import Machine
 
 __all__ = ["QueueSteps"]
+
+Limits = dict[str, Any]
 
 
 class QueueSteps(Machine):
@@ -42,6 +48,7 @@ class QueueSteps(Machine):
         queue=queues,
         names=st.lists(labels, max_size=8),
         keys=st.lists(uniques, min_size=8, max_size=8),
+        turns=st.lists(turns, min_size=8, max_size=8),
         priority=priorities,
         delay=delays,
         attempts=st.sampled_from([None, None, None, 1, 2]),
@@ -55,6 +62,7 @@ class QueueSteps(Machine):
         queue: str,
         names: list[str | None],
         keys: list[str | None],
+        turns: list[str | None],
         priority: int | None,
         delay: timedelta | None,
         attempts: int | None,
@@ -69,13 +77,13 @@ class QueueSteps(Machine):
         }
         if alone:
             label = names[0] if names else None
-            content = self.content("k" if label else None)
+            content = self.content(turns[0])
             options["label"] = label
             options["unique_key"] = keys[0]
             options["idempotency_key"] = once
             given, model = vars(content), (queue, content)
         else:
-            contents, given = self.batch([None] * len(names), True)
+            contents, given = self.batch(turns[: len(names)], True)
             options["labels"] = names
             options["unique_keys"] = keys[: len(names)]
             model = (queue, contents)
@@ -92,8 +100,9 @@ class QueueSteps(Machine):
 
     def fill_queue(self, queue: str) -> None:
         """So that there is something to claim."""
-        names, keys = [None, "usual", "rare"], [None, None, "one"]
-        self.enqueue(0, queue, names, keys, None, timedelta(0), None, False, False)
+        names, keys = [None, "usual", "rare", None], [None, None, "one", None]
+        turns = ["k", None, "k", "k"]
+        self.enqueue(0, queue, names, keys, turns, None, timedelta(0), None, False, False)
 
     # -- workers -------------------------------------------------------------------------------
 
@@ -104,6 +113,14 @@ class QueueSteps(Machine):
         for letter in self.run.clients[0].dead_letters():
             if letter.died_at == self.broker.now:
                 self.broker.buried(letter.queue, [letter.job_id])
+        for name, known in self.broker.queues.items():
+            if known.ordered or known.max_leased_per_key is not None:
+                left = self.run.connections[0].execute(
+                    "select job_id from pgq.job inner join pgq.queue using (queue_id)"
+                    " where queue = %s",
+                    [name],
+                )
+                self.broker.vanished(name, {job_id for (job_id,) in left})
 
     @rule(
         member=members,
@@ -138,14 +155,14 @@ class QueueSteps(Machine):
 
     @rule(member=members, queue=queues, full=st.booleans(), data=st.data())
     def try_again_and_again(self, member: int, queue: str, full: bool, data: st.DataObject) -> None:
-        """Jobs are kept for longer, given back or lost, until some are dead; those are revived."""
+        """Jobs are finished, kept, given back or lost, until some are dead; those are revived."""
         if full:
             self.fill_queue(queue)
         for _ in range(data.draw(st.integers(1, 6))):
             size, lease = data.draw(sizes), data.draw(leases)
             got = self.step(member, "claim_job", queue, max_jobs=size, lease=lease, label=None)
             self.note_claim(got)
-            what = data.draw(st.sampled_from(["keep", "give back", "lose"]))
+            what = data.draw(st.sampled_from(["keep", "give back", "lose", "finish", "reject"]))
             if what == "lose":
                 self.move_clock(60)
             if not isinstance(got, list) or not got or what == "lose":
@@ -153,11 +170,16 @@ class QueueSteps(Machine):
             ids, token = [job.job_id for job in got], got[0].lease_token
             if what == "keep":
                 self.step(member, "extend_lease_batch", ids, token, lease=data.draw(leases))
+            elif what == "finish":
+                self.step(member, "ack_batch", ids, token)
+            elif what == "reject":
+                self.step(member, "reject_job", ids[0], token, error="no use")
             else:
                 error = data.draw(st.sampled_from([None, "no answer"]))
                 self.step(member, "nack_batch", ids, token, delay=timedelta(0), error=error)
         if data.draw(st.booleans()):
             self.step(member, "redrive", queue, job_id=None, all_jobs=True)
+            self.run.forget_rooms()
 
     @rule(member=members, which=choices, stale=seldom, undo=seldom, data=st.data())
     def end_jobs(
@@ -247,7 +269,8 @@ class QueueSteps(Machine):
             old, new = before.queues[queue].jobs, after.queues[queue].jobs
             return {n for n in old if new.get(n) != old[n]}
 
-        if queue in self.broker.queues:
+        known = self.broker.queues.get(queue)
+        if known is not None and not is_limited(known):
             self.side_by_side(
                 keep, ("claim_job", (queue,), one), ("claim_job", (queue,), other), changed
             )
@@ -264,7 +287,12 @@ class QueueSteps(Machine):
         *,
         archive: bool | None = None,
         unique_until: str | None = None,
+        ordered: bool | None = None,
+        after_dead_letter: str | None = None,
+        limits: Limits | None = None,
     ) -> None:
+        if limits and queue == "mail":  # schedules write there, and would fail now and then
+            limits = {name: most for name, most in limits.items() if name != "max_unfinished"}
         self.step(
             0,
             "create_queue",
@@ -274,21 +302,38 @@ class QueueSteps(Machine):
             backoff_jitter=0.0,
             archive=archive,
             unique_until=unique_until,
+            ordered=ordered and "max_leased_per_key" not in (limits or {}),
+            after_dead_letter=after_dead_letter,
+            **(limits or {}),
         )
 
     @rule(member=members, queue=queues, which=choices, undo=seldom, data=st.data())
     def look_after_jobs(
         self, member: int, queue: str, which: int, undo: bool, data: st.DataObject
     ) -> None:
-        what = data.draw(st.sampled_from(["redrive", "redrive", "redrive", "pause", "purge"]))
+        what = data.draw(
+            st.sampled_from(["redrive", "redrive", "redrive", "read", "pause", "purge"])
+        )
+        known = self.broker.queues.get(queue)
+        dead = [None, None, 0, *(known.dead if known else ())]
         if what == "redrive":
-            known = self.broker.queues.get(queue)
-            dead = [None, None, 0, *(known.dead if known else ())]
             job_id = dead[which % len(dead)]
             every = data.draw(seldom) or job_id is None
             if data.draw(seldom):
                 every = not every
-            self.step(member, "redrive", queue, job_id=job_id, all_jobs=every, undo=undo)
+            self.step(
+                member,
+                "redrive",
+                queue,
+                job_id=job_id,
+                all_jobs=every,
+                max_jobs=data.draw(st.sampled_from([None, None, 1, 2])),
+                per_second=data.draw(st.sampled_from([None, None, 0.5, 10.0])),
+                undo=undo,
+            )
+            self.run.forget_rooms()
+        elif what == "read":
+            self.read_letters(member, queue, data.draw(st.sampled_from([1, 2, None])))
         elif what == "pause":
             # a queue that stays paused would show little
             self.step(member, "pause_queue", queue, undo=undo)
@@ -296,10 +341,21 @@ class QueueSteps(Machine):
             self.note_claim(got)
             self.step(member, "resume_queue", queue)
         else:
-            selectors = data.draw(
-                st.sampled_from([{"dead_only": True}, {"all_jobs": True}, {"dead_only": False}, {}])
-            )
-            self.step(member, "purge_queue", queue, **selectors, undo=undo)
+            times = [letter.ended_at for letter in known.dead.values()] if known else []
+            selectors: list[dict[str, Any]] = [
+                *({"dead_only": True}, {"all_jobs": True}, {"dead_only": False}, {}),
+                {"job_id": dead[which % len(dead)]},
+                {"died_before": max([*times, self.broker.now - timedelta(minutes=1)])},
+            ]
+            chosen = selectors[data.draw(choices) % len(selectors)]
+            self.step(member, "purge_queue", queue, **chosen, undo=undo)
+
+    def read_letters(self, member: int, queue: str, max_jobs: int | None) -> None:
+        """Page by page."""
+        page = self.step(member, "fetch_dead_letters", queue, max_jobs=max_jobs)
+        while isinstance(page, list) and page:
+            after = {"after_died_at": page[-1].died_at, "after_job_id": page[-1].job_id}
+            page = self.step(member, "fetch_dead_letters", queue, max_jobs=max_jobs, **after)
 
     @rule(member=members, queue=queues, undo=seldom, data=st.data())
     def rearrange_queues(self, member: int, queue: str, undo: bool, data: st.DataObject) -> None:
@@ -316,6 +372,7 @@ class QueueSteps(Machine):
                 delay=data.draw(st.sampled_from([timedelta(0), timedelta(seconds=10), None])),
                 **(limited(job_ttl=ttl, retention=keep) if data.draw(st.booleans()) else {}),
                 archive=data.draw(st.sampled_from([True, False, None])),
+                after_dead_letter=data.draw(dead_ends),
                 undo=undo,
             )
         elif what == "create" and queue in self.broker.queues:
@@ -331,4 +388,13 @@ class QueueSteps(Machine):
             self.step(member, "resume_queue", queue)
         if queue not in self.broker.queues:
             mode = data.draw(st.sampled_from(MODES))
-            self.make_queue(queue, 3, ttl, keep, unique_until=mode)
+            self.make_queue(
+                queue,
+                3,
+                ttl,
+                keep,
+                unique_until=mode,
+                ordered=data.draw(st.booleans()),
+                after_dead_letter=data.draw(dead_ends),
+                limits=data.draw(limits),
+            )

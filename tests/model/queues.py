@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from typing import Any
 from uuid import UUID
 
-from psycopg.errors import InvalidParameterValue
-
-from model.content import Clocked, Content, check_existing, ends_at
+from model.content import Clocked, Content, check_existing
 from pgq import UnknownQueue
 
-__all__ = ["LAST_LEASE_RAN_OUT", "Ended", "Queue", "Queues", "Waiting"]
+__all__ = ["LAST_LEASE_RAN_OUT", "NEVER", "Ended", "Queue", "Queues", "Waiting"]
 
 LAST_LEASE_RAN_OUT = "the lease of the last attempt ran out"
+
+NEVER = datetime(9000, 1, 1, tzinfo=timezone.utc)
+"""When a job may be claimed that waits for another one of its key."""
 
 DEFAULTS: dict[str, Any] = {
     "lease": timedelta(seconds=30),
@@ -33,6 +34,7 @@ DEFAULTS: dict[str, Any] = {
     "ordered": False,
     "after_dead_letter": "continue",
     "max_leased": None,
+    "max_leased_per_key": None,
     "rate_limit": None,
     "rate_interval": None,
     "rate_burst": None,
@@ -45,6 +47,9 @@ class Waiting:
     """A job that is not finished.
 
     ``last_attempt``: it was the last one when it was claimed, or has become that since.
+    ``due_at``: when it may be claimed once it is the first of its ``ordered_key``, or its key has
+    room; None: it is, or has. ``lost_lease``: a claim has put it aside when its lease had run out.
+    ``source``: the topic whose message it is; None: it was enqueued.
     """
 
     job_id: int
@@ -60,11 +65,19 @@ class Waiting:
     last_error: str | None = None
     unique_key: str | None = None
     max_attempts: int | None = None
+    ordered_key: str | None = None
+    due_at: datetime | None = None
+    source: Any = None
+    lost_lease: bool = False
+
+    def is_over(self, now: datetime) -> bool:
+        """Whether its time is over."""
+        return self.expires_at is not None and self.expires_at <= now
 
 
 @dataclass
 class Ended:
-    """A dead letter, or a finished job in the archive."""
+    """A dead letter, or a finished job in the archive. ``stops``: the others of its key wait."""
 
     job: Waiting
     attempt: int
@@ -72,6 +85,7 @@ class Ended:
     last_error: str | None
     outcome: str | None = None
     result: Any = None
+    stops: bool = False
 
 
 @dataclass
@@ -79,7 +93,8 @@ class Queue:
     """A queue with its settings and jobs, by id.
 
     ``shortest`` is its shortest retention so far. ``noted``: when an idempotency key was
-    given last, and with which job. ``lowered``: its max_attempts was lowered, beside
+    given last, and with which job. ``pending``: the jobs of publishes that have no ids yet.
+    ``lowered``: its max_attempts was lowered, beside
     that open transaction (0: none), and cleanup has not looked since which jobs have had as many.
     """
 
@@ -98,6 +113,7 @@ class Queue:
     ordered: bool
     after_dead_letter: str
     max_leased: int | None
+    max_leased_per_key: int | None
     rate_limit: int | None
     rate_interval: timedelta | None
     rate_burst: int | None
@@ -105,10 +121,12 @@ class Queue:
     paused: bool = False
     shortest: timedelta | None = None
     lowered: int | None = None
+    allowance: Any = None
     jobs: dict[int, Waiting] = field(default_factory=dict)
     dead: dict[int, Ended] = field(default_factory=dict)
     archived: dict[int, Ended] = field(default_factory=dict)
     noted: dict[str, tuple[datetime, int]] = field(default_factory=dict)
+    pending: list[list[Waiting]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.shortest = self.retention
@@ -118,18 +136,39 @@ class Queue:
         most = self.max_attempts if job.max_attempts is None else job.max_attempts
         return most is not None and job.attempt >= most
 
+    def taken_keys(self) -> set[str]:
+        """The ordered keys that have a first job, or a letter that stops them."""
+        firsts = [job.ordered_key for job in self.jobs.values() if job.due_at is None]
+        stopped = [letter.job.ordered_key for letter in self.dead.values() if letter.stops]
+        taken = [key for key in firsts + stopped if key is not None]
+        assert len(set(taken)) == len(taken)
+        return set(taken)
+
     def key_holders(self) -> dict[str, int]:
         """The job that keeps others of its unique key out, of each key that there is."""
         jobs = [
             job
             for job in self.jobs.values()
-            if self.unique_until != "claimed" or job.lease_token is None
+            if self.unique_until != "claimed" or not (job.lease_token or job.lost_lease)
         ]
         if self.unique_until == "removed":
             jobs += [letter.job for letter in self.dead.values()]
         held = [(job.unique_key, job.job_id) for job in jobs if job.unique_key is not None]
         assert len(dict(held)) == len(held)
         return dict(held)
+
+    def has_expired(self, job_id: int, now: datetime) -> bool:
+        """Whether it is a job that cleanup may remove, and that gives its key to others."""
+        job = self.jobs.get(job_id)
+        if job is None or not job.is_over(now):
+            return False
+        return job.lease_token is None or job.visible_at <= now
+
+    def free_key(self, unique_key: str | None, now: datetime) -> None:
+        """Take the key from a job that has expired."""
+        holder_id = self.key_holders().get(unique_key or "", 0)
+        if self.has_expired(holder_id, now):
+            self.jobs[holder_id].unique_key = None
 
 
 @dataclass
@@ -160,12 +199,18 @@ class Queues(Clocked):
         self, got: Any, queue: str, *, no_limit: Sequence[str] = (), **given: Any
     ) -> None:
         altered = self._queue(queue)
-        before = altered.max_attempts
+        before, per_key = altered.max_attempts, altered.max_leased_per_key
         for name, value in given.items():
             if value is not None:
                 setattr(altered, name, value)
         for name in no_limit:
             setattr(altered, name, None)
+        if altered.rate_limit is None:
+            altered.rate_interval = altered.rate_burst = None
+        if per_key is not None and altered.max_leased_per_key is None:
+            for job in altered.jobs.values():
+                if job.due_at is not None:
+                    job.visible_at, job.due_at = max(job.due_at, self.now), None
         if altered.max_attempts is not None and altered.max_attempts < (before or 2**31):
             altered.lowered = self.open_transaction
         if altered.retention is not None:
@@ -187,70 +232,65 @@ class Queues(Clocked):
     def resume_queue(self, got: Any, queue: str) -> None:
         self._queue(queue).paused = False
 
-    # -- all jobs ------------------------------------------------------------------------------
+    # -- the order of keys ---------------------------------------------------------------------
 
-    def purge_queue(
-        self, got: int, queue: str, *, dead_only: bool | None = None, all_jobs: bool | None = None
-    ) -> None:
-        purged = self._queue(queue)
-        if bool(dead_only) is bool(all_jobs):
-            raise InvalidParameterValue
-        assert got == len(purged.dead) + (len(purged.jobs) if all_jobs else 0)
-        purged.dead.clear()
-        if all_jobs:
-            purged.jobs.clear()
+    def place(self, queue: Queue, job: Waiting, due_at: datetime) -> None:
+        """Put a job into its queue, where it waits if another one of its key is there."""
+        waits = job.ordered_key is not None and job.ordered_key in queue.taken_keys()
+        job.visible_at, job.due_at = (NEVER, due_at) if waits else (due_at, None)
+        queue.jobs[job.job_id] = job
 
-    def redrive(
-        self, got: int, queue: str, *, job_id: int | None = None, all_jobs: bool | None = None
-    ) -> None:
-        target = self._queue(queue)
-        if (job_id is not None) is bool(all_jobs):
-            raise InvalidParameterValue
-        holders = target.key_holders()
-        revived = []
-        for number in sorted(n for n in target.dead if all_jobs or n == job_id):
-            # a letter stays one while another job has its key
-            key = target.dead[number].job.unique_key
-            if key is None or holders.setdefault(key, number) == number:
-                revived.append(number)
-        assert got == len(revived)
-        for number in revived:
-            letter = target.dead.pop(number)
-            job = letter.job
-            job.attempt = 0
-            job.last_attempt = False
-            job.visible_at = self.now
-            job.expires_at = ends_at(self.now, target.job_ttl)
-            job.lease_token = None
-            job.last_error = letter.last_error
-            target.jobs[number] = job
+    def remove(self, queue: Queue, job: Waiting) -> None:
+        """Take a job out of its queue; the next one of its key comes up, unless that is stopped."""
+        del queue.jobs[job.job_id]
+        if job.ordered_key is not None and job.ordered_key not in queue.taken_keys():
+            self.let_next(queue, job.ordered_key)
+
+    def remove_letter(self, queue: Queue, number: int) -> None:
+        letter = queue.dead.pop(number)
+        if letter.stops and letter.job.ordered_key is not None:
+            self.let_next(queue, letter.job.ordered_key)
+
+    def let_next(self, queue: Queue, key: str) -> None:
+        """Of those that wait the one that came first; what has expired there goes with it."""
+        waiting = sorted(n for n, job in queue.jobs.items() if job.ordered_key == key)
+        if waiting and queue.jobs[waiting[0]].is_over(self.now):
+            for number in list(waiting):
+                if queue.jobs[number].is_over(self.now):
+                    self.expire(queue, queue.jobs.pop(number))
+                    waiting.remove(number)
+        if waiting:
+            job = queue.jobs[waiting[0]]
+            assert job.due_at is not None
+            job.visible_at, job.due_at = max(job.due_at, self.now), None
 
     # -- what the time does --------------------------------------------------------------------
 
     def clean_jobs(self) -> None:
         """What expires goes; who lost its worker at the last attempt dies; old letters go."""
         for queue in self.queues.values():
+            for job in list(queue.jobs.values()):
+                held = job.lease_token is not None and job.visible_at > self.now
+                if job.job_id in queue.jobs and job.is_over(self.now) and not held:
+                    self.remove(queue, job)
+                    self.expire(queue, job)
             # those that were open then may have claimed by the limit before
             looking = queue.lowered not in (None, self.open_transaction or None)
             for job in list(queue.jobs.values()):
                 job.last_attempt |= looking and queue.is_exhausted(job)
                 lost = job.visible_at <= self.now
-                if (
-                    job.expires_at is not None
-                    and job.expires_at <= self.now
-                    and (lost or job.lease_token is None)
-                ):
-                    del queue.jobs[job.job_id]
-                    if queue.archive:
-                        self.archive(queue, job, "expired")
-                elif lost and job.last_attempt and queue.is_exhausted(job):
+                if lost and job.last_attempt and queue.is_exhausted(job):
                     self.bury_lost(queue, job)
             if looking:
                 queue.lowered = None
             if queue.retention is not None:
                 for number, letter in list(queue.dead.items()):
                     if letter.ended_at + queue.retention <= self.now:
-                        del queue.dead[number]
+                        self.remove_letter(queue, number)
+
+    def expire(self, queue: Queue, job: Waiting) -> None:
+        if queue.archive:
+            self.archive(queue, job, "expired")
 
     def archive(self, queue: Queue, job: Waiting, outcome: str, result: Any = None) -> None:
         queue.archived[job.job_id] = Ended(
@@ -258,8 +298,9 @@ class Queues(Clocked):
         )
 
     def bury(self, queue: Queue, job: Waiting, attempt: int, error: str | None) -> None:
-        del queue.jobs[job.job_id]
-        queue.dead[job.job_id] = Ended(job, attempt, self.now, error)
+        stops = job.ordered_key is not None and queue.after_dead_letter == "stop"
+        queue.dead[job.job_id] = Ended(job, attempt, self.now, error, stops=stops)
+        self.remove(queue, job)
 
     def bury_lost(self, queue: Queue, job: Waiting) -> None:
         """Where its worker did not say what was wrong, what the one before had said stays."""
@@ -269,6 +310,21 @@ class Queues(Clocked):
             if not error.endswith(LAST_LEASE_RAN_OUT):
                 error = f"{error}\n{LAST_LEASE_RAN_OUT}"
         self.bury(queue, job, job.attempt, error)
+
+    def vanished(self, queue: str, left: Collection[int]) -> None:
+        """Claims remove what has expired where it holds up its key: ordered, or limited."""
+        target = self.queues[queue]
+        for job in list(target.jobs.values()):
+            if job.job_id in left or job.job_id not in target.jobs:
+                continue
+            if target.ordered and job.due_at is not None:
+                continue
+            assert target.ordered or target.max_leased_per_key is not None
+            assert job.is_over(self.now)
+            assert job.due_at is not None or job.visible_at <= self.now
+            self.remove(target, job)
+            self.expire(target, job)
+        assert set(target.jobs) == set(left)
 
     def buried(self, queue: str, job_ids: Collection[int]) -> None:
         """Claims may bury jobs that lost their worker at the last attempt, wherever these stand."""
@@ -284,7 +340,10 @@ class Queues(Clocked):
         """Retention has removed archived jobs: they must have been old enough."""
         target = self.queues[queue]
         for number in set(target.archived) - set(left):
-            assert target.shortest is not None
-            enqueued_at = target.archived[number].job.enqueued_at
-            assert enqueued_at + target.shortest <= self.now
-            del target.archived[number]
+            job = target.archived.pop(number).job
+            kept = self.shortest_of(target, job)
+            assert kept is not None
+            assert job.enqueued_at + kept <= self.now
+
+    def shortest_of(self, queue: Queue, job: Waiting) -> timedelta | None:
+        return queue.shortest

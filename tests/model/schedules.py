@@ -8,8 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from model.content import Content, check_existing
-from model.members import Members
-from model.workers import Workers
+from model.subscriptions import Subscriptions
 from pgq import EnqueueResult, PublishResult, ScheduleRun, UnknownSchedule
 
 __all__ = ["Scheduled", "Schedules"]
@@ -44,7 +43,7 @@ class Scheduled:
 
 
 @dataclass
-class Schedules(Members, Workers):
+class Schedules(Subscriptions):
     """Their settings, and running them."""
 
     schedules: dict[str, Scheduled] = field(default_factory=dict)

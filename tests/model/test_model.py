@@ -9,22 +9,45 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, run_state_machine_as_test
 
-from model.drawn import GROUPS, MODES, TOPICS, limited, lives, seldom
+from model.drawn import (
+    GROUPS,
+    MODES,
+    QUEUES,
+    TOPICS,
+    dead_ends,
+    late,
+    limited,
+    limits,
+    lives,
+    other_topic,
+    seldom,
+)
+from model.effect_steps import EffectSteps
+from model.failing_steps import FailingSteps
 from model.house_steps import HouseSteps
+from model.limit_steps import LimitSteps
 from model.looking import Looking
 from model.machine import Run
-from model.member_steps import MemberSteps
-from model.queue_steps import QueueSteps
 from model.schedule_steps import ScheduleSteps
+from model.subscription_steps import SubscriptionSteps
 
 
-class Comparison(MemberSteps, QueueSteps, ScheduleSteps, HouseSteps, Looking):
+class Comparison(
+    FailingSteps,
+    EffectSteps,
+    SubscriptionSteps,
+    LimitSteps,
+    ScheduleSteps,
+    HouseSteps,
+    Looking,
+):
     """All steps, in any order."""
 
     @initialize(
@@ -34,6 +57,12 @@ class Comparison(MemberSteps, QueueSteps, ScheduleSteps, HouseSteps, Looking):
         attempts=st.sampled_from([None, 1, 2, 5]),
         skip=seldom,
         modes=st.tuples(st.sampled_from(MODES), st.sampled_from(MODES)),
+        ordered=st.tuples(st.booleans(), st.booleans()),
+        dead_end=dead_ends,
+        deferred=late,
+        limit=limits,
+        other=limits,
+        tries=st.tuples(*[st.sampled_from([None, 1, 2, 3])] * 2),
     )
     def begin(
         self,
@@ -43,20 +72,37 @@ class Comparison(MemberSteps, QueueSteps, ScheduleSteps, HouseSteps, Looking):
         attempts: int | None,
         skip: bool,
         modes: tuple[str, str],
+        ordered: tuple[bool, bool],
+        dead_end: str | None,
+        deferred: bool | None,
+        limit: dict[str, Any],
+        other: dict[str, Any],
+        tries: tuple[int | None, int | None],
     ) -> None:
         ten_minutes = timedelta(minutes=10)
-        self.step(0, "create_topic", "blue", partitions=first, **limited(retention=keep))
+        blue = {"partitions": first, "deferred": deferred, **limited(retention=keep)}
+        self.step(0, "create_topic", "blue", **blue)
         self.step(0, "create_topic", "red", partitions=2, retention=ten_minutes)
-        for topic in TOPICS:
+        for topic, group, most in zip(
+            TOPICS * 2, GROUPS + GROUPS[::-1], (*tries, None, None), strict=True
+        ):
             out_of_range = "skip" if skip or topic == "red" else None
-            for group in GROUPS:
-                self.step(0, "create_group", topic, group, start=None, out_of_range=out_of_range)
+            settings: dict[str, Any] = {"start": None, "out_of_range": out_of_range}
+            if most is not None:
+                settings |= {"max_attempts": most, "dead_letter_topic": other_topic(topic)}
+            self.step(0, "create_group", topic, group, **settings)
         hour = timedelta(hours=1)
-        self.make_queue("work", attempts, ttl, keep, unique_until=modes[0])
-        self.make_queue("mail", 3, ten_minutes, hour, archive=False, unique_until=modes[1])
+        work, mail = (
+            {"unique_until": mode, "ordered": one, "after_dead_letter": dead_end}
+            for mode, one in zip(modes, ordered, strict=True)
+        )
+        self.make_queue("work", attempts, ttl, keep, **work, limits=limit)
+        self.make_queue("mail", 3, ten_minutes, hour, archive=False, **mail, limits=other)
 
     def teardown(self) -> None:
         self.run.bystander.rollback()
+        for queue in QUEUES:
+            self.claim_all(queue)
         self.look()
 
 
@@ -76,7 +122,7 @@ def test_database_and_model_agree(run: Run) -> None:
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=1000 if long else 60,
+            max_examples=1000 if long else 20,
             stateful_step_count=80 if long else 50,
             derandomize=not long,
             print_blob=False,

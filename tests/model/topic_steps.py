@@ -11,7 +11,10 @@ from hypothesis.stateful import rule
 from model.drawn import (
     GROUPS,
     KEYS,
+    dead_letters,
     groups,
+    late,
+    letters_of,
     limited,
     lives,
     members,
@@ -40,6 +43,7 @@ class TopicSteps(Machine):
         count = data.draw(st.sampled_from([1, 2, 3]))
         keep = data.draw(lives)
         skip = data.draw(st.sampled_from(["error", "skip", None]))
+        letters = letters_of(topic, data.draw(dead_letters))
         if what == "group":
             self.step(
                 member,
@@ -48,17 +52,21 @@ class TopicSteps(Machine):
                 group,
                 start=data.draw(st.sampled_from(["earliest", "latest", None])),
                 out_of_range=skip,
+                **letters,
                 undo=undo,
             )
         elif what == "drop group":
             self.step(member, "drop_group", topic, group, undo=undo)
         elif what == "alter group":
-            self.step(member, "alter_group", topic, group, out_of_range=skip, undo=undo)
+            lift = data.draw(st.sampled_from([None, [], ["max_attempts"], ["out_of_range"]]))
+            settings = {"out_of_range": skip, **letters, "no_limit": lift}
+            self.step(member, "alter_group", topic, group, **settings, undo=undo)
         elif what == "create":
             given: dict[str, Any] = limited(retention=keep) if data.draw(st.booleans()) else {}
             # a new one shall not have the eight partitions of the default
             if topic not in self.broker.topics or data.draw(st.booleans()):
                 given["partitions"] = count
+                given["deferred"] = data.draw(late)
             self.step(member, "create_topic", topic, **given, undo=undo)
         elif what == "alter":
             known = self.broker.topics.get(topic)
@@ -69,12 +77,27 @@ class TopicSteps(Machine):
         else:
             self.step(member, "drop_topic", topic, undo=undo)
             if topic not in self.broker.topics:
-                self.step(
-                    member, "create_topic", topic, partitions=count, **limited(retention=keep)
-                )
+                given = {
+                    "partitions": count,
+                    "deferred": data.draw(late),
+                    **limited(retention=keep),
+                }
+                self.step(member, "create_topic", topic, **given)
         for name in GROUPS if topic in self.broker.topics else ():
             if name not in self.broker.topics[topic].groups and data.draw(st.booleans()):
                 self.step(member, "create_group", topic, name, start=None, out_of_range=skip)
+
+    # -- deferred topics -----------------------------------------------------------------------
+
+    @rule(member=members, topic=topics, partition=partitions, full=st.booleans(), undo=seldom)
+    def assign_offsets(
+        self, member: int, topic: str, partition: int | None, full: bool, undo: bool
+    ) -> None:
+        if full:
+            self.fill_topic(topic)
+        options = {"partition": partition}
+        extra = {**options, "before": self.run.tips(member)}
+        self.step(member, "assign_offsets", topic, **options, undo=undo, extra=extra)
 
     # -- publishing ----------------------------------------------------------------------------
 
@@ -126,7 +149,7 @@ class TopicSteps(Machine):
     def publish_side_by_side(self, topic: str, keep: bool) -> None:
         """Two publishers without keys do not wait for each other."""
         known = self.broker.topics.get(topic)
-        if known is None or known.partitions < 2:
+        if known is None or known.partitions < 2 or known.deferred:
             return
         contents = [self.content(), self.content()]
         broker = copy.deepcopy(self.broker)
@@ -135,6 +158,7 @@ class TopicSteps(Machine):
         try:
             got = self.ask(0, "publish", topic, **vars(contents[0]))
             self.check(broker, "publish", got, topic, contents[0], partition=None)
+            seen = self.seen
             other = self.ask(1, "publish", topic, **vars(contents[1]))
             self.check(
                 self.broker,
@@ -148,4 +172,5 @@ class TopicSteps(Machine):
         finally:
             connection.execute("commit" if keep else "rollback")
         if keep:
+            self.seen = seen
             self.check(self.broker, "publish", got, topic, contents[0], partition=None)

@@ -2,35 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from model.content import Clocked, Content, check_existing
-from pgq import PublishBatchResult, PublishResult, UnknownGroup, UnknownPartition, UnknownTopic
+from psycopg.errors import DependentObjectsStillExist
 
-__all__ = ["Group", "Partition", "Position", "Topic", "Topics"]
+from model.content import Clocked, Content, check_existing
+from pgq import (
+    OffsetRange,
+    PublishBatchResult,
+    PublishResult,
+    UnknownGroup,
+    UnknownPartition,
+    UnknownTopic,
+)
+
+__all__ = ["Group", "Partition", "Position", "Tips", "Topic", "Topics"]
+
+Tips = Mapping[tuple[str, int], int]
+"""The newest offset of each partition."""
 
 
 @dataclass
 class Position:
-    """Where a group stands in a partition."""
+    """Where a group stands in a partition.
+
+    Of a group with a ``max_attempts``: how many attempts there were here, with the one under way,
+    how the last of them failed, up to where they went, and up to where messages are given out one
+    by one since those before have failed together.
+    """
 
     next_offset: int
     leased_until: datetime | None = None
     lease_token: UUID | None = None
     lease_last_offset: int | None = None
+    attempt: int = 0
+    last_error: str | None = None
+    tried_offset: int = 0
+    single_offset: int = 0
+
+    def moved(self, next_offset: int) -> Position:
+        """At another place, where attempts begin anew."""
+        return Position(next_offset, single_offset=self.single_offset)
+
+    def kept(self, until: datetime | None = None) -> Position:
+        """Without the lease; nobody gets anything until then."""
+        return replace(self, leased_until=until, lease_token=None, lease_last_offset=None)
+
+    def is_leased(self, now: datetime) -> bool:
+        return self.leased_until is not None and self.leased_until > now
 
 
 @dataclass
 class Partition:
-    """All messages ever published to it; those below ``first_offset`` are gone."""
+    """All messages that ever got an offset; those below ``first_offset`` are gone. ``staged``: what
+    was published to a deferred topic and has none yet."""
 
     contents: list[Content] = field(default_factory=list)
     times: list[datetime] = field(default_factory=list)
     first_offset: int = 1
+    staged: list[Content] = field(default_factory=list)
 
     @property
     def last_offset(self) -> int:
@@ -47,6 +81,8 @@ class Group:
 
     out_of_range: str
     positions: list[Position]
+    max_attempts: int | None = None
+    dead_letter_topic: str | None = None
 
 
 @dataclass
@@ -61,6 +97,7 @@ class Topic:
     logs: list[Partition]
     groups: dict[str, Group] = field(default_factory=dict)
     noted: dict[str, tuple[datetime, PublishResult]] = field(default_factory=dict)
+    deferred: bool = False
 
     @property
     def partitions(self) -> int:
@@ -96,18 +133,20 @@ class Topics(Clocked):
         *,
         partitions: int | None = None,
         retention: timedelta | None = None,
+        deferred: bool | None = None,
         no_limit: Sequence[str] = (),
     ) -> None:
         if topic in self.topics:
-            given = {"partitions": partitions, "retention": retention}
+            given = {"partitions": partitions, "retention": retention, "deferred": deferred}
             check_existing(self.topics[topic], given, no_limit)
         else:
             kept = timedelta(days=7) if retention is None else retention
             kept_for = None if "retention" in no_limit else kept
             empty = [Partition() for _ in range(8 if partitions is None else partitions)]
-            self.topics[topic] = Topic(kept_for, kept_for, empty)
+            self.topics[topic] = Topic(kept_for, kept_for, empty, deferred=bool(deferred))
         made = self.topics[topic]
         assert (got.partitions, got.retention) == (made.partitions, made.retention)
+        assert got.deferred is made.deferred
 
     def alter_topic(
         self,
@@ -132,45 +171,56 @@ class Topics(Clocked):
 
     def drop_topic(self, got: Any, topic: str) -> None:
         self._topic(topic)
+        groups = [group for known in self.topics.values() for group in known.groups.values()]
+        if topic in [group.dead_letter_topic for group in groups]:
+            raise DependentObjectsStillExist
         del self.topics[topic]
-
-    def create_group(
-        self,
-        got: Any,
-        topic: str,
-        consumer_group: str,
-        *,
-        start: str | None = None,
-        out_of_range: str | None = None,
-    ) -> None:
-        found = self._topic(topic)
-        if consumer_group in found.groups:
-            check_existing(found.groups[consumer_group], {"out_of_range": out_of_range}, ())
-        else:
-            positions = [
-                Position(log.last_offset + 1 if start == "latest" else log.first_offset)
-                for log in found.logs
-            ]
-            found.groups[consumer_group] = Group(out_of_range or "error", positions)
-        assert got.out_of_range == found.groups[consumer_group].out_of_range
-
-    def alter_group(
-        self, got: Any, topic: str, consumer_group: str, *, out_of_range: str | None
-    ) -> None:
-        altered = self._group(topic, consumer_group, None)
-        altered.out_of_range = out_of_range or altered.out_of_range
-        assert got.out_of_range == altered.out_of_range
-
-    def drop_group(self, got: Any, topic: str, consumer_group: str) -> None:
-        self._group(topic, consumer_group, None)
-        del self.topics[topic].groups[consumer_group]
 
     # -- publishing ----------------------------------------------------------------------------
 
-    def _append(self, log: Partition, contents: Sequence[Content]) -> None:
+    def _append(self, topic: str, log: Partition, contents: Sequence[Content]) -> None:
+        if self.topics[topic].deferred:
+            log.staged.extend(contents)
+            return
         time = max([self.now, *log.times[-1:]])
         log.contents.extend(contents)
         log.times.extend([time] * len(contents))
+        self.deliver(topic, contents, time)
+
+    def assign(self, tips: Tips) -> None:
+        """What the database has given offsets to, in the order in which it was published."""
+        for (name, number), tip in tips.items():
+            topic = self.topics.get(name)
+            if topic is None or not topic.deferred or number >= topic.partitions:
+                continue
+            log = topic.logs[number]
+            more = max(tip - log.last_offset, 0)
+            assert more <= len(log.staged)
+            time = max([self.now, *log.times[-1:]])
+            given = log.staged[:more]
+            log.contents.extend(given)
+            log.times.extend([time] * more)
+            del log.staged[:more]
+            self.deliver(name, given, time)
+
+    def assign_offsets(
+        self, got: list[OffsetRange], topic: str, *, partition: int | None, before: Tips
+    ) -> None:
+        found = self._topic(topic)
+        if partition is not None and not 0 <= partition < found.partitions:
+            raise UnknownPartition
+        given = {each.partition: (each.first_offset, each.last_offset) for each in got}
+        assert len(given) == len(got)
+        for number, log in enumerate(found.logs):
+            if partition in (None, number):
+                assert not log.staged
+                tip = before.get((topic, number), log.last_offset)
+                expected = (tip + 1, log.last_offset) if tip < log.last_offset else None
+                assert given.pop(number, None) == expected
+        assert not given
+
+    def deliver(self, topic: str, contents: Sequence[Content], published_at: datetime) -> None:
+        """What a publish does beside: see `Subscriptions`."""
 
     def publish(
         self,
@@ -196,8 +246,9 @@ class Topics(Clocked):
         else:
             assert got.partition not in held
         log = found.logs[got.partition]
-        self._append(log, [content])
-        assert got == PublishResult(got.partition, log.last_offset, duplicate=False)
+        self._append(topic, log, [content])
+        offset = None if found.deferred else log.last_offset
+        assert got == PublishResult(got.partition, offset, duplicate=False)
         if idempotency_key is not None:
             found.noted[idempotency_key] = (self.now, replace(got, duplicate=True))
 
@@ -228,10 +279,10 @@ class Topics(Clocked):
         for number in sorted(set(homes)):
             log = found.logs[number]
             first = log.last_offset + 1
-            self._append(
-                log, [c for c, home in zip(contents, homes, strict=True) if home == number]
-            )
-            expected.append(PublishBatchResult(number, first, log.last_offset, duplicate=False))
+            there = [c for c, home in zip(contents, homes, strict=True) if home == number]
+            self._append(topic, log, there)
+            ends = (None, None) if found.deferred else (first, log.last_offset)
+            expected.append(PublishBatchResult(number, *ends, duplicate=False))
         assert got == expected, f"{got} instead of {expected}"
 
     # -- retention -----------------------------------------------------------------------------

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from model.content import Content, ends_at
-from model.queues import Queue, Queues, Waiting
-from pgq import EnqueueResult, Job, LeaseLost
+from model.key_limits import Rooms, judge, park, rise
+from model.letters import Letters
+from model.limits import has_room, most_claims, note_claims
+from model.queues import Queue, Waiting
+from pgq import EnqueueResult, Job, LeaseLost, QueueFull
 
 __all__ = ["Workers"]
 
 
 @dataclass
-class Workers(Queues):
-    """Jobs one by one, and as batches."""
+class Workers(Letters):
+    """Jobs one by one, and as batches. ``due_before``: since when those of the last claim were."""
+
+    due_before: dict[int, datetime] = field(default_factory=dict)
+    rooms: Rooms = field(default_factory=Rooms)
 
     # -- producers -----------------------------------------------------------------------------
 
@@ -34,6 +40,10 @@ class Workers(Queues):
         max_attempts: int | None,
     ) -> None:
         target = self._queue(queue)
+        if not has_room(target, self._new_jobs(target, unique_keys), self.now, got):
+            raise QueueFull
+        for key in unique_keys:
+            target.free_key(key, self.now)
         known = [n for q in self.queues.values() for n in (*q.jobs, *q.dead, *q.archived)]
         newest = max([0, *known])
         holders = target.key_holders()
@@ -47,17 +57,26 @@ class Workers(Queues):
             newest = job_id
             if key is not None:
                 holders[key] = job_id
-            target.jobs[job_id] = Waiting(
+            job = Waiting(
                 job_id=job_id,
                 content=content,
                 enqueued_at=self.now,
                 expires_at=ends_at(self.now, target.job_ttl),
                 priority=0 if priority is None else priority,
                 label=label,
-                visible_at=self.now + (target.delay if delay is None else delay),
+                visible_at=self.now,
                 unique_key=key,
                 max_attempts=max_attempts,
+                ordered_key=content.key if target.ordered else None,
             )
+            self.place(target, job, self.now + (target.delay if delay is None else delay))
+
+    def _new_jobs(self, target: Queue, unique_keys: Sequence[str | None]) -> int:
+        """How many are not duplicates."""
+        keys = [key for key in unique_keys if key is not None]
+        holders = target.key_holders().items()
+        taken = {key for key, holder_id in holders if not target.has_expired(holder_id, self.now)}
+        return len(unique_keys) - len(keys) + len(set(keys) - taken)
 
     def enqueue(
         self,
@@ -90,7 +109,7 @@ class Workers(Queues):
                 job
                 for job in queue.jobs.values()
                 if job.visible_at <= self.now
-                and (job.expires_at is None or job.expires_at > self.now)
+                and not job.is_over(self.now)
                 and label in (None, job.label)
             ),
             key=lambda job: (job.priority, job.visible_at, job.job_id),
@@ -108,19 +127,33 @@ class Workers(Queues):
     ) -> None:
         """Those that had all their attempts are passed over; see `buried`."""
         target = self._queue(queue)
+        wanted = most_claims(target, 1 if max_jobs is None else max_jobs, self.now)
+        if target.paused:
+            wanted = 0
+        limited = target.max_leased_per_key is not None and wanted > 0
+        holders = self.rooms.holders
+        if limited:
+            holders |= rise(target, self.rooms, self.now)
         free = [
             job
             for job in self.due(target, label)
             if job.job_id not in held and not target.is_exhausted(job)
         ]
-        taken = [] if target.paused else free[: 1 if max_jobs is None else max_jobs]
+        taken = free[:wanted]
+        if limited:
+            taken, aside = judge(target, free, holders, label, wanted, self.now)
+            for job in aside:
+                park(job)
+        note_claims(target, len(taken), self.now)
         assert [job.job_id for job in got] == [job.job_id for job in taken]
         assert len({job.lease_token for job in got}) <= 1
+        self.due_before = {job.job_id: job.visible_at for job in taken}
         for job, claimed in zip(taken, got, strict=True):
             job.attempt += 1
             job.last_attempt = target.is_exhausted(job)
             job.visible_at = self.now + (target.lease if lease is None else lease)
             job.lease_token = claimed.lease_token
+            job.lost_lease = False
             assert claimed.attempt == job.attempt
             assert claimed.leased_until == job.visible_at
             assert claimed.enqueued_at == job.enqueued_at
@@ -163,7 +196,7 @@ class Workers(Queues):
         held = list(self._held(job_ids, lease_token))
         assert sorted(got) == sorted(job.job_id for _, job in held)
         for queue, job in held:
-            del queue.jobs[job.job_id]
+            self.remove(queue, job)
             if queue.archive or always:
                 self.archive(queue, job, outcome or "archived", result)
 
@@ -186,6 +219,8 @@ class Workers(Queues):
         assert sorted(got) == [job.job_id for _, job in held]
         for queue, job in held:
             # with another one that waits under its key it goes on without
+            if queue.unique_until == "claimed":
+                queue.free_key(job.unique_key, self.now)
             if queue.key_holders().get(job.unique_key or "", job.job_id) != job.job_id:
                 key, job.unique_key = job.unique_key, None
             else:
@@ -214,7 +249,8 @@ class Workers(Queues):
         found = [queue for queue in self.queues.values() if job_id in queue.jobs]
         assert got is bool(found)
         for queue in found:
-            job = queue.jobs.pop(job_id)
+            job = queue.jobs[job_id]
+            self.remove(queue, job)
             if queue.archive:
                 self.archive(queue, job, "cancelled")
 

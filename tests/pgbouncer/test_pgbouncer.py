@@ -6,111 +6,29 @@ versions of PgBouncer about, many do not know them.
 
 from __future__ import annotations
 
-import os
-import pwd
-import shutil
-import subprocess
-import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict
 
 from pgq import Client, LeaseLost
-from pgq.embedded._cluster import free_port
+from support.pooler import POOL, PgBouncer
 from support.session import Session
-from support.waiting import wait_until
 
 Connection = psycopg.Connection[Any]
 Open = Callable[..., Connection]
 
-POOL = 2
-
-
-def _unprivileged() -> dict[str, Any]:
-    """PgBouncer refuses to run as root."""
-    if os.geteuid() != 0:
-        return {}
-    nobody = pwd.getpwnam("nobody")
-    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
-
 
 @pytest.fixture
-def pgbouncer(dsn: str) -> Iterator[dict[str, Any]]:
-    """Connection parameters that lead through a PgBouncer of two server connections."""
-    program = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
-    if program is None:
-        pytest.skip("no pgbouncer: on Debian, apt-get install pgbouncer")
-    target = conninfo_to_dict(dsn)
-    port = free_port()
-    run_as = _unprivileged()
-    directory = _shared_directory()
-    users = directory / "users.txt"
-    users.write_text(f'"{target["user"]}" "{target.get("password") or ""}"\n')
-    settings = directory / "pgbouncer.ini"
-    settings.write_text(
-        f"""
-[databases]
-pgq = host={target["host"]} port={target["port"]} dbname={target["dbname"]} user={target["user"]}
-
-[pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = {port}
-unix_socket_dir =
-auth_type = trust
-auth_file = {users}
-pool_mode = transaction
-default_pool_size = {POOL}
-max_client_conn = 100
-ignore_startup_parameters = extra_float_digits
-logfile =
-pidfile =
-"""
-    )
-    for path in (users, settings):
-        path.chmod(0o644)
-    with (directory / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [program, settings], stdout=log, stderr=subprocess.STDOUT, cwd="/", **run_as
-        )
-    place = {"host": "127.0.0.1", "port": port, "user": target["user"], "dbname": "pgq"}
-
-    def answers() -> bool:
-        assert process.poll() is None, (directory / "log").read_text()
-        try:
-            Session.connect(**place, connect_timeout=2).close()
-        except psycopg.OperationalError:
-            return False
-        return True
-
-    try:
-        wait_until(answers, what="for PgBouncer to answer")
-        yield place
-    finally:
-        process.terminate()
-        process.wait(10)
-        shutil.rmtree(directory)
-
-
-def _shared_directory() -> Path:
-    """A directory that an unprivileged PgBouncer can read, whatever the mode of its parents."""
-    directory = Path(tempfile.mkdtemp(prefix="pgq-pgbouncer-"))
-    directory.chmod(0o755)
-    return directory
-
-
-@pytest.fixture
-def open_client(pgbouncer: dict[str, Any]) -> Iterator[Open]:
+def open_client(pgbouncer: PgBouncer) -> Iterator[Open]:
     opened: list[Connection] = []
 
     def connect(autocommit: bool = True) -> Connection:
-        connection = Session.connect(**pgbouncer, autocommit=autocommit, prepare_threshold=None)
+        connection = Session.connect(pgbouncer.dsn, autocommit=autocommit, prepare_threshold=None)
         opened.append(connection)
         return connection
 

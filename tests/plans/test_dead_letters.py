@@ -62,10 +62,12 @@ def test_pages(reader: Reader, connection: Session) -> None:
     made = reader.call("enqueue_batch", queue="work", payloads=[Jsonb(0)] * number)
     token = reader.call("claim_job", queue="work", max_jobs=number)[0].lease_token
     reader.call("nack_batch", job_ids=[job_id for job_id, _ in made], lease_token=token)
-    for vacuumed in (False, True):
-        if vacuumed:
+    for how in ("as they came", "vacuumed", "died in one moment"):
+        if how == "died in one moment":
+            connection.execute("update pgq.dead_job set died_at = now()")
+        if how != "as they came":
             connection.execute("vacuum analyze pgq.dead_job")
-        session = Reader(connection.info.dsn) if vacuumed else reader
+        session = reader if how == "as they came" else Reader(connection.info.dsn)
         seen = 0
         after: dict[str, Any] = {}
         while rows := session.call("fetch_dead_letters", queue="work", max_jobs=500, **after):

@@ -1,4 +1,4 @@
-"""With a million messages and a million jobs, a call reads as much as it returns.
+"""With 300,000 messages and as many jobs, a call reads as much as it returns.
 
 Plans are made once in a session and kept. The worst session made them when the tables were empty,
 and tables that grow between two runs of autovacuum look empty to the planner for long.
@@ -18,7 +18,7 @@ from plans.counting import Reader
 from support.databases import Databases
 from support.session import Session
 
-ROWS = 1_000_000
+ROWS = 300_000
 BATCH = 10_000
 PARTITIONS = 4
 

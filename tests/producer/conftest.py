@@ -8,21 +8,13 @@ import psycopg
 import pytest
 
 from pgq import Client
+from support.working import emptied
 
 
 @pytest.fixture
 def dsn(shared_dsn: str) -> str:
     """The connection string of a database with pgq and nothing in it."""
-    with psycopg.connect(shared_dsn) as connection:
-        client = Client(connection)
-        # a topic that gets the dead letters of a group cannot be dropped
-        for group in client.list_groups():
-            client.drop_group(group.topic, group.consumer_group)
-        for topic in client.list_topics():
-            client.drop_topic(topic.topic)
-        for queue in client.list_queues():
-            client.drop_queue(queue.queue)
-    return shared_dsn
+    return emptied(shared_dsn)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from pgq import Client, PublishResult, UnknownTopic
+from pgq import AsyncClient, Client, PublishResult, UnknownTopic
 from pgq.embedded import Server
 from pgq.producer import AsyncProducer, Full, OutcomeUnknown, Producer
 from support.house import install_script
@@ -193,6 +193,54 @@ def test_a_connection_that_is_lost(
         assert producer.publish("behind").result(PATIENCE)
     contents = sorted(content for _, content in stored(client).values())
     assert contents == (["before", "behind", "lost"] if idempotent else ["before", "behind"])
+
+
+@pytest.mark.parametrize("kind", [Producer, AsyncProducer], ids=["threads", "tasks"])
+def test_a_connection_that_is_lost_behind_the_commit(
+    dsn: str, client: Client, kind: type[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All are told where their messages stand, and what comes next is written as well."""
+    ends = [1]
+    for used in (Client, AsyncClient):
+        _lost_before(monkeypatch, used, client, ends)
+    results, after = _published_in(kind, dsn)
+    there = stored(client)
+    assert not ends
+    assert [there[one.partition, one.log_offset][1] for one in results] == [*range(20)]
+    assert there[after.partition, after.log_offset][1] == "after"
+    assert len(there) == 21
+
+
+def _lost_before(
+    monkeypatch: pytest.MonkeyPatch, used: type[Any], client: Client, ends: list[int]
+) -> None:
+    """The connection is lost when it is asked where messages stand, so often."""
+    ask = used._rows
+
+    def lost(self: Any, kind: Any, function: str, **arguments: Any) -> Any:
+        if function == "fetch_range" and self is not client and ends:
+            ends.pop()
+            kill_backends(client.connection, "pgq producer")
+        return ask(self, kind, function, **arguments)
+
+    monkeypatch.setattr(used, "_rows", lost)
+
+
+def _published_in(kind: type[Any], dsn: str) -> tuple[list[Any], Any]:
+    """What 20 messages of one batch in several partitions are answered, and one behind them."""
+    if kind is Producer:
+        with Producer("events", conninfo=dsn, linger=0.2) as producer:
+            futures = [producer.publish(number, key=str(number)) for number in range(20)]
+            results = [future.result(PATIENCE) for future in futures]
+            return results, producer.publish("after").result(PATIENCE)
+
+    async def run() -> tuple[list[Any], Any]:
+        async with AsyncProducer("events", conninfo=dsn, linger=0.2) as producer:
+            futures = [producer.publish(number, key=str(number)) for number in range(20)]
+            results = [await future for future in futures]
+            return results, await producer.publish("after")
+
+    return asyncio.run(run())
 
 
 @pytest.mark.slow

@@ -35,7 +35,8 @@ def receiver() -> Iterator[Receiver]:
 def post(url: str, **others: str) -> Answer:
     """What comes of a request to a url."""
     lines = [f"{key} = {value}" for key, value in others.items()]
-    config = parse("\n".join([f'[[push]]\ntopic = "t"\ngroup = "g"\nurl = "{url}"', *lines]))
+    least = f'[[push]]\ntopic = "t"\nconsumer_group = "g"\nurl = "{url}"'
+    config = parse("\n".join([least, *lines]))
 
     async def send() -> Answer:
         sender = Sender(config.pushes[0])
@@ -183,7 +184,7 @@ def test_no_proxy_of_the_environment(receiver: Receiver, monkeypatch: pytest.Mon
 
 def test_cookies_are_not_kept(receiver: Receiver) -> None:
     config = parse(
-        f'[[push]]\ntopic = "t"\ngroup = "g"\nurl = "{receiver.url}"\nallow_private = true'
+        f'[[push]]\ntopic = "t"\nconsumer_group = "g"\nurl = "{receiver.url}"\nallow_private = true'
     )
     receiver.reply = lambda _: Reply(200, {"set-cookie": "a=b; Path=/"})
 

@@ -23,35 +23,37 @@ SECRET = "whsec_" + base64.b64encode(KEY).decode()
 LEAST = """
 [[push]]
 topic = "orders"
-group = "billing"
+consumer_group = "billing"
 url = "https://hooks.example.com/orders"
 """
 
 
 def test_the_least() -> None:
     (push,) = parse(LEAST).pushes
-    assert (push.topic, push.group, push.name) == ("orders", "billing", "orders to billing")
-    assert (push.batch_size, push.interval, push.timeout, push.lease) == (100, 1, 30, 30)
+    assert (push.topic, push.consumer_group) == ("orders", "billing")
+    assert push.name == "orders to billing"
+    assert (push.max_messages, push.poll, push.timeout, push.lease) == (100, 1, 30, 30)
     assert (push.max_attempts, push.dead_letter_topic, push.partitions) == (None, None, None)
     assert not push.allow_private
 
 
 def test_everything() -> None:
     text = LEAST + (
-        'name = "n"\npartitions = [0, 2]\nbatch_size = 5\ninterval = "200ms"\ntimeout = "1.5s"\n'
-        'lease = "2m"\nparallel = 3\nbackoff = "1s"\nmax_backoff = "1h"\nmax_retry_after = "1d"\n'
+        'name = "n"\npartitions = [0, 2]\nmax_messages = 5\npoll = "200ms"\ntimeout = "1.5s"\n'
+        'lease = "2m"\nconcurrency = 3\nbackoff = "1s"\nbackoff_max = "1h"\n'
+        'max_retry_after = "1d"\n'
         'max_attempts = 7\ndead_letter_topic = "dead"\nstart = "latest"\nout_of_range = "skip"\n'
         f'headers = {{ X-A = "b" }}\nsecrets = "{SECRET}"\nsecret_env = ["ONE", "TWO"]\n'
         "allow_private = true\n"
     )
     config = parse(
-        f'database = "host=db"\nstop_timeout = "1m"\n{text}',
+        f'database = "host=db"\ngrace = "1m"\n{text}',
         environment={"ONE": SECRET, "TWO": f"{SECRET} {SECRET}"},
     )
     (push,) = config.pushes
-    assert (config.database, config.stop_timeout) == ("host=db", 60)
-    assert (push.partitions, push.interval, push.timeout) == ((0, 2), 0.2, 1.5)
-    assert (push.lease, push.max_backoff, push.max_retry_after) == (120, 3600, 86400)
+    assert (config.database, config.grace) == ("host=db", 60)
+    assert (push.partitions, push.poll, push.timeout) == ((0, 2), 0.2, 1.5)
+    assert (push.lease, push.backoff_max, push.max_retry_after) == (120, 3600, 86400)
     assert push.secrets == (KEY,) * 4
     assert push.headers == (("X-A", "b"),)
 
@@ -59,22 +61,23 @@ def test_everything() -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('interval = "5"', "c.toml:6: [[push]] number 1: interval: must be a duration such as"),
-        ("interval = 5", "c.toml:6: [[push]] number 1: interval: must be a duration"),
-        ('interval = "0s"', "interval: must be a duration from"),
-        ('interval = "-1s"', "interval: must be a duration"),
+        ('poll = "5"', "c.toml:6: [[push]] number 1: poll: must be a duration such as"),
+        ("poll = 5", "c.toml:6: [[push]] number 1: poll: must be a duration"),
+        ('poll = "0s"', "poll: must be a duration from"),
+        ('poll = "-1s"', "poll: must be a duration"),
         ('timeout = "5 parsecs"', "timeout: must be a duration"),
-        ("intervall = 1", "c.toml:6: [[push]] number 1: intervall: unknown; known are"),
-        ("batch_size = 0", "batch_size: must be a whole number from 1 to 10000"),
-        ("batch_size = true", "batch_size: must be a whole number"),
-        ('batch_size = "5"', "batch_size: must be a whole number"),
+        ("polll = 1", "c.toml:6: [[push]] number 1: polll: unknown; known are"),
+        ("max_messages = 0", "max_messages: must be a whole number from 1 to 10000"),
+        ("max_messages = true", "max_messages: must be a whole number"),
+        ('max_messages = "5"', "max_messages: must be a whole number"),
         ("partitions = []", "partitions: must be a list of partition numbers"),
         ("partitions = [-1]", "partitions: must be a whole number"),
         ("partitions = [1, 1]", "partitions: names a partition twice"),
         ("max_attempts = 0", "max_attempts: must be a whole number"),
         ('dead_letter_topic = "d"', "dead_letter_topic: needs max_attempts beside it"),
+        ("max_attempts = 3", "max_attempts: needs dead_letter_topic beside it"),
         ('dead_letter_topic = "orders"\nmax_attempts = 1', "must be another topic"),
-        ('max_backoff = "10ms"', "max_backoff: must not be below backoff"),
+        ('backoff_max = "10ms"', "backoff_max: must not be below backoff"),
         ('lease = "999ms"', 'lease: must be at least "1s"'),
         ('start = "middle"', 'start: must be "earliest" or "latest"'),
         ('allow_private = "yes"', "allow_private: must be true or false"),
@@ -119,7 +122,7 @@ def test_mistakes(line: str, message: str) -> None:
 )
 def test_urls(url: str, message: str) -> None:
     with pytest.raises(ConfigError) as raised:
-        parse(f'[[push]]\ntopic = "t"\ngroup = "g"\nurl = "{url}"')
+        parse(f'[[push]]\ntopic = "t"\nconsumer_group = "g"\nurl = "{url}"')
     assert message in str(raised.value)
     assert "pass" not in str(raised.value).replace("a password", "")
 
@@ -133,11 +136,11 @@ def test_nothing_to_do(text: str) -> None:
 def test_what_is_above_the_tables() -> None:
     with pytest.raises(ConfigError, match=r"^config:1: databse: unknown; known are database"):
         parse(f'databse = "x"\n{LEAST}')
-    with pytest.raises(ConfigError, match=r"^config:2: stop_timeout: must be a duration"):
-        parse(f"\nstop_timeout = 1\n{LEAST}")
+    with pytest.raises(ConfigError, match=r"^config:2: grace: must be a duration"):
+        parse(f"\ngrace = 1\n{LEAST}")
 
 
-@pytest.mark.parametrize("key", ["topic", "group", "url"])
+@pytest.mark.parametrize("key", ["topic", "consumer_group", "url"])
 def test_what_must_be_there(key: str) -> None:
     lines = [line for line in LEAST.splitlines() if not line.startswith(key)]
     with pytest.raises(ConfigError, match=rf"^config:2: \[\[push\]\] number 1: {key}: is missing"):
@@ -148,8 +151,18 @@ def test_two_of_a_kind() -> None:
     parse(LEAST + LEAST.replace("billing", "mail"))
     parse(f"{LEAST}partitions = [0]\n{LEAST}partitions = [1]\n")
     for second in (LEAST, f"{LEAST}partitions = [0]\n"):
-        with pytest.raises(ConfigError, match=r"number 2: group: topic .orders. is sent"):
+        with pytest.raises(ConfigError, match=r"number 2: consumer_group: topic .orders. is sent"):
             parse(LEAST + second)
+
+
+def test_settings_of_one_group() -> None:
+    """It cannot have two of them."""
+    one, two = f"{LEAST}partitions = [0]\n", f"{LEAST}partitions = [1]\n"
+    more = 'max_attempts = 2\ndead_letter_topic = "dead"\n'
+    parse(f"{one}{more}{two}{more}")
+    for first, second in ((one, two + more), (one + more, two)):
+        with pytest.raises(ConfigError, match=r'number 2: max_attempts: .* group "billing"'):
+            parse(first + second)
 
 
 def test_a_secret_is_never_shown() -> None:
@@ -213,7 +226,14 @@ def test_retry_after(value: str | None, seconds: float | None) -> None:
 
 
 def test_pauses() -> None:
-    push = Push(topic="t", group="g", url="", backoff=1.0, max_backoff=5.0, max_retry_after=60.0)
+    push = Push(
+        topic="t",
+        consumer_group="g",
+        url="",
+        backoff=1.0,
+        backoff_max=5.0,
+        max_retry_after=60.0,
+    )
 
     def pause(attempt: int, retry_after: float | None = None) -> float:
         return pause_after(push, attempt, Answer(503, "HTTP 503", retry_after, 0.0))

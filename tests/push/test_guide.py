@@ -77,13 +77,13 @@ def test_the_table_has_every_key_and_its_default() -> None:
     rows = re.findall(r"^\| (`.+?) \| (.+?) \|", GUIDE, re.MULTILINE)
     listed = [key for keys, _ in rows for key in re.findall(r"`(\w+)`", keys)]
     assert sorted(listed) == sorted(_READ)
-    (least,) = parse('[[push]]\ntopic = "t"\ngroup = "g"\nurl = "http://a/"').pushes
+    (least,) = parse('[[push]]\ntopic = "t"\nconsumer_group = "g"\nurl = "http://a/"').pushes
     for keys, defaults in rows:
         for key, default in zip(re.findall(r"`(\w+)`", keys), defaults.split(", "), strict=False):
             value = re.fullmatch(r'`"?(\d\w*|true|false)"?`|(\d+)', default)
             if value:
                 written = f"{key} = {default.strip('`')}"
-                text = f'[[push]]\ntopic = "t"\ngroup = "g"\nurl = "http://a/"\n{written}'
+                text = f'[[push]]\ntopic = "t"\nconsumer_group = "g"\nurl = "http://a/"\n{written}'
                 assert parse(text).pushes == (least,), written
 
 

@@ -72,8 +72,13 @@ def test_a_2xx_after_the_lease_has_gone_commits_nothing(
     receiver.script(Reply(after=answered), then=Reply(500))
     push(lease="60s")
     receiver.wait_for(1)
-    shared_clock.advance("2 minutes")
-    (taken,) = log.poll(topic=topic, consumer_group="readers", max_messages=1, lease="1 hour")
+
+    def take() -> Any:
+        # a heartbeat may have come in between
+        shared_clock.advance("2 minutes")
+        return log.poll(topic=topic, consumer_group="readers", max_messages=1, lease="1 hour")
+
+    (taken,) = wait_until(take)
     assert taken.log_offset == 1
     answered.set()
     assert events("lease lost")
@@ -91,7 +96,7 @@ def test_what_takes_the_lease_ends_the_request(
     """A seek takes the lease away: the worker notices while it waits, and goes on from there."""
     log.publish_batch(topic=topic, payloads=[1, 2, 3])
     receiver.script(Reply(after=receiver.released))
-    push(lease="3s", timeout="5m", batch_size=1)
+    push(lease="3s", timeout="5m", max_messages=1)
     receiver.wait_for(1)
     log.seek(topic=topic, consumer_group="readers", partition=0, log_offset=3)
     assert events("lease lost")
@@ -124,7 +129,7 @@ def test_a_stop_lets_the_request_end(
     answered = threading.Event()
     log.publish_batch(topic=topic, payloads=[1, 2])
     receiver.script(Reply(after=answered))
-    running = push(batch_size=1)
+    running = push(max_messages=1)
     receiver.wait_for(1)
     running.told_to_stop()
     answered.set()
@@ -140,7 +145,7 @@ def test_a_stop_does_not_wait_for_ever(
     log.publish(topic=topic, payload=1)
     receiver.script(Reply(after=receiver.released))
     text = settings(topic, receiver.url, lease="1h", timeout="1h")
-    running = run_push(f'stop_timeout = "50ms"\n{text}', shared_dsn)
+    running = run_push(f'grace = "50ms"\n{text}', shared_dsn)
     receiver.wait_for(1)
     running.stop()
     assert committed_offsets(log, topic, "readers") == [0]
@@ -154,7 +159,7 @@ def test_a_stop_gives_the_lease_back(
     """At once in the pause between two attempts; told twice, also in a request."""
     log.publish(topic=topic, payload=1)
     receiver.script(Reply(503) if way == "pause" else Reply(after=receiver.released))
-    running = push(lease="1h", timeout="1h", backoff="1h", max_backoff="1h")
+    running = push(lease="1h", timeout="1h", backoff="1h", backoff_max="1h")
     receiver.wait_for(1)
     if way == "pause":
         assert events("not accepted")
@@ -169,7 +174,7 @@ def test_two_workers_share_the_partitions(log: Session, receiver: Receiver, push
     """Nothing is sent twice, and each partition stays in order."""
     topic = new_topic(log, 4, messages=6)
     expected = {partition: list(range(1, 7)) for partition in range(4)}
-    workers = [push(topic=topic, batch_size=1) for _ in range(2)]
+    workers = [push(topic=topic, max_messages=1) for _ in range(2)]
     wait_until(
         lambda: committed_offsets(log, topic, "readers") == [6] * 4,
         PATIENCE,
@@ -179,7 +184,7 @@ def test_two_workers_share_the_partitions(log: Session, receiver: Receiver, push
         worker.stop()
     assert first_deliveries(receiver.requests) == expected
     assert len(receiver.requests) == 24
-    assert sum(worker.counted("messages_total", "hook", "accepted") for worker in workers) == 24
+    assert sum(worker.counted("messages_total", "hook") for worker in workers) == 24
 
 
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
@@ -190,7 +195,7 @@ def test_stricter_isolation(
     log.publish_batch(topic=topic, payloads=[0] * 12)
     options = f"-c default_transaction_isolation={level.replace(' ', chr(92) + ' ')}"
     dsn = make_conninfo(shared_dsn, options=options)
-    text = settings(topic, receiver.url, batch_size=1)
+    text = settings(topic, receiver.url, max_messages=1)
     workers = [run_push(text, dsn) for _ in range(2)]
     until_committed(log, topic, 12)
     for worker in workers:
@@ -212,7 +217,7 @@ def test_what_fails_at_once_is_not_claimed_at_once(
         ):
             log.execute(sql.SQL("grant {} to {}").format(sql.SQL(grant), sql.Identifier(role)))
         log.publish(topic=topic, payload=1)
-        text = settings(topic, receiver.url, backoff="1h", max_backoff="1h")
+        text = settings(topic, receiver.url, backoff="1h", backoff_max="1h")
         running = run_push(text, make_conninfo(shared_dsn, user=role))
         assert "permission denied" in events("delivery failed")[0]["reason"]
         wait_until(lambda: leases(log, topic) == [None], PATIENCE, "for the lease to end")

@@ -128,7 +128,7 @@ def test_one_of_two_is_killed(log: Session, receiver: Receiver, start: StartProc
         return Reply(after=receiver.released if not killed and len(receiver.requests) > 8 else None)
 
     receiver.reply = reply
-    shared = {"batch_size": 4, "parallel": 2, "lease": "4s", "timeout": "5m"}
+    shared = {"max_messages": 4, "concurrency": 2, "lease": "4s", "timeout": "5m"}
     processes = [start(topic, **shared) for _ in range(2)]
     wait_until(lambda: len(receiver.requests) >= 8 + 4, LONG, "for requests of both")
     before = sum(committed_offsets(log, topic, "readers"))
@@ -150,6 +150,40 @@ def test_one_of_two_is_killed(log: Session, receiver: Receiver, start: StartProc
 
 
 @pytest.mark.slow
+def test_attempts_are_counted_over_kills(
+    log: Session, receiver: Receiver, start: StartProcess
+) -> None:
+    """A message in whose request the worker dies, or that is refused: so many in all, not each."""
+    topic, dead = new_topic(log, messages=3), new_topic(log)
+    shared = {"max_messages": 1, "lease": "1s", "timeout": "5m"}
+    shared |= {"max_attempts": 5, "dead_letter_topic": dead}
+    dying: list[Process] = []
+
+    def reply(request: Received) -> Reply:
+        if request.offsets != [2]:
+            return Reply()
+        tries = sum(earlier.offsets == [2] for earlier in receiver.requests)
+        if tries in (2, 4):
+            # the one that has sent it, by itself
+            dying[-1].process.kill()
+            return Reply(after=receiver.released)
+        return Reply(500)
+
+    receiver.reply = reply
+    for _ in range(2):
+        dying.append(start(topic, **shared))
+        dying[-1].process.wait(LONG)
+    for process in [start(topic, **shared) for _ in range(2)]:
+        process.wait_for("started")
+    wait_until(lambda: committed_offsets(log, topic, "readers") == [3], LONG)
+    sent = [request.offsets for request in receiver.requests]
+    assert sent == [[1], *[[2]] * 5, [3]]
+    (letter,) = log.fetch(topic=dead, consumer_group="readers")
+    assert letter.headers["pgq_attempts"] == 5
+    assert letter.headers["pgq_error"] == "HTTP 500"
+
+
+@pytest.mark.slow
 def test_many_kills_and_failures(log: Session, receiver: Receiver, start: StartProcess) -> None:
     """Workers that are killed again and again, before a receiver that fails in every way."""
     partitions, each = 6, 400
@@ -161,7 +195,7 @@ def test_many_kills_and_failures(log: Session, receiver: Receiver, start: StartP
         return drawn.choice(kinds) if drawn.random() < 0.3 else Reply()
 
     receiver.reply = reply
-    shared = {"batch_size": 25, "lease": "3s", "timeout": "10s"}
+    shared = {"max_messages": 25, "lease": "3s", "timeout": "10s"}
     processes = [start(topic, **shared) for _ in range(3)]
     for kill in range(3):
         receiver.wait_for(15 * (kill + 1), LONG)
@@ -184,7 +218,7 @@ def test_one_of_two_is_held_up(log: Session, receiver: Receiver, start: StartPro
     topic = new_topic(log, messages=6)
     answered = threading.Event()
     receiver.script(Reply(after=answered))
-    shared = {"batch_size": 2, "lease": "3s", "timeout": "5m"}
+    shared = {"max_messages": 2, "lease": "3s", "timeout": "5m"}
     held_up = start(topic, **shared)
     receiver.wait_for(1, LONG)
     held_up.process.send_signal(signal.SIGSTOP)
@@ -210,7 +244,7 @@ def test_the_database_crashes(
         log.execute(install_script())
         topic = new_topic(log, messages=5)
     receiver.script(Reply(after=receiver.released))
-    process = start(topic, server.dsn, lease="60s", timeout="5m", batch_size=3)
+    process = start(topic, server.dsn, lease="60s", timeout="5m", max_messages=3)
     receiver.wait_for(1, LONG)
     server.kill()
     receiver.released.set()

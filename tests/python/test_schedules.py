@@ -55,10 +55,10 @@ def test_a_message_by_cron(readings: Client, clock: Clock) -> None:
 def test_changes(mail: Client, clock: Clock) -> None:
     mail.create_schedule("s", queue="mail", payload=1, cron="@hourly")
     assert mail.alter_schedule("s", label="l", every=timedelta(hours=2)).label == "l"
-    mail.pause_schedule("s")
+    assert mail.pause_schedule("s").paused
     clock.advance("2 hours")
     assert mail.run_schedules() == []
-    mail.resume_schedule("s")
+    assert not mail.resume_schedule("s").paused
     assert len(mail.run_schedules()) == 1
     mail.drop_queue("mail")
     clock.advance("2 hours")

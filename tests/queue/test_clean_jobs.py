@@ -214,3 +214,19 @@ def test_it_passes_by_letters_that_others_redrive(
     assert ("dead letters removed", queue, 2) in done
     owner.commit()
     assert stats(connection, queue) == {"ready": 1}
+
+
+def test_keys_whose_jobs_are_leased_when_the_clock_is_set_back(
+    connection: Session, clock: Clock
+) -> None:
+    """They stay as full as they are."""
+    queue = new_queue(connection, max_leased_per_key=1, lease="10 minutes")
+    connection.enqueue(queue=queue, payload=1, key="k")
+    first = claim_one(connection, queue)
+    clock.advance("-1 hour")
+    connection.enqueue(queue=queue, payload=2, key="k")
+    clock.advance("1 minute")
+    connection.cleanup()
+    assert claim(connection, queue) == []
+    connection.ack(job_id=first.job_id, lease_token=first.lease_token)
+    assert claim_one(connection, queue).payload == 2

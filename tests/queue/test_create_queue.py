@@ -32,6 +32,7 @@ DEFAULTS = {
     "rate_interval": None,
     "rate_burst": None,
     "max_unfinished": None,
+    "max_leased_per_key": None,
 }
 
 CHOSEN: dict[str, Any] = {
@@ -219,6 +220,24 @@ def test_a_limit_that_is_lifted_is_compared(connection: Session) -> None:
             with unchanged(connection):
                 error = refused("MQ005", connection.create_queue, queue=queue, **given)
             assert error.diag.message_detail == f"{setting}: {detail}."
+
+
+def test_a_setting_that_the_defaults_would_not_bear(connection: Session) -> None:
+    """What is given is compared with what the queue has, not with what a new one would have."""
+    patient, ordered, limited = (new_name("queue") for _ in range(3))
+    for queue, first, again in (
+        (patient, {"job_ttl": "30 days", "delay": "20 days"}, {"delay": "20 days"}),
+        (ordered, {"ordered": True}, {"max_leased_per_key": 3}),
+        (limited, {"rate_limit": 5}, {"rate_interval": "1 second"}),
+    ):
+        connection.create_queue(queue=queue, **first)
+        with unchanged(connection):
+            if queue == ordered:
+                refused("MQ005", connection.create_queue, queue=queue, ordered=True, **again)
+            else:
+                assert connection.create_queue(queue=queue, **again).queue == queue
+    with unchanged(connection):
+        refused("MQ005", connection.create_queue, queue=patient, delay="40 days")
 
 
 def test_bad_arguments_are_refused_before(connection: Session, queue: str) -> None:

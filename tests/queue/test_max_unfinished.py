@@ -139,3 +139,27 @@ def test_a_transaction_that_is_undone_leaves_the_room(connection: Session) -> No
             refused("MQ010", connection.enqueue, queue=queue, payload=Jsonb(1))
     enqueue_many(connection, queue, 5)
     refused("MQ010", connection.enqueue, queue=queue, payload=Jsonb(1))
+
+
+def test_a_count_of_many_is_soon_done_anew(connection: Session) -> None:
+    """It stands for a moment where there are many, but not for many more."""
+    queue = new_queue(connection, max_unfinished=20_000)
+    enqueue_many(connection, queue, 19_999)
+    connection.enqueue(queue=queue, payload=Jsonb(1))
+    refused(
+        "MQ010", connection.enqueue_batch, queue=queue, payloads=[Jsonb(n) for n in range(5000)]
+    )
+
+
+def test_what_an_old_snapshot_did_not_show_is_seen_once_its_transaction_is_over(
+    connection: Session, connect: Connect
+) -> None:
+    queue = new_queue(connection, max_unfinished=5)
+    other = connect(autocommit=True)
+    with connection.transaction():
+        connection.execute("set transaction isolation level repeatable read")
+        row(connection, "select pg_sleep(1.1)")
+        enqueue_many(other, queue, 5)
+        enqueue(connection, queue)
+        enqueue(connection, queue)
+    refused("MQ010", connection.enqueue, queue=queue, payload=Jsonb(1))

@@ -85,10 +85,31 @@ def test_a_job_that_expires(connection: Session, clock: Clock, mode: str) -> Non
     queue = new_queue(connection, unique_until=mode, job_ttl="1 hour")
     number, _ = add(connection, queue)
     clock.advance("61 minutes")
-    # nobody will ever get it, but it is there until cleanup
-    assert add(connection, queue) == (number, True)
+    # nobody will ever get it, though it is there until cleanup
+    again, duplicate = add(connection, queue)
+    assert (again > number, duplicate) == (True, False)
+    assert add(connection, queue) == (again, True)
+    assert loose_keys(connection) == 0
     connection.cleanup()
+    assert keys_of(connection, queue) == {"k": again}
+    assert stats(connection, queue) == {"ready": 1}
+
+
+@pytest.mark.parametrize("mode", ["finished", "removed"])
+def test_a_job_that_expires_while_a_worker_has_it(
+    connection: Session, clock: Clock, mode: str
+) -> None:
+    """It has the key as long as the lease."""
+    queue = new_queue(connection, unique_until=mode, job_ttl="1 hour", lease="2 hours")
+    number, _ = add(connection, queue)
+    job = claim_one(connection, queue)
+    clock.advance("90 minutes")
+    assert add(connection, queue) == (number, True)
+    clock.advance("1 hour")
     assert add(connection, queue)[1] is False
+    # nobody else got it, so the worker may still say what became of it
+    assert ack(connection, job) is True
+    assert stats(connection, queue) == {"ready": 1}
     assert loose_keys(connection) == 0
 
 

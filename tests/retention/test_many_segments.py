@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from support.clock import Clock
-from support.session import Session
+from support.session import Connect, Session, row
 
 TOPICS = 105
 
@@ -29,3 +29,20 @@ def test_so_many_in_a_call_and_the_rest_in_the_next(connection: Session, clock: 
     # the last: the class that the topics were made in, which nobody uses
     assert total["segment sealed"] == total["segment truncated"] == TOPICS + 1
     assert connection.execute("select count(*) from pgq.segment").fetchone() == (TOPICS,)
+
+
+def test_open_segments_are_not_locked(connect: Connect, connection: Session) -> None:
+    """To the end of the call, which looks at each of them: there may be thousands."""
+    for number in range(20):
+        connection.create_topic(topic=f"t{number}", partitions=1, retention=f"{number + 1} hours")
+    # one of them was lost, as after a restore without messages
+    connection.execute("truncate pgq.message_3")
+    cleaner = connect()
+    assert cleaner.cleanup() == []
+    leaves = (
+        "select coalesce(array_agg(l.relation::regclass::text), '{}') from pg_locks as l"
+        " inner join pg_inherits as i on i.inhrelid = l.relation where l.pid = pg_backend_pid()"
+    )
+    assert row(cleaner, leaves) == (["pgq.message_3"],)
+    cleaner.commit()
+    assert row(connection, "select count(*) from pgq.message_3") == (1,)

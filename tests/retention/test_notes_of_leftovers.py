@@ -143,3 +143,28 @@ def test_an_alter_beside_a_segment_that_is_emptied(
     clock.advance("90 minutes")
     clean(connection)
     assert row(connection, "select count(*) from pgq.job_archive where outcome = 'acked'") == (1,)
+
+
+@pytest.mark.parametrize("dropped", [True, False])
+def test_a_clock_that_was_ahead(
+    connection: Session, clock: Clock, topic: str, dropped: bool
+) -> None:
+    """What was noted then is kept no longer than what is noted now."""
+    queue = new_queue(connection, no_limit=["retention", "job_ttl"])
+    enqueue(connection, queue)
+    ack(connection, claim_one(connection, queue))
+    clock.advance("100 days")
+    if dropped:
+        connection.drop_topic(topic=topic)
+        connection.drop_queue(queue=queue)
+    else:
+        connection.alter_topic(topic=topic, retention="1 day")
+        connection.alter_queue(queue=queue, retention="1 day")
+    clock.advance("-100 days")
+    clean(connection)
+    assert _stored(connection) == (0 if dropped else 6)
+    clock.advance("25 hours")
+    clean(connection)
+    clean(connection)
+    assert _stored(connection) == 0
+    assert _notes(connection) == 0

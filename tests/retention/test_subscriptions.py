@@ -73,6 +73,22 @@ def test_more_runs_than_one_cleanup_carries(connection: Session, queue: str, clo
     assert delivered(connection, queue) == list(range(25_000))
 
 
+def test_more_leftovers_than_one_cleanup_carries(connection: Session, queue: str) -> None:
+    """Of a topic that was dropped, whose partitions have many each."""
+    topic = new_name("topic")
+    connection.create_topic(topic=topic, partitions=2, no_limit=["retention"])
+    subscribe(connection, topic, queue)
+    for partition in (0, 1):
+        publish_many(connection, topic, 7_500, partition=partition)
+    connection.drop_topic(topic=topic)
+    done = {action.action: action.amount for action in connection.cleanup()}
+    assert done["payloads moved"] <= 10_000
+    assert "more" in done
+    clean(connection)
+    assert row(connection, "select count(*) from pgq.leftover") == (0,)
+    assert delivered(connection, queue) == [*range(7_500)] * 2
+
+
 @pytest.mark.parametrize("number", [1, 5])
 def test_a_worker_that_is_at_work_meanwhile(
     connect: Connect, connection: Session, queue: str, clock: Clock, number: int

@@ -25,8 +25,10 @@ ONE_ROW = {
     "enqueue",
     "get_job",
     "pause_queue",
+    "pause_schedule",
     "publish",
     "resume_queue",
+    "resume_schedule",
     "subscribe",
 }
 """Those that have one row, or none, and say so to the planner; the others may have any number."""

@@ -30,12 +30,17 @@ _NAMED = re.compile(r"\bpgq\.(\w+?)(?:_\d*)?\b")
 USES = {
     "shared": (),
     "store": ("shared",),
-    "log": ("shared", "store", "subscription"),
+    "log": ("shared", "store"),
     "queue": ("shared", "store"),
     "subscription": ("shared", "store", "log", "queue"),
     "bulk": ("shared", "store", "log", "queue", "subscription"),
     "schedule": ("shared", "log", "queue"),
     "retention": ("shared", "store", "log", "queue", "subscription", "bulk"),
+}
+# What a folder uses of one that it does not know otherwise: what delivers, and who is subscribed.
+SINGLE = {
+    "log": {"_announce", "_deliver", "_deliver_across", "subscription"},
+    "queue": {"_deliver_staged"},
 }
 KNOW_MORE = ("shared/guard.sql", "shared/privileges.sql", "store/_create_leaf.sql")
 
@@ -107,6 +112,21 @@ def test_every_folder_is_known() -> None:
     assert {path.relative_to(SQL).parts[0] for path in FILES} == {*USES}
 
 
+def test_what_is_allowed_singly_is_used() -> None:
+    refuse(
+        f"{folder} does not use pgq.{name}"
+        for folder, names in SINGLE.items()
+        for name in sorted(names)
+        if not any(name in _NAMED.findall(_code(path)) for path in (SQL / folder).rglob("*.*sql"))
+    )
+
+
+def test_the_home_of_a_key_is_computed_in_one_place() -> None:
+    assert [
+        _name(path) for path in sorted(SQL.rglob("*.*sql")) if "hashtextextended" in _code(path)
+    ] == ["sql/log/_home.sql"]
+
+
 @pytest.mark.parametrize("folder", USES)
 def test_a_folder_uses_only_what_it_may(folder: str) -> None:
     owned = _owned()
@@ -115,7 +135,7 @@ def test_a_folder_uses_only_what_it_may(folder: str) -> None:
         f"{_name(path)} uses pgq.{name} of {owned[name]}"
         for path in sorted((SQL / folder).rglob("*.*sql"))
         if str(path.relative_to(SQL)) not in KNOW_MORE
-        for name in sorted(set(_NAMED.findall(_code(path))))
+        for name in sorted(set(_NAMED.findall(_code(path))) - SINGLE.get(folder, set()))
         if owned.get(name, folder) not in allowed
     ]
     refuse(broken)

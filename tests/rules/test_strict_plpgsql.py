@@ -251,6 +251,20 @@ def use_limits(pgq: Caller, clock: Clock) -> None:
     pgq.alter_queue(**queue, max_leased=20)
     pgq.claim_job(**queue, max_jobs=3)
     pgq.drop_queue(**queue)
+    pgq.create_queue(**queue)
+    pgq.alter_queue(**queue, max_leased_per_key=1)
+    for label in (None, "x"):
+        pgq.enqueue_batch(**queue, payloads=[Jsonb(1)] * 9, keys=["a"] * 9, labels=[label] * 9)
+        for job in pgq.claim_job(**queue, max_jobs=9):
+            pgq.nack(job_id=job.job_id, lease_token=job.lease_token)
+        pgq.claim_job(**queue, label="x")
+        pgq.claim_job(**queue, max_jobs=9)
+    pgq.alter_queue(**queue, max_leased_per_key=2)
+    clock.advance("1 hour")
+    pgq.claim_job(**queue)
+    pgq.alter_queue(**queue, no_limit=["max_leased_per_key"])
+    pgq.cleanup()
+    pgq.drop_queue(**queue)
 
 
 def use_unique_jobs(pgq: Caller, clock: Clock) -> None:

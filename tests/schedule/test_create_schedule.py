@@ -123,6 +123,17 @@ def test_what_exists_is_returned(connection: Session, queue: str, clock: Clock) 
         assert "pgq.alter_schedule" in (error.diag.message_hint or "")
 
 
+def test_one_that_exists_need_not_be_described(connection: Session, queue: str) -> None:
+    """What a new one would need is not asked for; what is given is compared all the same."""
+    name = new_schedule(connection, queue=queue, cron="@hourly", payload=1, time_zone="Asia/Tokyo")
+    before = state(connection, name)
+    with unchanged(connection):
+        for given in ({}, {"queue": queue}, {"time_zone": "Asia/Tokyo"}, {"cron": "@hourly"}):
+            assert connection.create_schedule(schedule=name, **given) == before
+        for given in ({"every": "1 hour"}, {"missed": "never"}, {"topic": "t"}, {"partition": 0}):
+            refused("MQ005", connection.create_schedule, schedule=name, **given)
+
+
 def test_a_long_payload_is_told_in_short(connection: Session, queue: str) -> None:
     name = new_schedule(connection, queue=queue, every="1 day", payload=["x" * 10000])
     error = refused(

@@ -13,7 +13,7 @@ def test_no_tick_is_written(connection: Session, queue: str, clock: Clock) -> No
     other = new_schedule(connection, queue=queue, cron="@hourly")
     # again changes nothing
     for _ in range(2):
-        connection.pause_schedule(schedule=name)
+        assert connection.pause_schedule(schedule=name) == state(connection, name)
     assert state(connection, name).paused
     clock.advance("1 hour")
     assert [run.schedule for run in connection.run_schedules()] == [other]

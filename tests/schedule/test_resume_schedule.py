@@ -14,7 +14,7 @@ def test_ticks_are_written_again(connection: Session, queue: str, clock: Clock) 
     connection.pause_schedule(schedule=name)
     # again changes nothing
     for _ in range(2):
-        connection.resume_schedule(schedule=name)
+        assert connection.resume_schedule(schedule=name) == state(connection, name)
     assert not state(connection, name).paused
     clock.advance("1 hour")
     assert due_ticks(connection, name) == ["2026-05-01 13:00"]

@@ -10,7 +10,7 @@ import pytest
 
 from support.clock import Clock
 from support.log import new_topic
-from support.queue import claim
+from support.queue import claim, enqueue, new_queue
 from support.schedule import due_ticks, new_schedule, state, times, written
 from support.session import Connect, Session, refused, unchanged
 
@@ -294,6 +294,22 @@ def test_a_partition_that_is_gone(connection: Session, clock: Clock) -> None:
     # what has been mended is tried at once
     [run] = connection.run_schedules()
     assert (run.partition, run.error) == (1, None)
+
+
+def test_a_queue_that_is_full(connection: Session, queue: str, clock: Clock) -> None:
+    """The others go on; when there is room, its tick was missed."""
+    full = new_queue(connection, max_unfinished=1, no_limit=["job_ttl"])
+    blocking = enqueue(connection, full)
+    late = new_schedule(connection, queue=full, every="1 hour", missed="all")
+    other = new_schedule(connection, queue=queue, every="1 hour")
+    clock.advance("1 hour")
+    runs = {run.schedule: run for run in connection.run_schedules()}
+    assert runs[other].error is None
+    assert runs[late].error == f'MQ010: queue "{full}" is full'
+    assert connection.cancel_job(job_id=blocking)
+    clock.advance("2 minutes")
+    [run] = connection.run_schedules()
+    assert (run.schedule, run.error) == (late, None)
 
 
 def test_ticks_of_a_call_stand_or_fall_together(

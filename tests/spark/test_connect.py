@@ -20,6 +20,8 @@ from support.session import Session
 for module in ("pyspark", "grpc", "grpc_status", "zstandard"):
     pytest.importorskip(module)
 
+pytestmark = pytest.mark.slow  # it has a server of Spark Connect of its own
+
 Location = tuple[str, dict[str, str]]
 PASSWORD = "S3CRET-of-the-client"
 

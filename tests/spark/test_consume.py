@@ -72,6 +72,7 @@ def test_a_step_goes_on_to_the_next_partition(broker: Any, topic: str) -> None:
     assert step.written is None
 
 
+@pytest.mark.slow  # Spark tries its tasks four times
 def test_a_transformation_that_fails_moves_nothing(
     broker: Any, connection: Session, topic: str
 ) -> None:

@@ -35,6 +35,7 @@ def test_a_password_before_the_host_is_refused_and_not_shown() -> None:
     assert PASSWORD not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_password_is_shown_nowhere(
     role: str,
     connection: psycopg.Connection[Any],

@@ -72,6 +72,7 @@ def test_a_job_that_fails_leaves_none(
     assert connection.execute("select count(*) from pgq.staged_chunk").fetchone() == (0,)
 
 
+@pytest.mark.slow  # Spark tries its tasks four times
 def test_a_bad_delay_or_priority_makes_no_jobs(
     spark: Any, broker: Any, connection: Session, queue: str
 ) -> None:

@@ -71,6 +71,7 @@ def failing(rows: Any, dsn: str) -> Any:
     return rows.mapInArrow(fail, rows.schema)
 
 
+@pytest.mark.slow  # Spark tries its tasks four times
 def test_a_task_that_fails_for_good_leaves_nothing(
     spark: Any, stage: Stage, broker: Any, dsn: str
 ) -> None:

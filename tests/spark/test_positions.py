@@ -90,7 +90,7 @@ def test_a_start_behind_the_end() -> None:
 
 
 def test_a_start_in_an_earlier_topic() -> None:
-    with pytest.raises(OffsetOutOfRange, match="made anew"):
+    with pytest.raises(OffsetOutOfRange, match="created again"):
         resolve(Bound(offsets={0: 1}, topic_id=6), log(p0=(1, 9)), STRICT)
 
 
@@ -175,9 +175,9 @@ def test_a_batch_that_goes_back_is_refused(checks: Checks) -> None:
 def test_a_topic_made_anew() -> None:
     topic = log(8, p0=(1, 5))
     old, new = at({0: 3, 1: 9}), at({0: 5}, 8)
-    with pytest.raises(OffsetOutOfRange, match="made anew"):
+    with pytest.raises(OffsetOutOfRange, match="created again"):
         advance(old, topic, STRICT, limit=None)
-    with pytest.raises(OffsetOutOfRange, match="made anew"):
+    with pytest.raises(OffsetOutOfRange, match="created again"):
         ranges_between(old, at({0: 4, 1: 9}), topic, STRICT)
     assert advance(old, topic, LAX, limit=None) == new
     assert ranges_between(old, new, topic, LAX) == [OffsetRange(0, 1, 4)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -156,6 +157,7 @@ def test_a_task_that_fails_and_is_retried_counts_once(
     assert nothing_is_staged(connection)
 
 
+@pytest.mark.slow  # Spark tries its tasks four times
 def test_an_atomic_job_that_fails_leaves_nothing(
     spark: Any, broker: Any, connection: Session, topic: str, tmp_path: Any
 ) -> None:
@@ -171,6 +173,7 @@ def test_an_atomic_job_that_fails_leaves_nothing(
     assert offsets_are_dense(connection, 1000)
 
 
+@pytest.mark.slow  # Spark tries its tasks four times
 def test_a_job_that_fails_amid_published_chunks_goes_on_where_it_was(
     spark: Any, broker: Any, connection: Session, topic: str, tmp_path: Any
 ) -> None:
@@ -260,3 +263,43 @@ def test_errors_of_the_executors_do_not_show_what_was_written(
     with pytest.raises(Exception, match="unknown partition 9") as caught:
         broker.publish(frame, topic=topic)
     assert b"the content of a message".hex() not in str(caught.value)
+
+
+@MODES
+def test_a_topic_that_queues_are_subscribed_to(
+    spark: Any, broker: Any, connection: Session, atomic: bool
+) -> None:
+    """Each message that is written becomes a job of each of them, once."""
+    connection.execute("select pgq.create_topic('orders', partitions => 2)")
+    for queue in ("all", "some"):
+        connection.execute("select pgq.create_queue(%s)", [queue])
+    connection.execute("select pgq.subscribe('all', 'orders', 'all')")
+    connection.execute(
+        "select pgq.subscribe('some', 'orders', 'some', filter => '{\"kind\": [\"odd\"]}')"
+    )
+    frame = spark.range(0, 250, 1, 2).select(
+        F.struct(F.col("id").alias("n")).alias("payload"),
+        F.create_map(F.lit("kind"), F.when(F.col("id") % 2 == 1, "odd").otherwise("even")).alias(
+            "headers"
+        ),
+    )
+    for _ in range(2):
+        broker.publish(frame, topic="orders", producer="p", seq=1, atomic=atomic)
+    for queue, step in (("all", 1), ("some", 2)):
+        jobs = connection.execute("select payload from pgq.claim_job(%s, 1000)", [queue]).fetchall()
+        assert sorted(payload["n"] for (payload,) in jobs) == [*range(step - 1, 250, step)]
+
+
+@MODES
+def test_a_deferred_topic(spark: Any, broker: Any, connection: Session, atomic: bool) -> None:
+    """What is written has its offsets, behind what was published before."""
+    connection.execute("select pgq.create_topic('later', partitions => 1, deferred => true)")
+    connection.execute("select pgq.publish('later', '{\"n\": -1}')")
+    frame = spark.range(0, 50, 1, 2).select(F.struct(F.col("id").alias("n")).alias("payload"))
+    broker.publish(frame, topic="later", atomic=atomic)
+    connection.execute("select pgq.publish('later', '{\"n\": 50}')")
+    connection.execute("select pgq.assign_offsets('later')")
+    found = broker.read(topic="later").orderBy("offset").collect()
+    numbers = [json.loads(bytes(row["value"]))["n"] for row in found]
+    assert (numbers[0], numbers[-1]) == (-1, 50)
+    assert sorted(numbers) == [*range(-1, 51)]

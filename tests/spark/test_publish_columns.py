@@ -38,6 +38,7 @@ def test_a_partition_can_be_named_for_each_row(
     assert found == (300, True)
 
 
+@pytest.mark.slow  # Spark tries its tasks four times
 def test_a_partition_that_is_not_there_stores_nothing(
     spark: Any, broker: Any, connection: Session, topic: str
 ) -> None:
@@ -65,6 +66,7 @@ def test_a_string_of_json_is_stored_as_json(
     assert messages(connection, "payload") == [({"a": [1, 2]},), (None,)]
 
 
+@pytest.mark.slow  # Spark tries its tasks four times
 def test_text_that_is_no_json_stores_nothing(
     spark: Any, broker: Any, connection: Session, topic: str
 ) -> None:
@@ -103,6 +105,7 @@ def test_bytes_are_stored_as_they_are(
     assert [bytes(body) for (body,) in messages(connection)] == values
 
 
+@pytest.mark.slow  # Spark tries its tasks four times
 @MODES
 def test_null_is_refused(
     spark: Any, broker: Any, connection: Session, topic: str, atomic: bool
@@ -157,6 +160,7 @@ def test_bytes_that_are_no_text_are_not_changed_into_some(
     assert messages(connection) == []
 
 
+@pytest.mark.slow  # Spark tries its tasks four times
 @pytest.mark.parametrize("partition", [2**32, -1])
 def test_a_partition_does_not_wrap_into_another(
     spark: Any, broker: Any, connection: Session, topic: str, partition: int

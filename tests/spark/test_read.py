@@ -189,7 +189,7 @@ def test_offsets_of_a_checkpoint_are_of_one_topic(
     assert broker.read(topic=topic, start=start).count() == 1
     connection.execute("select pgq.drop_topic('readings')")
     connection.execute("select pgq.create_topic('readings', partitions => 2)")
-    with pytest.raises(OffsetOutOfRange, match="made anew"):
+    with pytest.raises(OffsetOutOfRange, match="created again"):
         broker.read(topic=topic, start=start)
 
 

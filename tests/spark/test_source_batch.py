@@ -234,7 +234,7 @@ def test_a_topic_made_anew(load: Any, own: Session) -> None:
     own.execute("select pgq.drop_topic(topic => %s)", [topic])
     own.create_topic(topic=topic, partitions=1)
     own.publish_batch(topic=topic, payloads=[1, 2, 3])
-    assert "made anew" in failure(load(topic, startingOffsets=start))
+    assert "created again" in failure(load(topic, startingOffsets=start))
 
 
 def test_a_role_that_may_only_read(

@@ -201,7 +201,7 @@ def test_a_topic_made_anew(stream: Stream, own: Session) -> None:
     own.execute("select pgq.drop_topic(topic => %s)", [topic])
     own.create_topic(topic=topic, partitions=1)
     own.publish_batch(topic=topic, payloads=[11, 12, 13, 14, 15])
-    assert "made anew" in stream.fail(topic)
+    assert "created again" in stream.fail(topic)
     assert stream.run(topic, failOnDataLoss="false")[1:] == [[(0, n) for n in range(1, 6)]]
 
 
@@ -211,6 +211,7 @@ def test_a_checkpoint_of_another_topic(stream: Stream, own: Session) -> None:
     assert f"but of '{topic}'" in stream.fail(other)
 
 
+@pytest.mark.slow  # four streams
 def test_a_checkpoint_ahead_of_the_topic(stream: Stream, own: Session) -> None:
     """As after a restore of an older state: an error, or nothing is read until it is there."""
     topic = new_topic(own, messages=3)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from psycopg.types.json import Jsonb
 
 from support.session import Session, new_name, refused, row
-from support.subscription import delivered, new_followed_topic
+from support.subscription import delivered, new_followed_topic, routing_key_matches
 
 STATUS = {"status": ["processed", "shipped"]}
 
@@ -162,25 +162,6 @@ def test_routing_keys(connection: Session) -> None:
     assert delivered(connection, queue) == [0, 3]
 
 
-def _words(text: str) -> list[str]:
-    return text.split(".") if text else []
-
-
-def _amqp(pattern: str, key: str) -> bool:
-    """The rules of AMQP 0-9-1, word by word."""
-    wanted, words = _words(pattern), _words(key)
-
-    @cache
-    def match(i: int, j: int) -> bool:
-        if i == len(wanted):
-            return j == len(words)
-        if wanted[i] == "#":
-            return match(i + 1, j) or (j < len(words) and match(i, j + 1))
-        return j < len(words) and wanted[i] in ("*", words[j]) and match(i + 1, j + 1)
-
-    return match(0, 0)
-
-
 _WORD = st.sampled_from(["a", "b", "ab", "", "*", "#", "a*", ".", "\\", "(", "$"])
 _PATTERN = st.lists(st.one_of(st.sampled_from(["*", "#", "a"]), _WORD), min_size=1, max_size=7)
 _KEY = st.lists(st.one_of(st.sampled_from(["a", "b"]), _WORD), max_size=7)
@@ -192,7 +173,8 @@ def test_random_patterns(shared_dsn: str, pattern: str, keys: list[str]) -> None
     """As an independent matcher says."""
     session = _session(shared_dsn)
     for key in keys:
-        assert _matches(session, None, pattern, {"routing_key": key}) is _amqp(pattern, key)
+        found = _matches(session, None, pattern, {"routing_key": key})
+        assert found is routing_key_matches(pattern, key)
 
 
 @cache
@@ -234,6 +216,17 @@ def test_the_longest_pattern(connection: Session) -> None:
     topic, [queue] = new_followed_topic(connection, routing_key="a" * 255)
     connection.publish(topic=topic, payload=1, headers={"routing_key": "a" * 255})
     assert delivered(connection, queue) == [1]
+
+
+@pytest.mark.parametrize("routing_key", [{}, [], ["a"], {"a": 1}, 1, 1.5, True, False, None])
+def test_a_routing_key_that_is_no_string(connection: Session, routing_key: Any) -> None:
+    """Is none, whatever its text would match."""
+    for pattern in ("#", "*", "*.#", str(routing_key).lower()):
+        assert not _matches(connection, None, pattern, {"routing_key": routing_key}), pattern
+    topic, [queue] = new_followed_topic(connection, routing_key="#")
+    connection.publish(topic=topic, payload=1, headers={"routing_key": routing_key})
+    connection.publish(topic=topic, payload=2, headers={"routing_key": str(routing_key)})
+    assert delivered(connection, queue) == [2]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
+from support.bulk import begin, stage
+from support.ordered import add_many, broken
 from support.queue import ack, claim, claim_one, new_queue, stats
 from support.session import Connect, Session, new_name
 from support.subscription import publish_many, subscribe
@@ -71,3 +75,43 @@ def test_an_enqueue_waits_for_a_publish(connect: Connect, connection: Session) -
     assert claim(connection, queue, 5) == []
     assert ack(connection, first)
     assert claim_one(connection, queue).payload == 2
+
+
+@pytest.mark.parametrize("bulk", [False, True], ids=["batch", "bulk"])
+def test_keys_of_several_partitions(connect: Connect, connection: Session, bulk: bool) -> None:
+    """They are locked in one order, whichever partitions and chunks have them."""
+    topic, queue = followed_by_ordered(connection)
+    names = [f"{number:02}" for number in range(20)]
+    homes = [connection.publish(topic=topic, payload=0, key=key).partition for key in names]
+    connection.purge_queue(queue=queue, all_jobs=True)
+    behind = names[19 - homes[::-1].index(0)]
+    front = names[homes.index(1)]
+    assert front < behind
+    first, other, writer = connect(), connect(autocommit=True), connect(autocommit=True)
+
+    def publish() -> None:
+        keys = [behind, front, behind]
+        if not bulk:
+            writer.publish_batch(topic=topic, payloads=[2, 3, 4], keys=keys)
+            return
+        write = begin(writer, topic=topic)
+        for task, key in enumerate(keys):
+            content = str(task + 2).encode()
+            stage(writer, write, [content], json=True, task=task, keys=[key])
+        writer.commit_write(write_id=write)
+
+    # the key is taken already, so whoever waits for it gets it in turn
+    add_many(connection, queue, [front])
+    first.enqueue(queue=queue, payload=0, key=front)
+    add_two = blocked(connection, other, lambda: add_many(other, queue, [front, behind]))
+    published = blocked(connection, writer, publish)
+    first.commit()
+    results(add_two, published)
+    came: dict[str | None, list[int]] = {front: [], behind: []}
+    while jobs := claim(connection, queue, 10):
+        assert len(jobs) == len({job.key for job in jobs})
+        for job in jobs:
+            came[job.key].append(job.payload)
+            assert ack(connection, job)
+    assert came == {front: [1, 0, 1, 3], behind: [1, 2, 4]}
+    assert broken(connection) == []

@@ -79,14 +79,6 @@ def test_unknown_names(connection: Session, topic: str, queue: str) -> None:
         refused("22004", connection.unsubscribe, subscription=None)
 
 
-def test_a_deferred_topic(connection: Session, queue: str) -> None:
-    """Its messages are stored before they have offsets, so no job can point at them."""
-    deferred = new_name("topic")
-    connection.create_topic(topic=deferred, deferred=True)
-    with unchanged(connection):
-        refused("22023", connection.subscribe, subscription="s", topic=deferred, queue=queue)
-
-
 def test_unsubscribe(connection: Session, topic: str, queue: str) -> None:
     """Jobs that were made stay; nothing is delivered from then on, but to others."""
     other = new_queue(connection)

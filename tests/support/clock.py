@@ -33,7 +33,7 @@ class Clock:
                 returns timestamptz language sql volatile parallel safe
                 as $$
                 select clock_timestamp() + '1 microsecond'::interval
-                    * (select last_value from public.clock_offset)
+                    * pg_sequence_last_value('public.clock_offset')
                 $$
                 """
             )

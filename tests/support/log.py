@@ -31,11 +31,16 @@ WAYS_TO_PUBLISH = ["publish", "publish by key", "publish_batch", "publish_batch 
 
 
 def new_topic(
-    log: Session, partitions: int = 1, *, messages: int = 0, groups: tuple[str, ...] = ("readers",)
+    log: Session,
+    partitions: int = 1,
+    *,
+    messages: int = 0,
+    groups: tuple[str, ...] = ("readers",),
+    deferred: bool = False,
 ) -> str:
     """A new topic with groups; each partition gets messages whose payloads are 1, 2, …"""
     topic = new_name("topic")
-    log.create_topic(topic=topic, partitions=partitions)
+    log.create_topic(topic=topic, partitions=partitions, deferred=deferred)
     for group in groups:
         log.create_group(topic=topic, consumer_group=group)
     if messages:

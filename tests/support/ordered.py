@@ -37,6 +37,7 @@ BROKEN_KEYS = """
             select queue_id, ordered_key, 'letter' from pgq.dead_job where stops_key
             union all
             select queue_id, ordered_key, 'note' from pgq.ordered_note
+            where queue_id in (select queue_id from pgq.queue where ordered)
             union all
             select
                 queue_id,
@@ -48,6 +49,7 @@ BROKEN_KEYS = """
                 end
             from pgq.job
             where ordered_key is not null
+                and queue_id in (select queue_id from pgq.queue where ordered)
         ) as s
         group by queue_id, ordered_key
     ) as k

@@ -18,12 +18,14 @@ def new_pair(
     dead_partitions: int = 1,
     messages: int = 0,
     max_attempts: int | None = None,
+    deferred: bool = False,
+    dead_deferred: bool = False,
     **settings: Any,
 ) -> tuple[str, str]:
     """A new topic and one for the dead letters of its group readers."""
-    topic = new_topic(log, partitions=partitions, messages=messages, groups=())
+    topic = new_topic(log, partitions=partitions, messages=messages, groups=(), deferred=deferred)
     dead = new_name("dead")
-    log.create_topic(topic=dead, partitions=dead_partitions)
+    log.create_topic(topic=dead, partitions=dead_partitions, deferred=dead_deferred)
     if max_attempts is not None:
         settings |= {"max_attempts": max_attempts, "dead_letter_topic": dead}
     log.create_group(topic=topic, consumer_group="readers", **settings)
@@ -32,6 +34,7 @@ def new_pair(
 
 def dead_letters(log: Session, dead: str) -> list[Any]:
     """What stands in a dead-letter topic, in order."""
+    log.assign_offsets(topic=dead)  # if it is a deferred one
     return [
         message
         for place in log.list_offsets(topic=dead)

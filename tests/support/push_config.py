@@ -12,11 +12,11 @@ def settings(topic: str, url: str, **others: Any) -> str:
     values = {
         "name": "hook",
         "topic": topic,
-        "group": "readers",
+        "consumer_group": "readers",
         "url": url,
-        "interval": "20ms",
+        "poll": "20ms",
         "backoff": "20ms",
-        "max_backoff": "40ms",
+        "backoff_max": "40ms",
         "allow_private": True,
         **others,
     }

@@ -36,7 +36,7 @@ class Received:
     @property
     def offsets(self) -> list[int]:
         """The offsets of its messages."""
-        return [message["offset"] for message in self.content["messages"]]
+        return [message["log_offset"] for message in self.content["messages"]]
 
     @property
     def payloads(self) -> list[Any]:

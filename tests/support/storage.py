@@ -40,7 +40,8 @@ def _let_others_end(session: Session) -> None:
         session.execute("select pg_stat_clear_snapshot()")
         found = session.execute(
             "select a.backend_xid::text from pg_stat_activity as a"
-            " where a.datname <> current_database() and a.backend_xid is not null"
+            " where a.backend_xid is not null and (a.datname <> current_database()"
+            " or a.backend_type = 'autovacuum worker')"
         )
         return {xid for (xid,) in found}
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from support.queue import claim, new_queue
 from support.session import Session, new_name, row
 
-__all__ = ["delivered", "in_runs", "new_followed_topic", "publish_many", "subscribe"]
+__all__ = [
+    "delivered",
+    "in_runs",
+    "new_followed_topic",
+    "publish_many",
+    "routing_key_matches",
+    "subscribe",
+]
 
 
 def subscribe(session: Session, topic: str, queue: str, **options: Any) -> str:
@@ -18,11 +26,15 @@ def subscribe(session: Session, topic: str, queue: str, **options: Any) -> str:
 
 
 def new_followed_topic(
-    session: Session, queues: int = 1, partitions: int = 1, **options: Any
+    session: Session,
+    queues: int = 1,
+    partitions: int = 1,
+    deferred: bool = False,
+    **options: Any,
 ) -> tuple[str, list[str]]:
     """A topic and queues that are subscribed to it."""
     topic = new_name("topic")
-    session.create_topic(topic=topic, partitions=partitions)
+    session.create_topic(topic=topic, partitions=partitions, deferred=deferred)
     made = [new_queue(session) for _ in range(queues)]
     for queue in made:
         subscribe(session, topic, queue, **options)
@@ -49,3 +61,18 @@ def in_runs(session: Session, queue: str) -> int:
             [queue],
         )[0]
     )
+
+
+def routing_key_matches(pattern: str, key: str) -> bool:
+    """The rules of AMQP 0-9-1, word by word."""
+    wanted, words = (text.split(".") if text else [] for text in (pattern, key))
+
+    @cache
+    def match(i: int, j: int) -> bool:
+        if i == len(wanted):
+            return j == len(words)
+        if wanted[i] == "#":
+            return match(i + 1, j) or (j < len(words) and match(i, j + 1))
+        return j < len(words) and wanted[i] in ("*", words[j]) and match(i + 1, j + 1)
+
+    return match(0, 0)

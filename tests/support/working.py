@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
-from collections.abc import Iterator
+import typing
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
 
+from pgq import Client, LeaseLost
 from pgq.consumer import AsyncConsumer, Consumer
 from pgq.worker import AsyncWorker, Worker
 from support.waiting import PATIENCE, aside, wait_until
 
-__all__ = ["Started", "kill_backends", "working"]
+__all__ = [
+    "Gate",
+    "Started",
+    "emptied",
+    "handler_for",
+    "kill_backends",
+    "states",
+    "unreachable",
+    "working",
+]
 
 
 class Started:
@@ -50,6 +62,43 @@ class Started:
         self.ended.result(2 * PATIENCE)
 
 
+class Gate:
+    """Handlers of both kinds that wait until they are let go."""
+
+    def __init__(self, kind: type) -> None:
+        self.begun: list[int] = []
+        self.ended: list[int] = []
+        self.stopped: list[int] = []
+        self.open = threading.Event()
+        self.handler: Callable[..., Any] = self.thread if kind is Worker else self.task
+
+    def thread(self, payload: int, job: Any) -> None:
+        self.begun.append(payload)
+        while not self.open.wait(0.01):
+            try:
+                job.check()
+            except LeaseLost:
+                self.stopped.append(payload)
+                raise
+        self.ended.append(payload)
+
+    async def task(self, payload: int, job: Any) -> None:
+        self.begun.append(payload)
+        try:
+            while not self.open.is_set():
+                await asyncio.sleep(0.01)
+        except asyncio.CancelledError:
+            self.stopped.append(payload)
+            raise
+        self.ended.append(payload)
+
+
+def states(client: Client) -> tuple[int, int]:
+    """How many jobs are ready, and how many are leased."""
+    [stats] = client.queue_stats("mail")
+    return stats.ready, stats.leased
+
+
 @contextmanager
 def working(worker: Worker | AsyncWorker | Consumer | AsyncConsumer) -> Iterator[Started]:
     """Run a worker during the block, and stop it behind it."""
@@ -76,6 +125,45 @@ def kill_backends(observer: psycopg.Connection[Any], name: str) -> int:
     return int(count)
 
 
-def threads(prefix: str) -> list[str]:
-    """The names of the threads that run."""
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith(prefix)]
+@contextmanager
+def unreachable(observer: psycopg.Connection[Any], dsn: str, name: str) -> Iterator[None]:
+    """Nobody can connect to the observer's database; connections of that name are ended."""
+    alter = f'alter database "{observer.info.dbname}" allow_connections '.encode()
+    with psycopg.connect(dsn, dbname="postgres", autocommit=True) as other:
+        other.execute(alter + b"false")
+        try:
+            kill_backends(observer, name)
+            yield
+        finally:
+            other.execute(alter + b"true")
+
+
+def emptied(dsn: str) -> str:
+    """The same connection string, with nothing left in the database."""
+    with psycopg.connect(dsn) as connection:
+        client = Client(connection)
+        # a topic that gets the dead letters of a group cannot be dropped
+        for group in client.list_groups():
+            client.drop_group(group.topic, group.consumer_group)
+        for topic in client.list_topics():
+            client.drop_topic(topic.topic)
+        for schedule in client.list_schedules():
+            client.drop_schedule(schedule.schedule)
+        for queue in client.list_queues():
+            client.drop_queue(queue.queue)
+    return dsn
+
+
+def handler_for(kind: type, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A handler of a plain function: for tasks, one that is a coroutine function."""
+    if kind in (Worker, Consumer):
+        return function
+
+    async def handler(*arguments: Any) -> Any:
+        await asyncio.sleep(0)
+        return function(*arguments)
+
+    handler.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    if getattr(function, "__annotations__", None):
+        handler.__annotations__ = typing.get_type_hints(function)
+    return handler

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +11,7 @@ import psycopg
 import pytest
 
 from pgq import Client
+from pgq.__main__ import main
 from pgq.consumer import Consumer
 from pgq.worker import AsyncWorker, Worker
 from pgq.worker.hooks import OpenTelemetry, Prometheus
@@ -92,6 +94,17 @@ def test_counters(dsn: str, client: Client) -> None:
         assert value("pgq_handled_total", {"source": "mail", "outcome": outcome}) == 1
 
 
+def test_counters_of_one_registry_are_the_same() -> None:
+    """Two workers in one program count together, by default too."""
+    from prometheus_client import REGISTRY, CollectorRegistry
+
+    for registry, chosen in ((REGISTRY, None), (one := CollectorRegistry(), one)):
+        before = registry.get_sample_value("pgq_in_flight", {"source": "shared"}) or 0
+        for hook in (Prometheus(chosen), Prometheus(chosen)):
+            hook.begin("shared", [1])
+        assert registry.get_sample_value("pgq_in_flight", {"source": "shared"}) == before + 2
+
+
 def test_messages_are_counted_too(dsn: str, client: Client) -> None:
     from prometheus_client import CollectorRegistry
 
@@ -109,6 +122,20 @@ def test_messages_are_counted_too(dsn: str, client: Client) -> None:
         wait_until(finished, PATIENCE)
     [span] = finished()
     assert [f"{link.context.trace_id:032x}" for link in span.links] == [TRACE]
+
+
+def test_without_the_libraries(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Workers do without; who asks for a hook is told what to install."""
+    monkeypatch.setitem(sys.modules, "opentelemetry", None)
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    for hook in (OpenTelemetry, Prometheus):
+        with pytest.raises(ModuleNotFoundError):
+            hook()
+    for option in (["--opentelemetry"], ["--prometheus", "9100"]):
+        assert main(["work", "app:handlers", *option]) == 1
+        assert "is missing: pip install 'pgq[telemetry]'" in capsys.readouterr().err
 
 
 def test_a_hook_that_fails_stops_nothing(dsn: str, client: Client, caplog: Any) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -16,14 +16,15 @@ from typing import Any
 import psycopg
 import pytest
 
-from pgq import Client, LeaseLost
+from pgq import Client
+from pgq._running import _schedule
 from pgq.embedded import Server
 from pgq.worker import AsyncWorker, Worker
 from support.clock import Clock
 from support.house import install_script
 from support.waiting import PATIENCE
 from support.waiting import wait_until as _wait_until
-from support.working import kill_backends, working
+from support.working import Gate, kill_backends, states, unreachable, working
 
 Kind = type[Worker] | type[AsyncWorker]
 
@@ -37,43 +38,6 @@ def client(connection: psycopg.Connection[Any]) -> Client:
     client = Client(connection)
     client.create_queue("mail", backoff=timedelta(milliseconds=10))
     return client
-
-
-class Gate:
-    """Handlers of both kinds that wait until they are let go."""
-
-    def __init__(self, kind: Kind) -> None:
-        self.begun: list[int] = []
-        self.ended: list[int] = []
-        self.stopped: list[int] = []
-        self.open = threading.Event()
-        self.handler: Callable[..., Any] = self.thread if kind is Worker else self.task
-
-    def thread(self, payload: int, job: Any) -> None:
-        self.begun.append(payload)
-        while not self.open.wait(0.01):
-            try:
-                job.check()
-            except LeaseLost:
-                self.stopped.append(payload)
-                raise
-        self.ended.append(payload)
-
-    async def task(self, payload: int, job: Any) -> None:
-        self.begun.append(payload)
-        try:
-            while not self.open.is_set():
-                await asyncio.sleep(0.01)
-        except asyncio.CancelledError:
-            self.stopped.append(payload)
-            raise
-        self.ended.append(payload)
-
-
-def states(client: Client) -> tuple[int, int]:
-    """How many jobs are ready, and how many are leased."""
-    [stats] = client.queue_stats("mail")
-    return stats.ready, stats.leased
 
 
 def test_a_stop_finishes_what_runs_and_gives_back_the_rest(
@@ -144,6 +108,27 @@ def test_heartbeats_keep_a_job(dsn: str, client: Client, kind: Kind) -> None:
     assert gate.ended == [1]
 
 
+class Slow:
+    """Something of a thread that takes its time when the thread has ended."""
+
+    def __del__(self) -> None:
+        time.sleep(0.2)
+
+
+def test_a_thread_may_be_slow_to_go(dsn: str, client: Client) -> None:
+    """Its worker has ended before."""
+    own = threading.local()
+    worker = Worker(dsn, concurrency=1)
+
+    def handle(payload: int) -> None:
+        own.slow = Slow()
+
+    worker.handler("mail")(handle)
+    client.enqueue("mail", 1)
+    with working(worker):
+        wait_until(lambda: client.archived_jobs("mail"))
+
+
 def test_a_lost_lease_stops_the_handler(dsn: str, client: Client, kind: Kind) -> None:
     gate = Gate(kind)
     worker = kind(dsn, concurrency=1)
@@ -160,26 +145,48 @@ def test_a_lost_lease_stops_the_handler(dsn: str, client: Client, kind: Kind) ->
     assert [job.outcome for job in client.archived_jobs("mail")] == ["cancelled", "acked"]
 
 
-def test_a_notice_wakes_it_and_polling_goes_on_without(
-    dsn: str, client: Client, kind: Kind
+LISTENS = "select count(*) from pg_stat_activity where application_name = 'pgq worker: leases'"
+
+
+def test_only_a_notice_wakes_it(
+    dsn: str, client: Client, kind: Kind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """It would look again after an hour; so too when the connection that listens is a new one."""
+    monkeypatch.setattr(_schedule, "SHORTEST", 3600.0)
     client.alter_queue("mail", notify=True)
     done: list[int] = []
-    worker = kind(dsn, concurrency=2, poll=2.0)
+    worker = kind(dsn, concurrency=1, poll=3600.0)
     worker.handler("mail")(_keep(kind, done))
-    observer = client.connection
-    listens = "select count(*) from pg_stat_activity where application_name = 'pgq worker: leases'"
-    with working(worker):
-        wait_until(lambda: observer.execute(listens).fetchall() == [(1,)])
-        for number in range(3):
+
+    def in_turn(*numbers: int) -> None:
+        """One is enqueued when the look that finished the one before has found nothing."""
+        for number in numbers:
             client.enqueue("mail", number)
-            wait_until(lambda: len(done) == number + 1)  # noqa: B023
-        assert kill_backends(observer, "pgq worker: leases") == 1
-        client.enqueue("mail", 3)
-        wait_until(lambda: len(done) == 4)
-        wait_until(lambda: observer.execute(listens).fetchall() == [(1,)])
-        client.enqueue("mail", 4)
-        wait_until(lambda: len(done) == 5)
+            wait_until(lambda: len(client.archived_jobs("mail")) == number)  # noqa: B023
+
+    with working(worker):
+        in_turn(1, 2, 3)
+        assert kill_backends(client.connection, "pgq worker: leases") == 1
+        wait_until(lambda: client.connection.execute(LISTENS).fetchall() == [(1,)])
+        in_turn(4, 5, 6)
+    assert done == [1, 2, 3, 4, 5, 6]
+
+
+def test_polling_goes_on_without_notices(dsn: str, client: Client, kind: Kind) -> None:
+    """The connection that listens is lost and does not come back; that which claims is there."""
+    client.alter_queue("mail", notify=True)
+    done: list[int] = []
+    worker = kind(dsn, concurrency=1, poll=0.2)
+    worker.handler("mail", lease=300.0)(_keep(kind, done))
+    with working(worker):
+        client.enqueue("mail", 1)
+        wait_until(lambda: len(client.archived_jobs("mail")) == 1)
+        with unreachable(client.connection, dsn, "pgq worker: leases"):
+            wait_until(lambda: client.connection.execute(LISTENS).fetchall() == [(0,)])
+            client.enqueue("mail", 2)
+            wait_until(lambda: len(client.archived_jobs("mail")) == 2)
+            assert client.connection.execute(LISTENS).fetchall() == [(0,)]
+    assert done == [1, 2]
 
 
 def _keep(kind: Kind, done: list[Any]) -> Callable[[Any], Any]:

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from pgq import Client, UnknownQueue
-from pgq.worker import AsyncWorker, Handlers, Reject, Release, Retry, Worker
+from pgq.worker import AsyncWorker, Handlers, Reject, Release, Retry, RunningJob, Worker
 from support.waiting import PATIENCE
 from support.waiting import wait_until as _wait_until
 from support.working import working
@@ -249,6 +249,71 @@ def test_run_once(dsn: str, client: Client, kind: Kind) -> None:
     assert ran == [1]
 
 
+@pytest.mark.parametrize("batch", [None, 3])
+def test_run_once_in_a_plain_function_beside_tasks(
+    dsn: str, client: Client, batch: int | None
+) -> None:
+    """In its own thread, by the connections of the loop; errors of the effect arrive there."""
+    client.create_queue("other")
+    worker = AsyncWorker(dsn, connections=1)
+    ran: list[tuple[int, str]] = []
+    refused: list[BaseException] = []
+
+    @worker.handler("other")
+    async def beside(payload: Any) -> None: ...
+
+    def effects(job: RunningJob) -> None:
+        def send() -> dict[str, int]:
+            ran.append((job.attempt, threading.current_thread().name))
+            return {"sent": 1}
+
+        def fail() -> None:
+            raise LookupError("not there")
+
+        assert isinstance(job, RunningJob)
+        assert job.run_once("send", send) == {"sent": 1}
+        try:
+            job.run_once("fail", fail, not_done=LookupError)
+        except LookupError as error:
+            refused.append(error)
+        if job.attempt == 1:
+            raise RuntimeError("after the effect")
+
+    def one(payload: int, job: RunningJob) -> None:
+        effects(job)
+
+    def many(payloads: list[int], jobs: list[RunningJob]) -> None:
+        effects(jobs[0])
+
+    worker.handler("mail", batch=batch)(many if batch else one)
+    client.enqueue("mail", 1)
+    with working(worker):
+        wait_until(lambda: outcomes(client))
+    assert ran == [(1, "pgq-handler")]
+    assert len(refused) == 2
+
+
+def test_run_once_in_a_coroutine_of_a_plain_function(dsn: str, client: Client) -> None:
+    """One that only returns a coroutine, as a decorator makes it: that runs in the loop."""
+    worker = AsyncWorker(dsn)
+    ran: list[int] = []
+
+    async def inner(payload: int, job: Any) -> None:
+        async def send() -> None:
+            ran.append(payload)
+
+        await job.run_once("send", send)
+
+    def outer(payload: int, job: Any) -> Any:
+        return inner(payload, job)
+
+    worker.handler("mail")(outer)
+    client.enqueue("mail", 1)
+    with working(worker):
+        wait_until(lambda: outcomes(client))
+    assert ran == [1]
+
+
 def test_plain_functions_run_beside_tasks(dsn: str, client: Client) -> None:
     worker = AsyncWorker(dsn)
     names: list[str] = []
@@ -256,7 +321,7 @@ def test_plain_functions_run_beside_tasks(dsn: str, client: Client) -> None:
     client.enqueue("mail", 1)
     with working(worker):
         wait_until(lambda: outcomes(client))
-    assert names[0].startswith("asyncio_")
+    assert names[0] == "pgq-handler"
 
 
 def test_what_is_refused(dsn: str, client: Client) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psycopg
 
-from pgq.errors import UnknownGroup, UnknownQueue, UnknownTopic
+from pgq.errors import PgqError
 from pgq.migrate import MigrationError, migrate
 
 __all__ = ["main"]
@@ -31,10 +31,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except (_CommandError, MigrationError) as error:
-        print(f"pgq: {error}", file=sys.stderr)
-    except psycopg.OperationalError as error:
-        print(f"pgq: {str(error).strip()}", file=sys.stderr)
+        message = str(error)
+    except psycopg.Error as error:
+        message = _said(error)
+    print(f"pgq: {message}", file=sys.stderr)
     return 1
+
+
+def _said(error: psycopg.Error) -> str:
+    """What to tell of an error of the database; raised again where it is a mistake of ours."""
+    if isinstance(error, psycopg.OperationalError):
+        return str(error).strip()
+    primary = error.diag.message_primary or str(error)
+    if isinstance(error, psycopg.errors.InvalidSchemaName):
+        return "pgq is not installed in this database; 'pgq migrate' installs it"
+    if isinstance(error, (psycopg.errors.UndefinedFunction, psycopg.errors.UndefinedTable)):
+        return (
+            "the schema pgq of this database is of another version, or was not made by this "
+            f"package: {primary}"
+        )
+    if isinstance(error, (psycopg.errors.InsufficientPrivilege, psycopg.DataError, PgqError)):
+        return primary
+    raise error
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -79,13 +97,16 @@ def _parser() -> argparse.ArgumentParser:
         help="wait so long for what runs; default: for ever",
     )
     working.add_argument(
+        "--schedules", action="store_true", help="write the ticks of schedules as well"
+    )
+    working.add_argument(
         "--opentelemetry", action="store_true", help="a span for each job, by the global provider"
     )
     working.add_argument(
         "--prometheus", type=_port, metavar="PORT", help="serve counters at this port"
     )
     _add_database(working)
-    working.set_defaults(command=_work)
+    working.set_defaults(command=_work, database=None)
 
     push = commands.add_parser(
         "push",
@@ -142,7 +163,7 @@ def _add_demo_options(parser: argparse.ArgumentParser) -> None:
         metavar="URL",
         help="connection string; default: DATABASE_URL, else a temporary server of its own",
     )
-    parser.add_argument("--rows", type=_rows, help="take only so many of the 336,776 flights")
+    parser.add_argument("--rows", type=_count, help="take only so many of the 336,776 flights")
 
 
 def _port(text: str) -> int:
@@ -157,13 +178,6 @@ def _count(text: str) -> int:
     if count < 1:
         raise argparse.ArgumentTypeError("at least 1 is needed")
     return count
-
-
-def _rows(text: str) -> int:
-    rows = int(text)
-    if rows < 1:
-        raise argparse.ArgumentTypeError("at least one row is needed")
-    return rows
 
 
 def _server(given: argparse.Namespace) -> int:
@@ -206,19 +220,7 @@ def _status(given: argparse.Namespace) -> int:
         from pgq._status import show
     except ModuleNotFoundError as error:
         raise _missing(error) from None
-    try:
-        show(given.database)
-    except psycopg.errors.InvalidSchemaName:
-        raise _CommandError(
-            "pgq is not installed in this database; 'pgq migrate' installs it"
-        ) from None
-    except (psycopg.errors.UndefinedFunction, psycopg.errors.UndefinedTable) as error:
-        raise _CommandError(
-            "the schema pgq of this database is of another version, or was not made by this "
-            f"package: {error.diag.message_primary}"
-        ) from None
-    except psycopg.errors.InsufficientPrivilege as error:
-        raise _CommandError(str(error.diag.message_primary)) from None
+    show(given.database)
     return 0
 
 
@@ -229,6 +231,8 @@ def _work(given: argparse.Namespace) -> int:
         chosen = hooks(given.opentelemetry, given.prometheus)
     except ModuleNotFoundError as error:
         raise _missing(error, "telemetry") from None
+    except OSError as error:
+        raise _CommandError(f"the counters cannot be served: {error}") from None
     try:
         return work(
             given.handlers,
@@ -236,9 +240,10 @@ def _work(given: argparse.Namespace) -> int:
             concurrency=given.concurrency,
             queues=given.queue,
             grace=given.grace,
+            schedules=given.schedules,
             hooks=chosen,
         )
-    except (LoadError, UnknownGroup, UnknownQueue, UnknownTopic, ValueError) as error:
+    except (LoadError, ValueError) as error:
         raise _CommandError(str(error)) from None
 
 
@@ -257,8 +262,6 @@ def _push(given: argparse.Namespace) -> int:
         run(config, database=given.database or config.database or os.environ.get("DATABASE_URL"))
     except (ConfigError, PushError) as error:
         raise _CommandError(str(error)) from None
-    except psycopg.DatabaseError as error:
-        raise _CommandError(str(error.diag.message_primary or error).strip()) from None
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -10,7 +11,7 @@ from psycopg.abc import Buffer
 from psycopg.pq import Format
 from psycopg.types.json import JsonbBinaryLoader
 
-__all__ = ["read_json_quickly"]
+__all__ = ["Unreadable", "read_json_quickly", "read_what_can_be_read"]
 
 _JSONB = psycopg.adapters.types["jsonb"].oid
 _decode = json.JSONDecoder().raw_decode
@@ -30,3 +31,27 @@ def read_json_quickly(cursor: psycopg.Cursor[Any] | psycopg.AsyncCursor[Any]) ->
     """Let a cursor use that loader, unless its connection was given one (`set_json_loads`)."""
     if cursor.adapters.get_loader(_JSONB, Format.BINARY) is JsonbBinaryLoader:
         cursor.adapters.register_loader(_JSONB, _QuickLoader)
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A JSON value that the database has and Python cannot: too many digits, or too deep."""
+
+    error: str
+
+
+def read_what_can_be_read(
+    connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any],
+) -> None:
+    """Let a connection have `Unreadable` values rather than errors, which the other rows share."""
+    usual: Any = connection.adapters.get_loader(_JSONB, Format.BINARY)
+    base = _QuickLoader if usual is JsonbBinaryLoader else usual
+
+    class _CarefulLoader(base):  # type: ignore[misc, valid-type]
+        def load(self, data: Buffer) -> Any:
+            try:
+                return super().load(data)
+            except Exception as error:
+                return Unreadable(f"{type(error).__name__}: {error}")
+
+    connection.adapters.register_loader(_JSONB, _CarefulLoader)

@@ -75,6 +75,7 @@ SIGNATURES: Mapping[str, Signature] = {
             "rate_interval": "interval",
             "rate_burst": "integer",
             "max_unfinished": "integer",
+            "max_leased_per_key": "integer",
             "no_limit": "text[]",
         },
         required=frozenset({"queue"}),
@@ -270,6 +271,7 @@ SIGNATURES: Mapping[str, Signature] = {
             "rate_interval": "interval",
             "rate_burst": "integer",
             "max_unfinished": "integer",
+            "max_leased_per_key": "integer",
             "no_limit": "text[]",
         },
         required=frozenset({"queue"}),
@@ -568,7 +570,7 @@ SIGNATURES: Mapping[str, Signature] = {
             "schedule": "text",
         },
         required=frozenset({"schedule"}),
-        returns="scalar",
+        returns="row",
     ),
     "poll": Signature(
         arguments={
@@ -676,7 +678,7 @@ SIGNATURES: Mapping[str, Signature] = {
             "schedule": "text",
         },
         required=frozenset({"schedule"}),
-        returns="scalar",
+        returns="row",
     ),
     "run_schedules": Signature(
         arguments={

@@ -6,6 +6,7 @@ import asyncio
 import importlib
 import inspect
 import logging
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -58,10 +59,11 @@ def hooks(opentelemetry: bool, prometheus: int | None) -> list[Hook]:
 def work(
     name: str,
     *,
-    database: str,
+    database: str | None,
     concurrency: int | None,
     queues: Sequence[str] | None,
     grace: float | None,
+    schedules: bool = False,
     hooks: Sequence[Hook] = (),
 ) -> int:
     """Run the worker of these handlers until a signal; 1: what ran was given back.
@@ -77,14 +79,17 @@ def work(
     if isinstance(found, Handlers):
         tasks = any(inspect.iscoroutinefunction(h.function) for h in found.by_queue.values())
         runner = (AsyncWorker if tasks else Worker)(
-            database,
+            os.environ.get("DATABASE_URL", "") if database is None else database,
             found,
             concurrency=concurrency or 8,
             queues=queues,
             grace=grace,
+            schedules=schedules,
             hooks=hooks,
         )
-    elif concurrency is not None or queues is not None or grace is not None or hooks:
+    elif (
+        hooks or schedules or any(one is not None for one in (database, concurrency, queues, grace))
+    ):
         raise LoadError(f"{name} has settings of its own: only handlers take them from here")
     else:
         runner = found

@@ -184,7 +184,7 @@ BY_SQLSTATE: dict[str, type[psycopg.Error]] = {
 """Every code that pgq's functions raise, a deadlock besides, and the class it arrives as."""
 
 RETRYABLE: tuple[type[psycopg.Error], ...] = (SerializationFailure, DeadlockDetected)
-"""The transaction failed because of others that ran beside it: the same work may succeed anew."""
+"""The transaction failed because of others beside it: the same work may succeed next time."""
 
 
 @contextmanager

@@ -116,13 +116,13 @@ class Schedules(Calling):
         """One schedule, or all of them by name."""
         return await self._rows(Schedule, "list_schedules", schedule=schedule)
 
-    async def pause_schedule(self, schedule: str) -> None:
+    async def pause_schedule(self, schedule: str) -> Schedule:
         """Let `run_schedules` leave it out until `resume_schedule`."""
-        await self._value(object, "pause_schedule", schedule=schedule)
+        return await self._row(Schedule, "pause_schedule", schedule=schedule)
 
-    async def resume_schedule(self, schedule: str) -> None:
+    async def resume_schedule(self, schedule: str) -> Schedule:
         """End a pause; the ticks that came meanwhile were missed."""
-        await self._value(object, "resume_schedule", schedule=schedule)
+        return await self._row(Schedule, "resume_schedule", schedule=schedule)
 
     async def run_schedules(self, max_ticks: int | None = None) -> list[ScheduleRun]:
         """Write what is due of all schedules, at most `max_ticks` (1000), each tick once.

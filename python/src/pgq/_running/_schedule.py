@@ -16,8 +16,8 @@ SHORTEST = 0.05
 
 @dataclass(slots=True)
 class _Source:
+    wait: float
     next_at: float = 0.0
-    wait: float = SHORTEST
     busy: bool = False
     """Whether the last look found something: then all may look at once."""
     looking: int = 0
@@ -35,7 +35,8 @@ class Schedule:
     """
 
     def __init__(self, names: Iterable[str], longest: float) -> None:
-        self._sources = {name: _Source() for name in names}
+        self._first = min(SHORTEST, longest)
+        self._sources = {name: _Source(self._first) for name in names}
         self._longest = longest
         self._asked = 0
         self._lock = threading.Lock()
@@ -66,22 +67,25 @@ class Schedule:
         if source.looking == 1:
             source.rung = 0
 
-    def looked(self, name: str, now: float, *, found: bool, more: bool = True) -> None:
-        """A look has ended; `more`: there may be more than what was found."""
+    def looked(self, name: str, now: float, *, found: bool, more: bool = True) -> bool:
+        """A look has ended; `more`: there may be more than what was found.
+
+        Returns whether somebody is to look again at once.
+        """
         with self._lock:
             source = self._sources[name]
             source.looking -= 1
+            again = bool(source.rung)  # until a look begins that is the only one
+            source.busy = found and more
             if found:
-                source.wait = SHORTEST
-                source.busy = more
-                source.next_at = now if more else now + SHORTEST
-            elif source.rung:
+                source.wait = self._first
+            if source.busy or again:
                 source.next_at = now
             else:
-                source.busy = False
                 source.next_at = now + source.wait * random.uniform(0.8, 1.0)
-                source.wait = min(source.wait * 2, self._longest)
-            source.rung = 0
+                if not found:
+                    source.wait = min(source.wait * 2, self._longest)
+            return source.busy or again
 
     def failed(self, name: str, now: float) -> None:
         """A look ended with an error: leave the source alone for the longest wait."""
@@ -99,7 +103,7 @@ class Schedule:
                 if source is not None:
                     source.rung += 1
                     source.next_at = 0.0
-                    source.wait = SHORTEST
+                    source.wait = self._first
             return any(source is not None for source in rung)
 
     def pause(self, now: float) -> float:

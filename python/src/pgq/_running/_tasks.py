@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import inspect
 import signal
 import threading
@@ -20,9 +21,8 @@ __all__ = [
     "Notice",
     "Running",
     "Semaphore",
-    "accepts",
     "answer",
-    "call",
+    "caller",
     "new_future",
     "notices",
     "signals",
@@ -73,26 +73,30 @@ class Bell:
         self._event.clear()
         return True
 
+    def close(self) -> None:
+        """There is nothing to free."""
+
 
 class Running:
     """Something that runs beside its caller."""
 
     def __init__(self, task: asyncio.Task[None]) -> None:
         self._task = task
-        self._stopped = False
+        self._interrupts = 0
 
     def interrupt(self) -> None:
         """Raise Cancelled in it, where it waits."""
-        self._stopped = True
+        self._interrupts += 1
         self._task.cancel()
 
     def resume(self) -> bool:
         """Go on behind an `interrupt` that was caught; False: somebody else has cancelled it."""
-        if not self._stopped:
-            return False
-        self._stopped = False
-        uncancel = getattr(self._task, "uncancel", None)  # since Python 3.11
-        return uncancel is None or uncancel() == 0
+        left = 0 if self._interrupts else 1
+        while self._interrupts:
+            self._interrupts -= 1
+            uncancel = getattr(self._task, "uncancel", None)  # since Python 3.11
+            left = 0 if uncancel is None else uncancel()
+        return left == 0
 
     async def join(self, timeout: float | None = None) -> bool:
         """Wait for its end; False: the time was up before. Its error is raised."""
@@ -102,25 +106,66 @@ class Running:
         return bool(done)
 
 
-def spawn(function: Callable[..., Awaitable[None]], *arguments: Any, name: str) -> Running:
-    """Run a coroutine function beside the caller."""
+def spawn(
+    function: Callable[..., Awaitable[None]],
+    *arguments: Any,
+    name: str,
+    then: Callable[[], None] | None = None,
+) -> Running:
+    """Run a coroutine function beside the caller, and `then` once `join` knows of its end."""
 
     async def run() -> None:
         await function(*arguments)
 
-    return Running(asyncio.create_task(run(), name=name))
+    task = asyncio.create_task(run(), name=name)
+    if then is not None:
+        task.add_done_callback(lambda _: then())
+    return Running(task)
 
 
-def accepts(function: Callable[..., Any]) -> None:
-    """Whether a handler can run here: all can, plain functions in threads of their own."""
-
-
-async def call(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Run a handler; a plain function runs in a thread."""
+def caller(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+    """What runs a handler: a coroutine function as it is, a plain one in a thread."""
     if inspect.iscoroutinefunction(function):
-        return await function(*arguments)
-    result = await asyncio.to_thread(function, *arguments)
-    return await result if inspect.isawaitable(result) else result
+        return function
+
+    async def call(*arguments: Any) -> Any:
+        result = await in_thread(function, *arguments)
+        return await result if inspect.isawaitable(result) else result
+
+    return call
+
+
+async def in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Run a plain function in a thread of its own, which does not keep the program alive.
+
+    The executor of asyncio has a few threads for all, and the end of the loop waits for them.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Any] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def tell(result: Any, error: BaseException | None) -> None:
+        if future.done():  # who waited was cancelled
+            return
+        if isinstance(error, StopIteration):  # a future cannot have that one
+            error = RuntimeError(f"StopIteration: {error}")
+        if error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(error)
+
+    def run() -> None:
+        result: Any = None
+        failed: BaseException | None = None
+        try:
+            result = context.run(function, *arguments)
+        except BaseException as error:
+            failed = error
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(tell, result, failed)
+
+    threading.Thread(target=run, name="pgq-handler", daemon=True).start()
+    return await future
 
 
 async def notices(
@@ -158,6 +203,17 @@ async def answer(future: asyncio.Future[Any]) -> Any:
     return await future
 
 
+_hearing: list[Callable[[], None]] = []
+"""Several may run in one loop, where a signal has one handler."""
+_before: dict[signal.Signals, Any] = {}
+"""The handlers that were there before the first of them."""
+
+
+def _hear() -> None:
+    for heard in [*_hearing]:
+        heard()
+
+
 @contextmanager
 def signals(heard: Callable[[], None]) -> Iterator[None]:
     """Within this block SIGTERM and SIGINT call `heard`, if this is the main thread."""
@@ -165,13 +221,17 @@ def signals(heard: Callable[[], None]) -> Iterator[None]:
         yield
         return
     loop = asyncio.get_running_loop()
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    for number in before:
-        loop.add_signal_handler(number, heard)
+    if not _hearing:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            _before[number] = signal.getsignal(number)
+            loop.add_signal_handler(number, _hear)
+    _hearing.append(heard)
     try:
         yield
     finally:
-        for number, handler in before.items():
-            loop.remove_signal_handler(number)
-            if handler is not None:
-                signal.signal(number, handler)
+        _hearing.remove(heard)
+        if not _hearing:
+            for number, handler in _before.items():
+                loop.remove_signal_handler(number)
+                if handler is not None:
+                    signal.signal(number, handler)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import concurrent.futures
 import inspect
-import select
+import selectors
 import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
@@ -22,9 +22,8 @@ __all__ = [
     "Notice",
     "Running",
     "Semaphore",
-    "accepts",
     "answer",
-    "call",
+    "caller",
     "new_future",
     "notices",
     "signals",
@@ -51,8 +50,10 @@ class Bell:
     def ring(self) -> None:
         """Wake whoever waits, or whoever waits next."""
         self._event.set()
-        if self._pipe is not None:
-            self._pipe[1].send(b"!")
+        pipe = self._pipe
+        if pipe is not None:
+            with suppress(OSError):  # it was closed just now
+                pipe[1].send(b"!")
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until it rings; False: the time was up before."""
@@ -68,8 +69,11 @@ class Bell:
         if self._event.is_set():
             self._event.clear()
             return
-        ready, _, _ = select.select([descriptor, self._pipe[0].fileno()], [], [], timeout)
-        if self._pipe[0].fileno() in ready:
+        with selectors.DefaultSelector() as selector:  # `select` knows only small descriptors
+            selector.register(descriptor, selectors.EVENT_READ)
+            selector.register(self._pipe[0], selectors.EVENT_READ)
+            ready = [key.fileobj for key, _ in selector.select(timeout)]
+        if self._pipe[0] in ready:
             self._pipe[0].recv(64)
             self._event.clear()
 
@@ -83,8 +87,8 @@ class Bell:
 class Running:
     """Something that runs beside its caller."""
 
-    def __init__(self, thread: threading.Thread, errors: list[BaseException]) -> None:
-        self._thread = thread
+    def __init__(self, ended: threading.Event, errors: list[BaseException]) -> None:
+        self._ended = ended
         self._errors = errors
 
     def interrupt(self) -> None:
@@ -96,39 +100,48 @@ class Running:
 
     def join(self, timeout: float | None = None) -> bool:
         """Wait for its end; False: the time was up before. Its error is raised."""
-        self._thread.join(timeout)
+        self._ended.wait(timeout)
         if self._errors:
             raise self._errors[0]
-        return not self._thread.is_alive()
+        return self._ended.is_set()
 
 
-def spawn(function: Callable[..., None], *arguments: Any, name: str) -> Running:
-    """Run a function beside the caller; the thread does not keep the program alive."""
+def spawn(
+    function: Callable[..., None],
+    *arguments: Any,
+    name: str,
+    then: Callable[[], None] | None = None,
+) -> Running:
+    """Run a function beside the caller, and `then` once `join` knows that it has ended.
+
+    The thread does not keep the program alive.
+    """
     errors: list[BaseException] = []
+    ended = threading.Event()
 
     def run() -> None:
         try:
             function(*arguments)
         except BaseException as error:
             errors.append(error)
+        finally:
+            # the thread itself may take its time: whatever it keeps is freed behind this
+            ended.set()
+            if then is not None:
+                then()
 
-    thread = threading.Thread(target=run, name=name, daemon=True)
-    thread.start()
-    return Running(thread, errors)
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return Running(ended, errors)
 
 
-def accepts(function: Callable[..., Any]) -> None:
-    """Raise TypeError for a handler that cannot run here."""
+def caller(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What runs a handler: the handler itself; TypeError: it cannot run here."""
     if inspect.iscoroutinefunction(function):
         raise TypeError(
             f"{getattr(function, '__qualname__', function)} is a coroutine function:"
             " it needs the asynchronous class"
         )
-
-
-def call(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Run a handler."""
-    return function(*arguments)
+    return function
 
 
 def notices(connection: psycopg.Connection[Any], bell: Bell, timeout: float) -> list[Notice]:
@@ -165,4 +178,5 @@ def signals(heard: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            if handler is not None:  # one that Python does not know
+                signal.signal(number, handler)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import random
 from datetime import timedelta
 
-__all__ = ["Backoff", "seconds"]
+__all__ = ["LONGEST_TURN", "Backoff", "seconds"]
+
+LONGEST_TURN = 0.01
+"""Seconds after which handlers that wait for nothing let others run: the heartbeats among them."""
 
 
 def seconds(name: str, value: float | timedelta, *, zero: bool = False) -> float:
@@ -31,5 +34,5 @@ class Backoff:
         return wait * random.uniform(0.5, 1.0)
 
     def reset(self) -> None:
-        """Begin anew: what was waited for has come."""
+        """Begin again: what was waited for has come."""
         self._next = self._first

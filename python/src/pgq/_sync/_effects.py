@@ -75,7 +75,7 @@ class Effects(Transactions):
         *,
         at_least_once: bool | None = None,
     ) -> EffectState:
-        """Note that an effect of a job is about to run, or learn what became of it.
+        """Note that an effect of a job is about to run, or get its state.
 
         Commit, run it only if the state is 'begun', and call `finish_effect`; `run_once` does all
         of that. The state is 'finished' when it has happened, and 'interrupted' when it was begun
@@ -120,5 +120,5 @@ class Effects(Transactions):
         )
 
     def effects(self, queue: str | None = None) -> list[Effect]:
-        """The effects of jobs that are not finished, and what became of them; see `run_once`."""
+        """The effects of jobs that are not finished, and their states; see `run_once`."""
         return self._view(Effect, "effects", queue=queue)

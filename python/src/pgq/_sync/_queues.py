@@ -39,12 +39,14 @@ class Queues(Calling):
         rate_interval: timedelta | None = None,
         rate_burst: int | None = None,
         max_unfinished: int | None = None,
+        max_leased_per_key: int | None = None,
         no_limit: Sequence[str] | None = None,
     ) -> Queue:
         """Create a queue, or return the one of that name if it has the settings that are given.
 
         `Queue` says what each setting means, and its default. `no_limit` names what shall have no
-        limit: 'max_attempts', 'job_ttl', 'retention', 'max_leased', 'rate_limit', 'max_unfinished'.
+        limit: 'max_attempts', 'job_ttl', 'retention', 'max_leased', 'max_leased_per_key',
+        'rate_limit', 'max_unfinished'.
 
         Raises AlreadyExists when there is one with other settings than those given; what is not
         given is not compared, so it can be called at each start of a program.
@@ -72,6 +74,7 @@ class Queues(Calling):
             rate_interval=rate_interval,
             rate_burst=rate_burst,
             max_unfinished=max_unfinished,
+            max_leased_per_key=max_leased_per_key,
             no_limit=no_limit,
         )
 
@@ -97,6 +100,7 @@ class Queues(Calling):
         rate_interval: timedelta | None = None,
         rate_burst: int | None = None,
         max_unfinished: int | None = None,
+        max_leased_per_key: int | None = None,
         no_limit: Sequence[str] | None = None,
     ) -> Queue:
         """Change the settings that are given, and lift those limits that `no_limit` names.
@@ -127,6 +131,7 @@ class Queues(Calling):
             rate_interval=rate_interval,
             rate_burst=rate_burst,
             max_unfinished=max_unfinished,
+            max_leased_per_key=max_leased_per_key,
             no_limit=no_limit,
         )
 

@@ -118,13 +118,13 @@ class Schedules(Calling):
         """One schedule, or all of them by name."""
         return self._rows(Schedule, "list_schedules", schedule=schedule)
 
-    def pause_schedule(self, schedule: str) -> None:
+    def pause_schedule(self, schedule: str) -> Schedule:
         """Let `run_schedules` leave it out until `resume_schedule`."""
-        self._value(object, "pause_schedule", schedule=schedule)
+        return self._row(Schedule, "pause_schedule", schedule=schedule)
 
-    def resume_schedule(self, schedule: str) -> None:
+    def resume_schedule(self, schedule: str) -> Schedule:
         """End a pause; the ticks that came meanwhile were missed."""
-        self._value(object, "resume_schedule", schedule=schedule)
+        return self._row(Schedule, "resume_schedule", schedule=schedule)
 
     def run_schedules(self, max_ticks: int | None = None) -> list[ScheduleRun]:
         """Write what is due of all schedules, at most `max_ticks` (1000), each tick once.

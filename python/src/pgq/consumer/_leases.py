@@ -27,7 +27,7 @@ class Lease:
         self.messages = messages
         self.next = 0
         """The place of the first message that is not done."""
-        self.attempt = 1
+        self.attempt = messages[0].attempt or 1
         self.retry_at: float | None = None
         """When it is tried again, while it waits for that."""
         self.lost = False

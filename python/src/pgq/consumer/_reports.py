@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
+from pgq._running._errors import plain
 from pgq.worker._reports import LEVELS, Reports
 
 __all__ = ["MessageReports", "logger"]
@@ -45,7 +46,7 @@ class MessageReports(Reports):
             first.log_offset,
             last.log_offset,
             outcome,
-            f": {error}" if error is not None else "",
+            plain(f": {error}") if error is not None else "",
             extra=fields,
             exc_info=error if outcome == "failed" else None,
         )

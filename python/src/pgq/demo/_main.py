@@ -157,10 +157,20 @@ def _perform(
                 if outcome.victim_job is not None and outcome.redelivered_after is None:
                     _look_for_redelivery(connection, outcome, bars)
             publisher.join(5.0)
+            _wait_for_a_tick(connection)
             cast.require_health()
     finally:
         cast.dismiss()
     return outcome
+
+
+def _wait_for_a_tick(connection: psycopg.Connection[Any]) -> None:
+    """With few flights all is done before the first second is over."""
+    deadline = time.monotonic() + 5.0
+    while time.monotonic() < deadline:
+        if one(connection, "select count(*) from pgq_demo.tick"):
+            return
+        time.sleep(0.1)
 
 
 def _look_for_redelivery(

@@ -100,7 +100,7 @@ def checks(client: Client, wanted: Expected, outcome: Outcome) -> list[Check]:
         ),
         Check(overtaken == 0, "the delays of each aircraft were reported in the order of the file"),
         Check(
-            ticks == seconds,
+            0 < ticks == seconds,
             f"{ticks} ticks of a schedule that {CLOCKS} processes ran, each second once",
         ),
     ]

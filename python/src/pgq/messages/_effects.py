@@ -35,11 +35,11 @@ class Effect:
     job_id: int
     effect: str
     state: str
-    """'begun' (its worker may be at it), 'finished' (it has happened), or 'interrupted' (its worker
+    """'begun' (its worker may run it), 'finished' (it has happened), or 'interrupted' (its worker
     has lost the job or given it back, and nobody knows whether it happened)."""
     result: Any
     attempt: int
     begun_at: datetime
     finished_at: datetime | None
     lease_token: UUID
-    """What `finish_effect` and `forget_effect` ask for, to say what became of it."""
+    """What `finish_effect` and `forget_effect` ask for, to record its outcome."""

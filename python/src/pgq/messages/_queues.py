@@ -78,6 +78,8 @@ class Queue:
     """So many jobs may be claimed at once after a pause: as many as the `rate_limit`."""
     max_unfinished: int | None
     """With so many unfinished jobs enqueue raises QueueFull; None: no limit."""
+    max_leased_per_key: int | None
+    """So many jobs of one key are leased at one time at most; None: no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +150,10 @@ class QueueStats:
     """Since when the job that is due longest has been due; None when there is none."""
     paused: bool
     waiting: int
-    """Jobs of an ordered queue that wait for another one of their key."""
+    """Jobs that wait for another one of their key.
+
+    In an ordered queue, or one with `max_leased_per_key`: there from when a claim has met them on.
+    """
     held_by: str | None
     """Why claims get nothing now, whatever is due: 'paused', 'max_leased' or 'rate_limit'."""
     is_full: bool

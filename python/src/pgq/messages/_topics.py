@@ -140,6 +140,8 @@ class LeasedMessage:
     headers: dict[str, Any] | None
     payload: Any
     body: bytes | None
+    attempt: int | None
+    """How many attempts there were, with this one; None: the group has no max_attempts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,10 @@ from pgq.messages import PublishBatchResult, PublishResult
 __all__ = ["Entry", "Full", "OutcomeUnknown", "Place", "columns", "in_order", "is_data", "runs"]
 
 
+LARGEST = 2**24
+"""Bytes of one call: the server takes no more than 1 GB, and has it in memory several times."""
+
+
 class OutcomeUnknown(psycopg.OperationalError):
     """The connection was lost before the answer: the batch has committed, or it has not.
 
@@ -49,6 +53,12 @@ class Entry:
     """Nothing to write: its answer says that all before it were answered."""
 
     @property
+    def size(self) -> int:
+        """About how many bytes it is."""
+        texts = (getattr(json, "obj", None) for json in (self.payload, self.headers))
+        return sum(len(text) for text in (*texts, self.key, self.body) if text is not None)
+
+    @property
     def shape(self) -> tuple[Any, ...]:
         """What the entries of one call have in common."""
         keyed = (self.idempotency_key is not None, self.generated)
@@ -79,7 +89,15 @@ def _as_is(text: Any) -> Any:
 def runs(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
     """Entries that can go into one call, in the order in which they came."""
     for _, run in groupby(entries, key=lambda entry: entry.shape):
-        yield [*run]
+        part: list[Entry] = []
+        size = 0
+        for entry in run:
+            size += entry.size
+            if part and size > LARGEST:
+                yield part
+                part, size = [], entry.size
+            part.append(entry)
+        yield part
 
 
 def columns(entries: Sequence[Entry], names: Mapping[str, str]) -> dict[str, Any]:

@@ -23,13 +23,17 @@ def encode(push: Push, messages: Sequence[LeasedMessage]) -> bytes:
     number loses a digit.
     """
     lines = b",".join(map(_encode_message, messages))
-    head = {"topic": push.topic, "group": push.group, "partition": messages[0].partition}
+    head = {
+        "topic": push.topic,
+        "consumer_group": push.consumer_group,
+        "partition": messages[0].partition,
+    }
     return b'%s,"messages":[%s]}' % (_dump(head)[:-1], lines)
 
 
 def _encode_message(message: LeasedMessage) -> bytes:
     fields = {
-        "offset": message.log_offset,
+        "log_offset": message.log_offset,
         "published_at": _time(message.published_at),
         "key": message.key,
     }
@@ -46,7 +50,7 @@ def batch_id(push: Push, messages: Sequence[LeasedMessage]) -> str:
     first, last = messages[0], messages[-1]
     named = [
         push.topic,
-        push.group,
+        push.consumer_group,
         first.partition,
         first.log_offset,
         last.log_offset,

@@ -29,30 +29,30 @@ class Push:
     """One topic that is sent to one place, for one consumer group."""
 
     topic: str
-    group: str
+    consumer_group: str
     url: str = field(repr=False)
     name: str = ""
     """What logs and figures call it; without one 'topic to group'."""
     partitions: tuple[int, ...] | None = None
     """None: all of the topic."""
-    batch_size: int = 100
-    interval: float = 1.0
+    max_messages: int = 100
+    poll: float = 1.0
     """Seconds between two looks for messages when there were none."""
     timeout: float = 30.0
     """Seconds for a whole request, from the look-up of the host to the status of the answer."""
     lease: float = 30.0
     """Seconds after which another worker takes over what a dead one had."""
-    parallel: int = 16
+    concurrency: int = 16
     """How many partitions are sent at one time."""
     backoff: float = 1.0
-    max_backoff: float = 60.0
+    backoff_max: float = 60.0
     max_retry_after: float = 3600.0
     max_attempts: int | None = None
-    """None: for ever."""
+    """A setting of the group, like the next two; None: what it has, or none."""
     dead_letter_topic: str | None = None
-    """Where a message goes that failed max_attempts times; None: its partition stops."""
-    start: str | None = None
+    """Where a message goes that failed max_attempts times."""
     out_of_range: str | None = None
+    start: str | None = None
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     secrets: tuple[bytes, ...] = field(default=(), repr=False)
     allow_private: bool = False
@@ -66,28 +66,28 @@ class Config:
 
     pushes: tuple[Push, ...]
     database: str | None = field(default=None, repr=False)
-    stop_timeout: float = 10.0
+    grace: float = 10.0
     """Seconds that requests under way have to end when the worker is told to stop."""
 
 
 _READ: dict[str, Callable[[Any], Any]] = {
     "name": read.text,
     "topic": read.text,
-    "group": read.text,
+    "consumer_group": read.text,
     "partitions": read.numbers,
     "url": read.url,
-    "batch_size": read.count(1, 10000),
-    "interval": read.duration,
+    "max_messages": read.count(1, 10000),
+    "poll": read.duration,
     "timeout": read.duration,
     "lease": read.duration,
-    "parallel": read.count(1, 1000),
+    "concurrency": read.count(1, 1000),
     "backoff": read.duration,
-    "max_backoff": read.duration,
+    "backoff_max": read.duration,
     "max_retry_after": read.duration,
     "max_attempts": read.count(1, 1000000),
     "dead_letter_topic": read.text,
-    "start": read.choice("earliest", "latest"),
     "out_of_range": read.choice("error", "skip"),
+    "start": read.choice("earliest", "latest"),
     "headers": read.header_lines,
     "secrets": read.texts,
     "secret_env": read.texts,
@@ -96,7 +96,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
 }
 _READ_ABOVE: dict[str, Callable[[Any], Any]] = {
     "database": read.text,
-    "stop_timeout": read.duration,
+    "grace": read.duration,
 }
 
 
@@ -140,18 +140,20 @@ class _Reader:
 
     def _push(self, index: int, table: dict[str, Any]) -> Push:
         found = {key: self._value(_READ, key, value, index) for key, value in table.items()}
-        for key in ("topic", "group", "url"):
+        for key in ("topic", "consumer_group", "url"):
             if key not in found:
                 raise self._error("is missing", key, index)
-        found.setdefault("name", f"{found['topic']} to {found['group']}")
+        found.setdefault("name", f"{found['topic']} to {found['consumer_group']}")
         found["secrets"] = self._secrets(index, found)
         push = Push(**found)
         if push.dead_letter_topic is not None and push.max_attempts is None:
             raise self._error("needs max_attempts beside it", "dead_letter_topic", index)
+        if push.max_attempts is not None and push.dead_letter_topic is None:
+            raise self._error("needs dead_letter_topic beside it", "max_attempts", index)
         if push.dead_letter_topic == push.topic:
             raise self._error("must be another topic", "dead_letter_topic", index)
-        if push.max_backoff < push.backoff:
-            raise self._error("must not be below backoff", "max_backoff", index)
+        if push.backoff_max < push.backoff:
+            raise self._error("must not be below backoff", "backoff_max", index)
         if push.lease < 1:
             raise self._error('must be at least "1s"', "lease", index)
         if push.ca_file is not None and not Path(push.ca_file).is_file():
@@ -179,12 +181,12 @@ class _Reader:
         """Two that read the same partitions for the same group would get half of it each."""
         for index, push in enumerate(pushes):
             for other in pushes[:index]:
-                if push.name == other.name and (push.topic, push.group) != (
+                if push.name == other.name and (push.topic, push.consumer_group) != (
                     other.topic,
-                    other.group,
+                    other.consumer_group,
                 ):
                     raise self._error(f'"{push.name}" is there twice', "name", index)
-                if (push.topic, push.group) != (other.topic, other.group):
+                if (push.topic, push.consumer_group) != (other.topic, other.consumer_group):
                     continue
                 if (
                     push.partitions is None
@@ -194,9 +196,17 @@ class _Reader:
                     raise self._error(
                         f'topic "{push.topic}" is sent for this group already; give it a group of'
                         " its own, or partitions of its own",
-                        "group",
+                        "consumer_group",
                         index,
                     )
+                for key in ("out_of_range", "max_attempts", "dead_letter_topic"):
+                    if getattr(push, key) != getattr(other, key):
+                        raise self._error(
+                            f'is a setting of the group "{push.consumer_group}", and says something'
+                            f' else above, in "{other.name}"',
+                            key,
+                            index,
+                        )
 
     def _value(
         self,

@@ -17,21 +17,19 @@ from pgq.errors import LeaseLost
 from pgq.messages import LeasedMessage
 from pgq.push._body import batch_id, encode, request_headers
 from pgq.push._config import Push
-from pgq.push._dead_letters import bury
 from pgq.push._figures import Figures
 from pgq.push._http import Answer, Sender
-from pgq.push._lease import DATABASE_AWAY, Lease
+from pgq.push._lease import Lease
 from pgq.push._logging import note
 
 __all__ = ["Delivery", "Outcome", "pause_after"]
-
-_PAUSE = 0.25
 
 
 class Outcome(Enum):
     """How a delivery ended."""
 
     DONE = "done"
+    GIVEN_BACK = "given back"
     LOST = "lost"
     INTERRUPTED = "interrupted"
     FAILED = "failed"
@@ -49,12 +47,12 @@ def pause_after(push: Push, attempt: int, answer: Answer) -> float:
     """
     if answer.retry_after is not None:
         return max(min(answer.retry_after, push.max_retry_after), push.backoff / 2)
-    longest = min(push.backoff * 2.0 ** min(attempt - 1, 60), push.max_backoff)
+    longest = min(push.backoff * 2.0 ** min(attempt - 1, 60), push.backoff_max)
     return longest * random.uniform(0.5, 1.0)
 
 
 class Delivery:
-    """Sends one batch until it is accepted, given up or taken away."""
+    """Sends one batch until it is accepted, given back or taken away."""
 
     def __init__(
         self,
@@ -73,8 +71,8 @@ class Delivery:
         self._stop = stop
         self._figures = figures
         self.partition = lease.partition
-        self.standing = False
-        """Whether nothing is sent any more, and the partition is only held."""
+        self.again_in = 0.0
+        """Seconds after which what was given back can be claimed again."""
 
     async def run(self) -> Outcome:
         """Deliver the batch; whatever happens, no lease is kept beyond the end of this call."""
@@ -95,9 +93,9 @@ class Delivery:
                 await self._lease.release()
         return outcome
 
-    def _outcome(self, ended: asyncio.Task[None]) -> Outcome:
+    def _outcome(self, ended: asyncio.Task[Outcome]) -> Outcome:
         try:
-            ended.result()
+            return ended.result()
         except LeaseLost as error:
             self._note(logging.WARNING, "lease lost", reason=str(error).partition("\n")[0])
             self._figures.count("pgq_push_leases_lost_total", push=self._push.name)
@@ -108,59 +106,43 @@ class Delivery:
             reason = str(error.diag.message_primary or type(error).__name__)
             self._note(logging.ERROR, "delivery failed", reason=reason)
             return Outcome.FAILED
-        return Outcome.DONE
 
-    async def _deliver(self) -> None:
-        if self._stop.is_set():
-            raise _Interrupted
-        failed = await self._send(self._messages)
-        if failed is None:
-            await self._commit(self._messages)
-        elif self._push.dead_letter_topic is None:
-            await self._stand_still(failed)
-        elif len(self._messages) == 1:
-            await self._bury(self._messages[0], failed)
-        else:
-            self._note(logging.WARNING, "one by one", messages=len(self._messages))
-            for message in self._messages:
-                if self._stop.is_set():
-                    raise _Interrupted
-                failed = await self._send([message])
-                if failed is None:
-                    await self._commit([message])
-                else:
-                    await self._bury(message, failed)
-
-    async def _send(self, messages: Sequence[LeasedMessage]) -> str | None:
-        """Send until it is accepted (None), or the attempts are used up (the last error)."""
-        push = self._push
+    async def _deliver(self) -> Outcome:
+        push, messages = self._push, self._messages
         body = encode(push, messages)
         name = batch_id(push, messages)
-        for attempt in itertools.count(1):
+        facts: dict[str, object] = {
+            "first_offset": messages[0].log_offset,
+            "last_offset": messages[-1].log_offset,
+        }
+        for attempt in itertools.count(messages[0].attempt or 1):
+            if self._stop.is_set():
+                raise _Interrupted
             # before the first one only if the process was held up since the claim
-            if attempt > 1 or not self._lease.fresh:
+            if not self._lease.fresh:
                 await self._lease.ensure()
             headers = request_headers(push, name, body, datetime.now(timezone.utc))
             answer = await self._sender.post(body, headers)
             self._count(answer)
-            facts = {
-                "first_offset": messages[0].log_offset,
-                "last_offset": messages[-1].log_offset,
+            facts |= {
                 "attempt": attempt,
                 "status": answer.status,
                 "seconds": round(answer.seconds, 3),
             }
             if answer.accepted:
                 self._note(logging.INFO, "accepted", **facts)
-                return None
-            if attempt == push.max_attempts:
-                self._note(logging.ERROR, "attempts used up", error=answer.error, **facts)
-                return answer.error
+                await self._lease.commit(messages[-1].log_offset)
+                self._figures.count("pgq_push_messages_total", len(messages), push=push.name)
+                return Outcome.DONE
             pause = pause_after(push, attempt, answer)
             self._note(
                 logging.WARNING, "not accepted", error=answer.error, pause=round(pause, 3), **facts
             )
+            if await self._lease.give_back(pause, answer.error):
+                self.again_in = pause
+                return Outcome.GIVEN_BACK
             await self._wait(pause)
+            await self._lease.ensure()
         raise AssertionError("attempts are counted without an end")
 
     async def _wait(self, seconds: float) -> None:
@@ -169,36 +151,6 @@ class Delivery:
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._stop.wait(), timeout=seconds)
             raise _Interrupted
-
-    async def _commit(self, messages: Sequence[LeasedMessage]) -> None:
-        await self._lease.commit(messages[-1].log_offset)
-        self._figures.count(
-            "pgq_push_messages_total", len(messages), push=self._push.name, outcome="accepted"
-        )
-
-    async def _bury(self, message: LeasedMessage, error: str) -> None:
-        attempts = self._push.max_attempts or 0
-        while True:
-            try:
-                await bury(self._lease, self._push, message, error=error, attempts=attempts)
-                break
-            except LeaseLost:
-                raise
-            except DATABASE_AWAY:
-                await self._wait(_PAUSE)
-                await self._lease.ensure()
-        self._note(logging.ERROR, "dead letter", offset=message.log_offset, error=error)
-        self._figures.count("pgq_push_messages_total", push=self._push.name, outcome="dead")
-
-    async def _stand_still(self, error: str) -> None:
-        """Hold the partition, so that nobody tries it again, until the group is moved."""
-        self._note(
-            logging.ERROR, "partition stopped", offset=self._messages[0].log_offset, error=error
-        )
-        self._figures.count("pgq_push_stopped_partitions_total", push=self._push.name)
-        self.standing = True
-        await self._stop.wait()
-        raise _Interrupted
 
     def _count(self, answer: Answer) -> None:
         outcome = "failed" if answer.status is None else "refused"

@@ -13,9 +13,8 @@ class Figures(Protocol):
     ======================================  =====================================================
     pgq_push_requests_total                 labels push, outcome: accepted, refused (another
                                             status), failed (no answer)
-    pgq_push_messages_total                 labels push, outcome: accepted, dead
+    pgq_push_messages_total                 label push: those that were accepted
     pgq_push_leases_lost_total              label push
-    pgq_push_stopped_partitions_total       label push: tried max_attempts times, no dead letters
     pgq_push_request_seconds                label push; observed for each request
     ======================================  =====================================================
     """

@@ -55,7 +55,7 @@ class _CheckedTransport(httpx.AsyncBaseTransport):
         self._inner = httpx.AsyncHTTPTransport(
             verify=context,
             trust_env=False,
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=push.parallel),
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=push.concurrency),
         )
         self._allow_private = push.allow_private
         self._timeout = push.timeout

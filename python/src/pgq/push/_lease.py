@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from typing import NoReturn, TypeVar
 from uuid import UUID
 
 import psycopg
@@ -18,6 +20,8 @@ __all__ = ["DATABASE_AWAY", "Lease"]
 
 DATABASE_AWAY = (psycopg.OperationalError, psycopg.InterfaceError, OSError, asyncio.TimeoutError)
 """What a call raises when the database cannot be reached; LeaseLost is one of the first, too."""
+
+T = TypeVar("T")
 
 _PAUSE = 0.25
 
@@ -35,36 +39,15 @@ class Lease:
         self._until = asked_at + push.lease
         """By the clock of this process. It is not after the time that the database noted."""
         self.committing = False
-        """Whether a commit is under way, which finds out itself whether the lease still counts."""
+        """Whether it is said how it ended: the database then knows whether the lease counts."""
         self._lost = False
-
-    @property
-    def connections(self) -> Connections:
-        """Where the calls go."""
-        return self._connections
-
-    @property
-    def token(self) -> UUID:
-        """What the functions of the database ask for."""
-        return self._token
-
-    async def extended(self, client: AsyncClient) -> bool:
-        """Renew the lease in a transaction of the caller's; False: it is gone."""
-        push = self._push
-        return await client.extend_poll(
-            push.topic,
-            push.group,
-            self.partition,
-            self._token,
-            lease=timedelta(seconds=push.lease),
-        )
 
     @property
     def fresh(self) -> bool:
         """Whether it was asked for or renewed so lately that nobody need ask again."""
         return time.monotonic() < self._until - self._push.lease * 2 / 3
 
-    async def keep(self) -> None:
+    async def keep(self) -> NoReturn:
         """Renew the lease for ever; ends by LeaseLost."""
         while True:
             await asyncio.sleep(self._push.lease / 3)
@@ -90,7 +73,7 @@ class Lease:
         length = self._push.lease
         try:
             kept = await asyncio.wait_for(
-                self._connections.run(self.extended),
+                self._connections.run(self._extend),
                 timeout=max(self._until - asked_at, length / 3),
             )
         except DATABASE_AWAY:
@@ -103,27 +86,67 @@ class Lease:
             self._until = asked_at + length
         return True
 
-    async def commit(self, committed_offset: int) -> None:
-        """Note that all up to this offset was accepted, however long the database is away.
+    async def _extend(self, client: AsyncClient) -> bool:
+        push = self._push
+        return await client.extend_poll(
+            push.topic,
+            push.consumer_group,
+            self.partition,
+            self._token,
+            lease=timedelta(seconds=push.lease),
+        )
 
-        A lease that has run out meanwhile still counts if nobody else took the partition.
-        """
+    async def commit(self, committed_offset: int) -> None:
+        """Note that all up to this offset was accepted."""
 
         async def commit(client: AsyncClient) -> None:
             await client.commit_offset(
                 self._push.topic,
-                self._push.group,
+                self._push.consumer_group,
                 self.partition,
                 committed_offset,
                 lease_token=self._token,
             )
 
+        await self._insist(commit)
+
+    async def give_back(self, delay: float, error: str) -> bool:
+        """Note that the messages failed; the group gets them again after so many seconds.
+
+        False: the group counts no attempts. Then nobody would know when to give up, nor how long
+        to wait, and the partition stays with this worker.
+        """
+        push = self._push
+
+        async def give_back(client: AsyncClient) -> bool:
+            groups = {group.consumer_group: group for group in await client.list_groups(push.topic)}
+            if push.consumer_group in groups and groups[push.consumer_group].max_attempts is None:
+                return False
+            if not await client.nack_offsets(
+                push.topic,
+                push.consumer_group,
+                self.partition,
+                lease_token=self._token,
+                delay=timedelta(seconds=delay),
+                error=error,
+            ):
+                raise LeaseLost("the partition is not leased to this worker any more")
+            return True
+
+        # it may wait long for the topic of the dead letters
+        async with self._connections.one_by_one:
+            return await self._insist(give_back)
+
+    async def _insist(self, function: Callable[[AsyncClient], Awaitable[T]]) -> T:
+        """Say how it ended, however long the database is away.
+
+        A lease that has run out meanwhile still counts if nobody else took the partition.
+        """
         self.committing = True
         try:
             while True:
                 try:
-                    await self._connections.run(commit)
-                    return
+                    return await self._connections.run(function)
                 except LeaseLost:
                     raise
                 except DATABASE_AWAY:
@@ -138,7 +161,7 @@ class Lease:
             await asyncio.wait_for(
                 self._connections.run(
                     lambda client: client.release_poll(
-                        push.topic, push.group, self.partition, self._token
+                        push.topic, push.consumer_group, self.partition, self._token
                     )
                 ),
                 timeout=5.0,

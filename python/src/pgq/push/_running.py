@@ -99,7 +99,7 @@ class PushWorker:
             ends: set[asyncio.Task[Any]] = {now, left}
             await asyncio.wait(
                 ends,
-                timeout=self._config.stop_timeout,
+                timeout=self._config.grace,
                 return_when=asyncio.FIRST_COMPLETED,
             )
             for task in ends:

@@ -99,7 +99,7 @@ def duration(value: Any) -> float:
 
 
 def url(value: Any) -> str:
-    """Where to send to; a name and a password belong into a header."""
+    """Where to send to; a name and a password belong in a header."""
     parts = urlsplit(text(value))
     if parts.scheme not in ("http", "https"):
         raise ValueError("must begin with http:// or https://")

@@ -8,11 +8,12 @@ import random
 import time
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 import psycopg
 
 from pgq import AsyncClient
-from pgq.errors import OffsetOutOfRange
+from pgq.errors import AlreadyExists, OffsetOutOfRange
 from pgq.messages import LeasedMessage
 from pgq.push._config import Push
 from pgq.push._connections import Connections
@@ -51,28 +52,32 @@ class Worker:
         self._told_at = 0.0
 
     async def prepare(self) -> None:
-        """Create the group if it is missing, and see that what is named is there."""
+        """Create the group, or give it the settings, and see that the partitions are there."""
         push = self._push
-
-        async def look(client: AsyncClient) -> None:
-            await client.create_group(
-                push.topic, push.group, start=push.start, out_of_range=push.out_of_range
-            )
-            if push.partitions is None and push.dead_letter_topic is None:
-                return
-            known = {topic.topic: topic.partitions for topic in await client.list_topics()}
-            for partition in push.partitions or ():
-                if partition >= known.get(push.topic, 0):
-                    raise PushError(
-                        f'push "{push.name}": topic "{push.topic}" has no partition {partition}'
-                    )
-            if push.dead_letter_topic is not None and push.dead_letter_topic not in known:
-                raise PushError(
-                    f'push "{push.name}": there is no topic "{push.dead_letter_topic}"'
-                    " for dead letters"
+        settings: dict[str, Any] = {
+            "out_of_range": push.out_of_range,
+            "max_attempts": push.max_attempts,
+            "dead_letter_topic": push.dead_letter_topic,
+        }
+        try:
+            await self._connections.run(
+                lambda c: c.create_group(
+                    push.topic, push.consumer_group, start=push.start, **settings
                 )
-
-        await self._connections.run(look)
+            )
+        except AlreadyExists:
+            await self._connections.run(
+                lambda c: c.alter_group(push.topic, push.consumer_group, **settings)
+            )
+        if push.partitions is None:
+            return
+        topics = await self._connections.run(lambda c: c.list_topics())
+        count = {topic.topic: topic.partitions for topic in topics}.get(push.topic, 0)
+        for partition in push.partitions:
+            if partition >= count:
+                raise PushError(
+                    f'push "{push.name}": topic "{push.topic}" has no partition {partition}'
+                )
 
     async def run(self) -> None:
         """Deliver until told to stop, and then until what is under way has ended."""
@@ -88,9 +93,9 @@ class Worker:
                     self._failures = 0
                     if self._braked:
                         self._braked = False
-                        await self._pause(max(self._push.interval, self._push.backoff))
+                        await self._pause(max(self._push.poll, self._push.backoff))
                     elif not claimed:
-                        await self._pause(self._push.interval)
+                        await self._pause(self._push.poll)
             while self._running:
                 await asyncio.wait(self._running)
         finally:
@@ -102,7 +107,7 @@ class Worker:
     async def _claim(self) -> bool:
         """Claim one partition and begin to deliver it; False: there is none, or no room."""
         push = self._push
-        if self._sending() >= push.parallel:
+        if len(self._running) >= push.concurrency:
             return False
         for partition in self._candidates():
             asked_at = time.monotonic()
@@ -118,8 +123,8 @@ class Worker:
     async def _poll(self, client: AsyncClient, partition: int | None) -> list[LeasedMessage]:
         return await client.poll(
             self._push.topic,
-            self._push.group,
-            max_messages=self._push.batch_size,
+            self._push.consumer_group,
+            max_messages=self._push.max_messages,
             partition=partition,
             lease=timedelta(seconds=self._push.lease),
         )
@@ -145,7 +150,7 @@ class Worker:
         task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[Outcome]) -> None:
-        del self._running[task]
+        delivery = self._running.pop(task)
         if task.cancelled():
             return
         error = task.exception()
@@ -155,12 +160,11 @@ class Worker:
         elif task.result() is Outcome.DONE:
             # there may be more of it at once
             self._freed.set()
+        elif task.result() is Outcome.GIVEN_BACK:
+            asyncio.get_running_loop().call_later(delivery.again_in, self._freed.set)
         else:
             # what failed at once would be claimed and fail again at once
             self._braked = True
-
-    def _sending(self) -> int:
-        return sum(not delivery.standing for delivery in self._running.values())
 
     async def _pause(self, seconds: float) -> None:
         """Wait for a while, less when a delivery succeeds or the worker is told to stop."""

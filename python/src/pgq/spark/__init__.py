@@ -4,14 +4,14 @@ Needs the extra ``pgq[spark]`` on the driver, pyarrow on the workers, and the JD
 PostgreSQL among Spark's jars; the data source needs pgq itself on the workers.
 """
 
-try:
-    import pandas  # noqa: F401  what PySpark asks for to exchange rows by Arrow
-    import pyarrow  # noqa: F401
-    import pyspark  # noqa: F401
-except ModuleNotFoundError as error:
+from importlib.util import find_spec
+
+# PySpark asks for the first two to exchange rows by Arrow. They are only looked for: each process
+# of Spark that reads would need half a second to import them.
+if missing := [name for name in ("pandas", "pyarrow", "pyspark") if find_spec(name) is None]:
     raise ModuleNotFoundError(
-        f"pgq.spark needs the module {error.name}: pip install 'pgq[spark]'", name=error.name
-    ) from None
+        f"pgq.spark needs the module {missing[0]}: pip install 'pgq[spark]'", name=missing[0]
+    )
 
 from pgq.spark._client import Pgq, Step
 from pgq.spark._source import PgqDataSource

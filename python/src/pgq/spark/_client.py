@@ -81,8 +81,8 @@ class Pgq:
 
         With ``producer`` and ``seq`` the database knows the write again: repeating it, after it was
         committed, writes nothing and returns ``duplicate``. When the write is not atomic they also
-        let a job that failed go on where it was; without them its rows are published anew when it
-        is run again.
+        let a job that failed go on where it was; without them its rows are published once more
+        when it is run again.
 
         ``chunk_rows`` (5000) and ``chunk_bytes`` (4 MB) bound the chunks in which rows travel. Give
         ``expected_messages`` where you know the number, and another one is refused. A write that is

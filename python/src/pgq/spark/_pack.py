@@ -18,15 +18,18 @@ __all__ = ["packer", "schema"]
 _LISTS = {"key": "keys", "headers": "headers", "label": "labels"}
 
 
-def schema(columns: list[str], *, is_json: bool) -> str:
-    """The columns of write_chunks that the packer fills for rows with these columns."""
+def schema(columns: list[str], *, packed_contents: str) -> str:
+    """The columns of write_chunks that the packer fills for rows with these columns.
+
+    packed_contents: the one that gets the contents, packed_payloads (JSON) or packed_bodies.
+    """
     parts = [
         "write_id string",
         "task int",
         "task_attempt string",
         "chunk int",
         "lengths array<int>",
-        f"{_contents(is_json)} binary",
+        f"{packed_contents} binary",
         "delay string",
         "priority int",
         "last_chunk boolean",
@@ -37,14 +40,10 @@ def schema(columns: list[str], *, is_json: bool) -> str:
     return ", ".join(parts)
 
 
-def _contents(is_json: bool) -> str:
-    return "packed_payloads" if is_json else "packed_bodies"
-
-
 def packer(
     write_id: str,
     *,
-    is_json: bool,
+    packed_contents: str,
     chunk_rows: int,
     chunk_bytes: int,
     delay: str | None = None,
@@ -58,7 +57,6 @@ def packer(
     """
 
     lists = dict(_LISTS)
-    packed_contents = _contents(is_json)
 
     def pieces(batch: Any) -> Iterator[tuple[int | None, Any]]:
         # the rows of each partition that is named, in their order

@@ -114,7 +114,7 @@ class Checks:
         if self.fail_on_data_loss:
             raise OffsetOutOfRange(
                 f"{text} Set failOnDataLoss (in Python fail_on_data_loss) to false to go on with "
-                "what is there; a stream can also start anew with another checkpoint."
+                "what is there; a stream can also start over with another checkpoint."
             )
         _log.warning("%s", text)
 
@@ -135,7 +135,7 @@ class Checks:
 
     def renewed(self) -> None:
         """Another topic has the name now."""
-        self.lost("it was dropped and made anew since the offsets were noted.")
+        self.lost("it was dropped and created again since the offsets were noted.")
 
 
 # ---------------------------------------------------------------------------- bounds
@@ -203,7 +203,7 @@ def plan(
 def ranges_between(start: Position, end: Position, log: Log, checks: Checks) -> list[OffsetRange]:
     """What lies between two positions and is there."""
     if start.is_initial and end.began is not None:
-        # The start was asked for anew, but the batch may have been planned in an earlier run.
+        # The start was asked for again, but the batch may have been planned in an earlier run.
         start = Position(end.topic_id, end.began)
     if end.topic_id != log.topic_id:
         checks.renewed()
@@ -217,7 +217,7 @@ def ranges_between(start: Position, end: Position, log: Log, checks: Checks) -> 
             raise OffsetOutOfRange(
                 f"topic {checks.topic!r}, partition {partition}: a batch from offset {first} back "
                 f"to {after} would read messages twice. The topic was set back to an earlier "
-                "state: start anew with another checkpoint."
+                "state: start over with another checkpoint."
             )
         kept = log.partitions.get(partition, Kept(1, 1))
         if first < after and first < kept.first:

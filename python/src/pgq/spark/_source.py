@@ -215,8 +215,8 @@ class PgqDataSource(DataSource):
         How many tasks read at least; each reads 250,000 messages at most.
     ``failOnDataLoss``
         By default messages that retention removed before they were read are an error, and so is a
-        topic that was made anew, or has less than was read already. With false, reading goes on
-        with what is there, and no message is read twice.
+        topic that was dropped and created again, or has less than was read already. With false,
+        reading goes on with what is there, and no message is read twice.
 
     A partition that is added to the topic is read from its beginning. The progress of a stream
     names the end of the topic as latestOffset (from Spark 4.2 on).

@@ -85,7 +85,7 @@ def write(
     transaction: DriverConnection | None = None,
 ) -> WriteResult:
     """Write the rows of a DataFrame; in a transaction of the driver where one is given."""
-    rows, is_json = _normalised(frame, queue=target.queue is not None)
+    rows, packed_contents = _normalised(frame, queue=target.queue is not None)
     spark = frame.sparkSession
     # a micro-batch has a session of its own
     hide_credentials(spark)
@@ -95,7 +95,7 @@ def write(
     identity: Arguments = {"write_id": ("uuid", begun["write_id"])}
     commit: Arguments = {**identity, "expected_messages": ("bigint", options.expected_messages)}
     try:
-        _send(rows, location, begun["write_id"], is_json=is_json, options=options)
+        _send(rows, location, begun["write_id"], packed_contents=packed_contents, options=options)
         if transaction is not None:
             return _result(transaction.call("commit_write", commit)[0])
         try:
@@ -106,7 +106,7 @@ def write(
             done["duplicate"] = False
         return _result(done)
     except BaseException:
-        # Tasks that are still at it are refused from here on, and what they staged is removed.
+        # Tasks that still send are refused from here on, and what they staged is removed.
         # Whatever is not removed now, cleanup removes.
         with suppress(Exception):
             if transaction is not None:
@@ -142,19 +142,24 @@ def _result(state: dict[str, Any]) -> WriteResult:
 
 
 def _send(
-    rows: DataFrame, location: Location, write_id: str, *, is_json: bool, options: WriteOptions
+    rows: DataFrame,
+    location: Location,
+    write_id: str,
+    *,
+    packed_contents: str,
+    options: WriteOptions,
 ) -> None:
     """Pack the rows on the workers and insert the chunks from there."""
     pack = packer(
         write_id,
-        is_json=is_json,
+        packed_contents=packed_contents,
         chunk_rows=options.chunk_rows,
         chunk_bytes=options.chunk_bytes,
         delay=_interval(options.delay),
         priority=options.priority,
     )
     (
-        rows.mapInArrow(pack, schema(rows.columns, is_json=is_json))
+        rows.mapInArrow(pack, schema(rows.columns, packed_contents=packed_contents))
         .write.format("jdbc")
         .options(**location.options())
         .option("dbtable", "pgq.write_chunks")
@@ -168,8 +173,8 @@ def _send(
     )
 
 
-def _normalised(frame: DataFrame, *, queue: bool) -> tuple[DataFrame, bool]:
-    """The content first, as bytes, then the other columns; and whether the content is JSON."""
+def _normalised(frame: DataFrame, *, queue: bool) -> tuple[DataFrame, str]:
+    """The content first, as bytes, then the other columns; and the column that it goes to."""
     kinds = {field.name: field.dataType for field in frame.schema.fields}
     allowed = {"value", "payload", "key", "headers", "label" if queue else "partition"}
     _refuse_unknown(kinds, allowed)
@@ -178,9 +183,10 @@ def _normalised(frame: DataFrame, *, queue: bool) -> tuple[DataFrame, bool]:
             "a message is either in the column value (bytes or text) or in payload (JSON): "
             f"the DataFrame has {'both' if 'value' in kinds else 'neither'}"
         )
-    is_json = "payload" in kinds
-    name = "payload" if is_json else "value"
-    content = _json(name, kinds[name]) if is_json else _bytes(name, kinds[name])
+    if "payload" in kinds:
+        content, packed_contents = _json("payload", kinds["payload"]), "packed_payloads"
+    else:
+        content, packed_contents = _bytes("value", kinds["value"]), "packed_bodies"
     columns = [content.cast("binary").alias("content")]
     if "key" in kinds:
         columns.append(_text("key", kinds["key"]).alias("key"))
@@ -195,7 +201,7 @@ def _normalised(frame: DataFrame, *, queue: bool) -> tuple[DataFrame, bool]:
         number = F.col("partition")
         fits = number.isNull() | number.between(0, 2**31 - 1)
         columns.append(F.when(fits, number).otherwise(F.lit(-1)).cast("int").alias("partition"))
-    return frame.select(*columns), is_json
+    return frame.select(*columns), packed_contents
 
 
 def _refuse_unknown(names: Iterable[str], allowed: set[str]) -> None:

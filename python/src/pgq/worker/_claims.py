@@ -10,7 +10,9 @@ from uuid import UUID
 from pgq.messages import Job
 from pgq.worker._handlers import Handler
 
-__all__ = ["Claim", "Claims"]
+__all__ = ["STOPPED", "Claim", "Claims"]
+
+STOPPED = "the worker was stopped"
 
 
 class Claim:
@@ -71,6 +73,15 @@ class Claim:
         done, self.done = self.done, []
         return done
 
+    def to_give_back(self) -> tuple[list[int], list[int]]:
+        """What is left when the worker stops: jobs that fail by that, and jobs that are released.
+
+        A job with a single attempt that was begun must not be begun again.
+        """
+        left = self.open - self.lost
+        tried = left & self.running if self.handler.max_attempts == 1 else set()
+        return sorted(tried), sorted(left - tried)
+
     def lose(self, job_ids: set[int]) -> bool:
         """Note jobs as lost; True: the handler has nothing left to do and is to be stopped."""
         self.lost |= job_ids & self.open
@@ -109,4 +120,6 @@ class Claims:
 
     def expired(self, now: float) -> list[Claim]:
         """Those whose leases have run out, as far as anybody knows here."""
-        return [claim for claim in self.all() if claim.held_until <= now and claim.open]
+        return [
+            claim for claim in self.all() if claim.held_until <= now and claim.open - claim.lost
+        ]

@@ -17,7 +17,7 @@ __all__ = ["Handler", "Handlers", "signature"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-LIMITS = ("ordered", "max_leased", "rate_limit")
+LIMITS = ("ordered", "max_leased", "max_leased_per_key", "rate_limit")
 """Settings of a queue that count claims: one that is lost in a crash would break them."""
 
 
@@ -33,24 +33,26 @@ class Handler:
     """Whether the function gets them all at once, as lists."""
     with_job: bool
     read: Callable[[Job], Any]
-    lease: timedelta | None
+    lease: timedelta
+    """Claims name it even where it is that of the queue, which may change meanwhile."""
+    queue_lease: bool
+    """Whether it is that of the queue."""
     label: str | None
     keep_result: bool
     idempotent: bool
     ack_after: float
     flush_claims: bool
-    queue_lease: float = 30.0
-    """What the queue says, while `lease` is None."""
     max_attempts: int | None = None
 
     @property
     def lease_seconds(self) -> float:
         """How long a claim of this handler lasts."""
-        return self.queue_lease if self.lease is None else self.lease.total_seconds()
+        return self.lease.total_seconds()
 
     def learn(self, queue: Queue) -> None:
         """Take over what the queue says; ValueError when the handler cannot work with it."""
-        self.queue_lease = queue.lease.total_seconds()
+        if self.queue_lease:
+            self.lease = queue.lease
         self.max_attempts = queue.max_attempts
         if self.flush_claims:
             return
@@ -96,7 +98,8 @@ class Handlers:
 
         prefetch: so many jobs are claimed at once, and done one after the other; for short jobs.
         With ``idempotent=True`` they are finished together, in one transaction with the next claim,
-        or when the first has waited for `ack_after` (1 s): a crash repeats those that were not.
+        or between two calls when the first has waited for `ack_after` (1 s): a crash repeats those
+        that were not.
 
         lease: how long a job belongs to this worker without a heartbeat; by default what the queue
         says. label: only jobs with this label. ``flush_claims=False``: a claim that finishes
@@ -122,7 +125,8 @@ class Handlers:
                 batch=batch is not None,
                 with_job=with_job,
                 read=reader(kind),
-                lease=None if lease is None else timedelta(seconds=seconds("lease", lease)),
+                lease=timedelta(seconds=30 if lease is None else seconds("lease", lease)),
+                queue_lease=lease is None,
                 label=label,
                 keep_result=keep_result,
                 idempotent=idempotent,

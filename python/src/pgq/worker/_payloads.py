@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from pgq._json import Unreadable
 from pgq.messages import Job
 from pgq.worker._outcomes import Misfit
 
@@ -31,7 +32,7 @@ def reader(kind: Any) -> Callable[[Job], Any]:
     and all else (dataclasses, TypedDict, ``list[UUID]``, …) by msgspec. TypeError: it is missing.
     """
     if kind in (Any, object, None):
-        return _content
+        return _anything
     if kind is bytes:
         return _body
     if kind in _PLAIN:
@@ -47,8 +48,8 @@ def reader(kind: Any) -> Callable[[Job], Any]:
     return read
 
 
-def _content(job: Job) -> Any:
-    return job.payload if job.body is None else job.body
+def _anything(job: Job) -> Any:
+    return _payload(job) if job.body is None else job.body
 
 
 def _body(job: Job) -> bytes:
@@ -60,6 +61,8 @@ def _body(job: Job) -> bytes:
 def _payload(job: Job) -> Any:
     if job.body is not None:
         raise Misfit("the job has a body, its handler takes a payload")
+    if isinstance(job.payload, Unreadable):
+        raise Misfit(f"the payload cannot be read: {job.payload.error}")
     return job.payload
 
 

@@ -6,6 +6,8 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from pgq._running._errors import plain
+
 __all__ = ["LEVELS", "Hook", "Reports", "logger"]
 
 logger = logging.getLogger("pgq.worker")
@@ -49,7 +51,12 @@ class Reports:
 
     def begin(self, source: str, jobs: Sequence[Any]) -> list[Any]:
         """A handler is about to be called."""
-        return [_guarded(hook.begin, source, jobs) for hook in self._hooks]
+        return [_guarded(hook.begin, source, jobs) for hook in self._hooks] if self._hooks else []
+
+    @property
+    def silent(self) -> bool:
+        """Whether nobody wants to hear of jobs that are done."""
+        return not self._hooks and not logger.isEnabledFor(LEVELS["done"])
 
     def end(
         self,
@@ -99,7 +106,7 @@ class Reports:
                     job.job_id,
                     source,
                     outcome,
-                    f": {error}" if error is not None else "",
+                    plain(f": {error}") if error is not None else "",
                     extra=fields,
                     exc_info=error if outcome == "failed" else None,
                 )

@@ -8,7 +8,8 @@ Each needs its library: ``pip install 'pgq[telemetry]'``::
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 __all__ = ["OpenTelemetry", "Prometheus"]
 
@@ -79,21 +80,39 @@ class OpenTelemetry:
 
 class Prometheus:
     """How many jobs or messages were handled with which outcome, how long it took, and how many are
-    in hand: pgq_handled_total, pgq_handler_seconds, pgq_in_flight, by the queue or topic."""
+    in hand: pgq_handled_total, pgq_handler_seconds, pgq_in_flight, by the queue or topic.
+
+    All of one registry count together.
+    """
+
+    _made: ClassVar[WeakKeyDictionary[Any, tuple[Any, Any, Any]]] = WeakKeyDictionary()
 
     def __init__(self, registry: Any = None) -> None:
         import prometheus_client
 
-        place = {} if registry is None else {"registry": registry}
-        self._handled = prometheus_client.Counter(
-            "pgq_handled", "Jobs and messages handled", ["source", "outcome"], **place
-        )
-        self._seconds = prometheus_client.Histogram(
-            "pgq_handler_seconds", "How long a call of a handler took", ["source"], **place
-        )
-        self._in_flight = prometheus_client.Gauge(
-            "pgq_in_flight", "Jobs and messages that handlers have", ["source"], **place
-        )
+        place = prometheus_client.REGISTRY if registry is None else registry
+        if place not in self._made:
+            self._made[place] = (
+                prometheus_client.Counter(
+                    "pgq_handled",
+                    "Jobs and messages handled",
+                    ["source", "outcome"],
+                    registry=place,
+                ),
+                prometheus_client.Histogram(
+                    "pgq_handler_seconds",
+                    "How long a call of a handler took",
+                    ["source"],
+                    registry=place,
+                ),
+                prometheus_client.Gauge(
+                    "pgq_in_flight",
+                    "Jobs and messages that handlers have",
+                    ["source"],
+                    registry=place,
+                ),
+            )
+        self._handled, self._seconds, self._in_flight = self._made[place]
 
     def begin(self, source: str, jobs: Sequence[Any]) -> Any:
         """Count what is in hand."""
@@ -108,7 +127,7 @@ class Prometheus:
         seconds: float,
         error: BaseException | None,
     ) -> None:
-        """Count what became of it."""
+        """Count its outcomes."""
         self._in_flight.labels(source).dec(begun or 0)
         self._seconds.labels(source).observe(seconds)
         for _, word in outcomes:

@@ -50,7 +50,7 @@ class Slots:
             if not self.state.stopping:
                 await bell.wait(self._longest_rest())
         finally:
-            if bell in self._idle:
+            with suppress(ValueError):  # it may have been rung
                 self._idle.remove(bell)
 
     async def pause(self, bell: Bell, error: BaseException) -> None:

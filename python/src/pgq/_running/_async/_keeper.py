@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import psycopg
 
 from pgq._async import AsyncClient
-from pgq._running._async._pool import connect
-from pgq._running._tasks import Bell, notices
+from pgq._running._async._pool import connect, is_pooled
+from pgq._running._tasks import Bell, notices, spawn
 from pgq._running._times import Backoff
 
 __all__ = ["Keeper", "Kept"]
@@ -59,6 +59,7 @@ class Keeper:
         self._name = name
         self._logger = logger
         self._bell = Bell()
+        self._watch_bell = Bell()
         self._stopped = False
         self._backoff = Backoff(0.1, 5.0)
 
@@ -66,9 +67,25 @@ class Keeper:
         """Let `run` return."""
         self._stopped = True
         self._bell.ring()
+        self._watch_bell.ring()
 
     async def run(self) -> None:
         """Keep the leases."""
+        watching = spawn(self._watch, name="pgq-expiry")
+        try:
+            await self._keep_connected()
+        finally:
+            self.stop()
+            self._bell.close()
+            await watching.join(5.0)
+
+    async def _watch(self) -> None:
+        """Beside the calls: one of them may get no answer until long after a lease has run out."""
+        while not self._stopped:
+            self._kept.expire(time.monotonic())
+            await self._watch_bell.wait(self._kept.tick())
+
+    async def _keep_connected(self) -> None:
         while not self._stopped:
             try:
                 connection = await connect(self._conninfo, self._options, self._name)
@@ -81,26 +98,28 @@ class Keeper:
                 self._logger.warning(
                     "heartbeats interrupted, again in %.1f s: %s", wait, str(error).strip()
                 )
-                end = time.monotonic() + wait
-                while not self._stopped and (left := end - time.monotonic()) > 0:
-                    self._kept.expire(time.monotonic())
-                    await self._bell.wait(min(left, self._kept.tick()))
+                await self._bell.wait(wait)
 
     async def _keep(self, client: AsyncClient) -> None:
         hearing: list[str] = []
+        # there LISTEN would be that of a session which serves others a moment later
+        pooled = await is_pooled(client.connection)
+        if pooled:
+            self._logger.info("through a pooler there are no notices: looks for itself")
         read_at = -LOOK_AGAIN
         while not self._stopped:
             now = time.monotonic()
             if now - read_at >= LOOK_AGAIN:
                 read_at = now
                 channels = await self._kept.refresh(client)
+                if pooled:
+                    channels = []
                 for channel in {*channels} - {*hearing}:
                     await client.connection.execute(f"listen {channel}".encode())
                 if not hearing or {*channels} - {*hearing}:
                     self._kept.connected()
                 hearing = [*{*hearing, *channels}]
                 self._backoff.reset()
-            self._kept.expire(now)
             await self._kept.renew(client, now)
             for notice in await notices(client.connection, self._bell, self._kept.tick()):
                 self._kept.heard(notice.channel, notice.payload)

@@ -52,7 +52,7 @@ class Slots:
             if not self.state.stopping:
                 bell.wait(self._longest_rest())
         finally:
-            if bell in self._idle:
+            with suppress(ValueError):  # it may have been rung
                 self._idle.remove(bell)
 
     def pause(self, bell: Bell, error: BaseException) -> None:

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import psycopg
 
 from pgq._sync import Client
-from pgq._running._sync._pool import connect
-from pgq._running._threads import Bell, notices
+from pgq._running._sync._pool import connect, is_pooled
+from pgq._running._threads import Bell, notices, spawn
 from pgq._running._times import Backoff
 
 __all__ = ["Keeper", "Kept"]
@@ -61,6 +61,7 @@ class Keeper:
         self._name = name
         self._logger = logger
         self._bell = Bell()
+        self._watch_bell = Bell()
         self._stopped = False
         self._backoff = Backoff(0.1, 5.0)
 
@@ -68,9 +69,25 @@ class Keeper:
         """Let `run` return."""
         self._stopped = True
         self._bell.ring()
+        self._watch_bell.ring()
 
     def run(self) -> None:
         """Keep the leases."""
+        watching = spawn(self._watch, name="pgq-expiry")
+        try:
+            self._keep_connected()
+        finally:
+            self.stop()
+            self._bell.close()
+            watching.join(5.0)
+
+    def _watch(self) -> None:
+        """Beside the calls: one of them may get no answer until long after a lease has run out."""
+        while not self._stopped:
+            self._kept.expire(time.monotonic())
+            self._watch_bell.wait(self._kept.tick())
+
+    def _keep_connected(self) -> None:
         while not self._stopped:
             try:
                 connection = connect(self._conninfo, self._options, self._name)
@@ -83,26 +100,28 @@ class Keeper:
                 self._logger.warning(
                     "heartbeats interrupted, again in %.1f s: %s", wait, str(error).strip()
                 )
-                end = time.monotonic() + wait
-                while not self._stopped and (left := end - time.monotonic()) > 0:
-                    self._kept.expire(time.monotonic())
-                    self._bell.wait(min(left, self._kept.tick()))
+                self._bell.wait(wait)
 
     def _keep(self, client: Client) -> None:
         hearing: list[str] = []
+        # there LISTEN would be that of a session which serves others a moment later
+        pooled = is_pooled(client.connection)
+        if pooled:
+            self._logger.info("through a pooler there are no notices: looks for itself")
         read_at = -LOOK_AGAIN
         while not self._stopped:
             now = time.monotonic()
             if now - read_at >= LOOK_AGAIN:
                 read_at = now
                 channels = self._kept.refresh(client)
+                if pooled:
+                    channels = []
                 for channel in {*channels} - {*hearing}:
                     client.connection.execute(f"listen {channel}".encode())
                 if not hearing or {*channels} - {*hearing}:
                     self._kept.connected()
                 hearing = [*{*hearing, *channels}]
                 self._backoff.reset()
-            self._kept.expire(now)
             self._kept.renew(client, now)
             for notice in notices(client.connection, self._bell, self._kept.tick()):
                 self._kept.heard(notice.channel, notice.payload)

@@ -94,14 +94,15 @@ class Runner:
         crew.state.stopping = self._stops > 0
         name = f"pgq {self.what}: leases"
         keeper = Keeper(crew, self._conninfo, self._options, name, self._logger)
-        keeping = spawn(keeper.run, name="pgq-leases")
+        keeping = spawn(keeper.run, name="pgq-leases", then=self._changed.ring)
         slots = [self._new_slot(crew) for _ in range(self._concurrency)]
         for number, slot in enumerate(slots):
-            slot.running = spawn(self._run_slot, slot, name=f"pgq-slot-{number}")
+            slot.running = spawn(slot.run, name=f"pgq-slot-{number}", then=self._changed.ring)
+        beside = [spawn(one.run, name="pgq-beside") for one in self._beside(crew)]
         self._logger.info("works on %s", ", ".join(sorted(crew.handlers)))
         with signals(self.stop):
             try:
-                self._wait(crew, slots)
+                self._wait(crew, slots, keeping)
             except BaseException:  # a slot has failed, or this task was cancelled
                 self._stops = 2
                 raise
@@ -112,7 +113,8 @@ class Runner:
                     self._hurry(crew, slots)
                 self._give_back(crew)
                 keeper.stop()
-                keeping.join(5.0)
+                for running in (keeping, *beside):
+                    running.join(5.0)
                 crew.pool.close()
                 self._crew = None
                 self._stops = 0
@@ -128,17 +130,15 @@ class Runner:
     def _new_slot(self, crew: Any) -> Slot:
         raise NotImplementedError
 
+    def _beside(self, crew: Any) -> Sequence[Any]:
+        """What else runs until the state says to stop, and never fails."""
+        return ()
+
     def _give_back(self, crew: Any) -> None:
         """Give back what is still held."""
         raise NotImplementedError
 
-    def _run_slot(self, slot: Slot) -> None:
-        try:
-            slot.run()
-        finally:
-            self._changed.ring()
-
-    def _wait(self, crew: Slots, slots: Sequence[Slot]) -> None:
+    def _wait(self, crew: Slots, slots: Sequence[Slot], keeping: Running) -> None:
         """Until all slots have ended, or whoever stops it loses patience."""
         patience: float | None = None
         while True:
@@ -150,6 +150,8 @@ class Runner:
                 return
             if ended and not crew.state.stopping:
                 raise RuntimeError("a slot has ended")
+            if keeping.join(0):
+                raise RuntimeError("the heartbeats have ended")
             if self._stops and patience is None and self._grace is not None:
                 patience = time.monotonic() + self._grace
             left = None if patience is None else patience - time.monotonic()

@@ -11,7 +11,6 @@ import psycopg
 from pgq._async import AsyncClient
 from pgq._running._async._pool import Pool, connect
 from pgq._running._async._runner import Runner
-from pgq._running._tasks import accepts
 from pgq.consumer._async._crew import Members
 from pgq.consumer._async._member import Member
 from pgq.consumer._handlers import TopicHandlers
@@ -67,8 +66,6 @@ class AsyncConsumer(Runner):
         chosen = self._handlers.by_topic
         if not chosen:
             raise ValueError("there is no handler")
-        for handler in chosen.values():
-            accepts(handler.function)
         pool = Pool(self._conninfo, self._options, "pgq consumer", self._connections)
         crew = Members(self._group, chosen, pool, self._reports, self._poll)
         connection = await connect(self._conninfo, self._options, "pgq consumer")

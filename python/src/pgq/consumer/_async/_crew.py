@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pgq._async import AsyncClient
 from pgq._running._async._crew import Slots
 from pgq._running._async._pool import Pool
+from pgq._running._tasks import caller
 from pgq.consumer._handlers import TopicHandler
 from pgq.consumer._leases import Lease, Leases
 from pgq.consumer._reports import MessageReports, logger
@@ -31,6 +32,7 @@ class Members(Slots):
         super().__init__(handlers, pool, poll, logger)
         self.group = group
         self.handlers = handlers
+        self.calls = {name: caller(handler.function) for name, handler in handlers.items()}
         self.reports = reports
         self.claims = Leases()
 

@@ -13,7 +13,6 @@ import psycopg
 from pgq._sync import Client
 from pgq._running._sync._pool import Pool, connect
 from pgq._running._sync._runner import Runner
-from pgq._running._threads import accepts
 from pgq.consumer._sync._crew import Members
 from pgq.consumer._sync._member import Member
 from pgq.consumer._handlers import TopicHandlers
@@ -69,8 +68,6 @@ class Consumer(Runner):
         chosen = self._handlers.by_topic
         if not chosen:
             raise ValueError("there is no handler")
-        for handler in chosen.values():
-            accepts(handler.function)
         pool = Pool(self._conninfo, self._options, "pgq consumer", self._connections)
         crew = Members(self._group, chosen, pool, self._reports, self._poll)
         connection = connect(self._conninfo, self._options, "pgq consumer")

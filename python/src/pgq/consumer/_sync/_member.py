@@ -13,13 +13,15 @@ import psycopg
 
 from pgq._sync import Client
 from pgq._running._errors import failure
-from pgq._running._threads import Cancelled, Running, call
+from pgq._running._threads import Cancelled, Running
+from pgq._running._times import LONGEST_TURN
 from pgq.consumer._sync._crew import Members
 from pgq.consumer._handlers import TopicHandler
 from pgq.consumer._leases import Lease
 from pgq.consumer._reports import logger
 from pgq.errors import LeaseLost
 from pgq.messages import LeasedMessage
+from pgq.worker._outcomes import Misfit
 
 __all__ = ["Member"]
 
@@ -67,9 +69,10 @@ class Member:
             crew.schedule.looked(handler.topic, time.monotonic(), found=False)
             crew.pause(self._bell, error)
             return None
-        except psycopg.Error as error:
+        except Exception as error:
             crew.schedule.failed(handler.topic, time.monotonic())
-            logger.error("could not poll %s: %s", handler.topic, error)
+            known = isinstance(error, psycopg.Error)
+            logger.error("could not poll %s: %s", handler.topic, error, exc_info=not known)
             return None
         except BaseException:
             crew.schedule.looked(handler.topic, time.monotonic(), found=False)
@@ -90,13 +93,16 @@ class Member:
         """Handle the messages of a lease, and commit."""
         first = lease.next
         error: BaseException | None = None
-        begun_at = time.monotonic()
-        while lease.next < len(lease.messages) and not self._crew.state.stopping:
+        begun_at = rested = time.monotonic()
+        while lease.next < len(lease.messages) and not self._crew.state.stopping and not lease.lost:
             end = len(lease.messages) if lease.handler.batch else lease.next + 1
             error = self._handle(lease, lease.messages[lease.next : end])
-            if error is not None or lease.lost:
+            if error is not None:
                 break
             lease.next = end
+            if time.monotonic() - rested >= LONGEST_TURN:
+                time.sleep(0)
+                rested = time.monotonic()
         done = lease.messages[first : lease.next]
         took = time.monotonic() - begun_at
         if lease.lost:
@@ -107,6 +113,7 @@ class Member:
         if done:
             self._crew.reports.log(lease.handler.topic, [(one, "done") for one in done], took, None)
             self._commit(lease, done[-1])
+            lease.attempt = 1
         if lease.next == len(lease.messages) or lease.lost:
             self._crew.claims.remove(lease)
         elif error is not None and not self._crew.state.stopping:
@@ -127,7 +134,7 @@ class Member:
             arguments: list[Any] = [payloads] if handler.batch else payloads
             if handler.with_message:
                 arguments.extend([messages] if handler.batch else messages)
-            call(handler.function, *arguments)
+            self._crew.calls[handler.topic](*arguments)
         except Cancelled as cancelled:
             ours = self.running is not None and self.running.resume()
             if not ours and (self._crew.state.stopping or lease.lost):
@@ -154,6 +161,8 @@ class Member:
             lease.handler.topic, [(message, "failed") for message in rest], 0.0, error
         )
         wait = lease.failed()
+        # what does not fit will not fit later either: its attempts need no waits
+        delay = 0.0 if isinstance(error, Misfit) else wait
 
         def give_back(client: Client) -> bool:
             groups = client.list_groups(lease.handler.topic)
@@ -165,7 +174,7 @@ class Member:
                 self._crew.group,
                 lease.partition,
                 lease_token=rest[0].lease_token,
-                delay=timedelta(seconds=wait),
+                delay=timedelta(seconds=delay),
                 error=failure(error),
             )
             return True
@@ -173,6 +182,7 @@ class Member:
         # until then it is not to be tried again by another slot
         if self._crew.tell(self._bell, "give back what failed", give_back) or lease.lost:
             self._crew.claims.remove(lease)
+            wait = delay
         else:
             lease.retry_at = time.monotonic() + wait
         logger.info("%s/%d is tried again in %.1f s", lease.handler.topic, lease.partition, wait)

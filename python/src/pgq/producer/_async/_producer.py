@@ -39,7 +39,7 @@ class AsyncProducer:
     connection is lost before the answer, nobody knows whether the batch has committed: its callers
     get `OutcomeUnknown`. With ``idempotent=True`` each message gets an idempotency key, so the
     batch is written again until there is an answer, and nothing is written twice. What could not
-    be written for `timeout` (30 s) because there is no connection fails with that error.
+    be written within `timeout` (30 s) because there is no connection fails with that error.
 
     Not more than `max_pending` (100,000) wait at a time; the next one is refused with `Full`.
     """
@@ -101,8 +101,9 @@ class AsyncProducer:
     ) -> Future[Any]:
         """Publish to the topic; returns a future of its `PublishResult`, as of `Client.publish`.
 
-        It is None where the batch went to several partitions and the caller may not read them: the
-        message is written, and nobody says where.
+        It is None where the message is written and nobody says where: the batch went to several
+        partitions, or some of it was there before, and the caller may not ask, or there was no
+        connection for it until the `timeout`.
         """
         if self._topic is None:
             raise ValueError("this producer has a queue: enqueue")
@@ -152,12 +153,15 @@ class AsyncProducer:
         """Write what waits, without lingering; returns when all of it was answered."""
         marker = Entry(new_future(), time.monotonic(), marker=True)
         with self._lock:
-            if self._running is None:
-                return
-            self._hurry += 1
-            self._entries.append(marker)
-        self._bell.ring()
-        await answer(marker.future)
+            closing, running = self._closing, self._running
+            if not closing and running is not None:
+                self._hurry += 1
+                self._entries.append(marker)
+        if closing:
+            await self.close()
+        elif running is not None:
+            self._bell.ring()
+            await answer(marker.future)
 
     async def close(self) -> None:
         """Write what waits, and end."""
@@ -218,9 +222,12 @@ class AsyncProducer:
 
     async def _gather(self) -> list[Entry]:
         """The next batch; an empty list: there will be none."""
-        while not self._entries:
-            if self._closing:
-                return []
+        while True:
+            with self._lock:
+                if self._entries:
+                    break
+                if self._closing:
+                    return []
             await self._bell.wait()
         end = self._entries[0].at + self._linger
         while len(self._entries) < self._max_batch and not self._closing and not self._hurry:

@@ -83,7 +83,7 @@ class Sender:
 
     async def _write(self, entries: Sequence[Entry]) -> None:
         """Write entries in one call, and the halves of them where one is refused."""
-        end = time.monotonic() + self._timeout
+        end = entries[-1].at + self._timeout
         backoff = Backoff(0.02, 2.0)
         repeatable = entries[0].idempotency_key is not None
         unknown = False
@@ -92,50 +92,61 @@ class Sender:
             try:
                 client = await self._connected()
                 sent = True
-                results = await self._call(client, entries)
+                results = await self._call(client, entries, end)
             except RETRYABLE as error:
-                if time.monotonic() >= end:
-                    self.fail(entries, error)
-                    return
-            except psycopg.OperationalError as error:
-                if sent and not self._is_broken():
-                    self.fail(entries, error)
-                    return
-                await self.close()
-                unknown = unknown or sent
-                if (sent and not repeatable) or time.monotonic() >= end:
-                    self.fail(entries, _unknown(error) if unknown else error)
-                    return
+                failed: Exception = error
             except Exception as error:
                 if is_data(error) and len(entries) > 1:
                     half = len(entries) // 2
                     await self._write(entries[:half])
                     await self._write(entries[half:])
-                else:
-                    self.fail(entries, error)
-                return
+                    return
+                failed = error
+                away = isinstance(error, psycopg.OperationalError) and self._is_broken()
+                if away:
+                    await self.close()
+                    unknown = unknown or sent
+                if not away or (sent and not repeatable):
+                    self.fail(entries, _unknown(error) if unknown else error)
+                    return
             else:
                 self._answer(entries, results)
+                return
+            if time.monotonic() >= end:
+                self.fail(entries, _unknown(failed) if unknown else failed)
                 return
             await self._pause.wait(backoff.next())
 
     async def _connected(self) -> AsyncClient:
-        if self._client is None:
+        if self._client is None or self._client.connection.closed:
             self._client = AsyncClient(await connect(self._conninfo, self._options, "pgq producer"))
         return self._client
 
     def _is_broken(self) -> bool:
         return self._client is None or self._client.connection.closed
 
-    async def _call(self, client: AsyncClient, entries: Sequence[Entry]) -> Sequence[Any]:
+    async def _call(
+        self, client: AsyncClient, entries: Sequence[Entry], end: float
+    ) -> Sequence[Any]:
         if self._queue is not None:
             return await client.enqueue_batch(self._queue, **columns(entries, _OF_JOBS))
         assert self._topic is not None
         ranges = await client.publish_batch(self._topic, **columns(entries, _COMMON))
-        try:
-            return await self._places(client, entries, ranges)
-        except psycopg.Error:
-            return [None] * len(entries)  # they are written
+        return await self._ask(entries, ranges, end)
+
+    async def _ask(
+        self, entries: Sequence[Entry], ranges: Sequence[PublishBatchResult], end: float
+    ) -> Sequence[Any]:
+        """Where written messages stand; by another connection, if this one is lost."""
+        backoff = Backoff(0.02, 2.0)
+        while True:
+            try:
+                return await self._places(await self._connected(), entries, ranges)
+            except psycopg.Error as error:
+                again = isinstance(error, RETRYABLE) or self._is_broken()
+                if not again or time.monotonic() >= end:
+                    return [None] * len(entries)
+            await self._pause.wait(backoff.next())
 
     async def _places(
         self, client: AsyncClient, entries: Sequence[Entry], ranges: Sequence[PublishBatchResult]

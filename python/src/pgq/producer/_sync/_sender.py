@@ -85,7 +85,7 @@ class Sender:
 
     def _write(self, entries: Sequence[Entry]) -> None:
         """Write entries in one call, and the halves of them where one is refused."""
-        end = time.monotonic() + self._timeout
+        end = entries[-1].at + self._timeout
         backoff = Backoff(0.02, 2.0)
         repeatable = entries[0].idempotency_key is not None
         unknown = False
@@ -94,50 +94,61 @@ class Sender:
             try:
                 client = self._connected()
                 sent = True
-                results = self._call(client, entries)
+                results = self._call(client, entries, end)
             except RETRYABLE as error:
-                if time.monotonic() >= end:
-                    self.fail(entries, error)
-                    return
-            except psycopg.OperationalError as error:
-                if sent and not self._is_broken():
-                    self.fail(entries, error)
-                    return
-                self.close()
-                unknown = unknown or sent
-                if (sent and not repeatable) or time.monotonic() >= end:
-                    self.fail(entries, _unknown(error) if unknown else error)
-                    return
+                failed: Exception = error
             except Exception as error:
                 if is_data(error) and len(entries) > 1:
                     half = len(entries) // 2
                     self._write(entries[:half])
                     self._write(entries[half:])
-                else:
-                    self.fail(entries, error)
-                return
+                    return
+                failed = error
+                away = isinstance(error, psycopg.OperationalError) and self._is_broken()
+                if away:
+                    self.close()
+                    unknown = unknown or sent
+                if not away or (sent and not repeatable):
+                    self.fail(entries, _unknown(error) if unknown else error)
+                    return
             else:
                 self._answer(entries, results)
+                return
+            if time.monotonic() >= end:
+                self.fail(entries, _unknown(failed) if unknown else failed)
                 return
             self._pause.wait(backoff.next())
 
     def _connected(self) -> Client:
-        if self._client is None:
+        if self._client is None or self._client.connection.closed:
             self._client = Client(connect(self._conninfo, self._options, "pgq producer"))
         return self._client
 
     def _is_broken(self) -> bool:
         return self._client is None or self._client.connection.closed
 
-    def _call(self, client: Client, entries: Sequence[Entry]) -> Sequence[Any]:
+    def _call(
+        self, client: Client, entries: Sequence[Entry], end: float
+    ) -> Sequence[Any]:
         if self._queue is not None:
             return client.enqueue_batch(self._queue, **columns(entries, _OF_JOBS))
         assert self._topic is not None
         ranges = client.publish_batch(self._topic, **columns(entries, _COMMON))
-        try:
-            return self._places(client, entries, ranges)
-        except psycopg.Error:
-            return [None] * len(entries)  # they are written
+        return self._ask(entries, ranges, end)
+
+    def _ask(
+        self, entries: Sequence[Entry], ranges: Sequence[PublishBatchResult], end: float
+    ) -> Sequence[Any]:
+        """Where written messages stand; by another connection, if this one is lost."""
+        backoff = Backoff(0.02, 2.0)
+        while True:
+            try:
+                return self._places(self._connected(), entries, ranges)
+            except psycopg.Error as error:
+                again = isinstance(error, RETRYABLE) or self._is_broken()
+                if not again or time.monotonic() >= end:
+                    return [None] * len(entries)
+            self._pause.wait(backoff.next())
 
     def _places(
         self, client: Client, entries: Sequence[Entry], ranges: Sequence[PublishBatchResult]

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
 from typing import Any
+from uuid import UUID
 
+import psycopg
 from psycopg.types.json import Jsonb
 
 from pgq._async import AsyncClient
-from pgq._running._errors import failure
-from pgq._running._tasks import Cancelled, Running, call
+from pgq._running._errors import failure, plain
+from pgq._running._tasks import Cancelled, Running
+from pgq._running._times import LONGEST_TURN
 from pgq.errors import LeaseLost
 from pgq.messages import Job
 from pgq.worker._async._crew import Crew
-from pgq.worker._async._job import RunningJob
-from pgq.worker._claims import Claim
+from pgq.worker._claims import STOPPED, Claim
 from pgq.worker._outcomes import Misfit, Outcome, Reject, Release, Retry
 from pgq.worker._reports import logger
 
 __all__ = ["Doing"]
+
+_NONE: frozenset[int] = frozenset()
 
 
 class Doing:
@@ -40,14 +44,8 @@ class Doing:
         if claim.handler.batch:
             await self._batch(claim)
         else:
-            for number, job in enumerate(claim.jobs):
-                if self._crew.state.stopping:
-                    break
-                if job.job_id not in claim.lost:
-                    await self._single(claim, job)
-                if number + 1 < len(claim.jobs) and self._flush_due(claim):
-                    await self._ack(claim)
-        await self._give_back(claim, sorted(claim.open - claim.lost))
+            await self._one_by_one(claim)
+        await self._give_back(claim)
         claim.open.clear()
         if claim.done:
             return claim
@@ -59,12 +57,6 @@ class Doing:
         if claim.done:
             await self._ack(claim)
         self._crew.claims.remove(claim)
-
-    def _flush_due(self, claim: Claim) -> bool:
-        if not claim.done:
-            return False
-        waited = time.monotonic() - claim.done_since
-        return not claim.handler.idempotent or waited >= claim.handler.ack_after
 
     async def _ack(self, claim: Claim) -> None:
         job_ids = claim.take_done()
@@ -85,38 +77,53 @@ class Doing:
                         extra={"queue": claim.handler.queue, "job_id": job_id, "outcome": "lost"},
                     )
 
-    async def _give_back(self, claim: Claim, job_ids: Sequence[int]) -> None:
+    async def _give_back(self, claim: Claim) -> None:
         """Those that were not begun, or whose handlers were stopped by an impatient user."""
-        if not job_ids:
-            return
-        begun = [job_id for job_id in job_ids if job_id in claim.running]
-        if claim.handler.max_attempts == 1 and begun:
-            # A second attempt must not begin, whatever the first one has done.
+        tried, unused = claim.to_give_back()
+        if tried:
             await self._crew.tell(
                 self._bell,
                 "give jobs back",
-                lambda c: c.nack_batch(begun, claim.token, error="the worker was stopped"),
+                lambda c: c.nack_batch(tried, claim.token, error=STOPPED),
             )
-            job_ids = [job_id for job_id in job_ids if job_id not in begun]
-        if job_ids:
+        if unused:
             await self._crew.tell(
-                self._bell, "give jobs back", lambda c: c.release_job_batch(job_ids, claim.token)
+                self._bell, "give jobs back", lambda c: c.release_job_batch(unused, claim.token)
             )
 
     # ------------------------------------------------------------------------ handlers
 
+    async def _one_by_one(self, claim: Claim) -> None:
+        state = self._crew.state
+        last = claim.jobs[-1]
+        wait = claim.handler.ack_after if claim.handler.idempotent else 0.0
+        rested = time.monotonic()
+        for job in claim.jobs:
+            if state.stopping:
+                break
+            if job.job_id not in claim.lost:
+                await self._single(claim, job)
+            now = time.monotonic()
+            if claim.done and now - claim.done_since >= wait and job is not last:
+                await self._ack(claim)
+            if now - rested >= LONGEST_TURN:
+                await asyncio.sleep(0)
+                rested = time.monotonic()
+
     async def _single(self, claim: Claim, job: Job) -> None:
-        handler = claim.handler
-        begun = self._crew.reports.begin(handler.queue, [job])
+        handler, crew = claim.handler, self._crew
+        begun = crew.reports.begin(handler.queue, [job])
         started = time.monotonic()
         result: Any = None
         error: BaseException | None = None
         claim.running = frozenset((job.job_id,))
         try:
-            arguments = [handler.read(job)]
+            run = crew.calls[handler.queue]
+            content = handler.read(job)
             if handler.with_job:
-                arguments.append(RunningJob(job, claim, self._crew.pool))
-            result = await call(handler.function, *arguments)
+                result = await run(content, crew.running_job(job, claim))
+            else:
+                result = await run(content)
             if handler.keep_result:
                 result = Jsonb(json.dumps(result), str)
         except Cancelled as cancelled:
@@ -124,13 +131,19 @@ class Doing:
         except BaseException as failed:
             error = failed
         took = time.monotonic() - started
-        if self._crew.state.at_once and isinstance(error, LeaseLost):
-            self._crew.reports.end(begun, handler.queue, [(job, "released")], took)
+        if crew.state.at_once and isinstance(error, LeaseLost):
+            crew.reports.end(begun, handler.queue, [(job, "released")], took)
             claim.lost.discard(job.job_id)
             return  # it is open: `work` gives it back
-        claim.running = frozenset()
-        outcome = await self._conclude(claim, job, result, error)
-        self._crew.reports.end(begun, handler.queue, [(job, outcome)], took, error)
+        claim.running = _NONE
+        if error is None and not handler.keep_result and job.job_id not in claim.lost:
+            claim.finish(job.job_id)
+            if crew.reports.silent:
+                return
+            outcome = "done"
+        else:
+            outcome = await self._conclude(claim, job, result, error)
+        crew.reports.end(begun, handler.queue, [(job, outcome)], took, error)
 
     async def _batch(self, claim: Claim) -> None:
         handler = claim.handler
@@ -140,10 +153,10 @@ class Doing:
             try:
                 payloads.append(handler.read(job))
                 jobs.append(job)
-            except Misfit as misfit:
+            except Exception as refused:  # a type may break in ways of its own
                 begun = self._crew.reports.begin(handler.queue, [job])
-                outcome = await self._conclude(claim, job, None, misfit)
-                self._crew.reports.end(begun, handler.queue, [(job, outcome)], 0.0, misfit)
+                outcome = await self._conclude(claim, job, None, refused)
+                self._crew.reports.end(begun, handler.queue, [(job, outcome)], 0.0, refused)
         if not jobs or self._crew.state.stopping:
             return
         begun = self._crew.reports.begin(handler.queue, jobs)
@@ -154,10 +167,13 @@ class Doing:
         try:
             arguments: list[Any] = [payloads]
             if handler.with_job:
-                arguments.append([RunningJob(job, claim, self._crew.pool) for job in jobs])
-            result = await call(handler.function, *arguments)
+                arguments.append([self._crew.running_job(job, claim) for job in jobs])
+            result = await self._crew.calls[handler.queue](*arguments)
             if result is not None and not isinstance(result, Mapping):
                 raise TypeError("a batch handler returns None, or a dict from job_id to an outcome")
+            for number in result or ():
+                if number not in claim.running:
+                    raise LookupError(f"{number!r}, which has an outcome, was not among its jobs")
         except Cancelled as cancelled:
             error = self._stopped(claim, cancelled)
         except BaseException as failed:
@@ -167,7 +183,7 @@ class Doing:
             self._crew.reports.end(begun, handler.queue, [(job, "released") for job in jobs], took)
             claim.lost -= claim.running
             return
-        claim.running = frozenset()
+        claim.running = _NONE
         each = result or {}
         outcomes = [
             (job, await self._conclude(claim, job, None, error or each.get(job.job_id)))
@@ -198,13 +214,13 @@ class Doing:
             return "done"
         claim.close(number)
         if error is None:
-            return await self._told("done", lambda c: c.archive_job(number, token, result=result))
+            return await self._archive(number, token, result)
         if isinstance(error, Release):
             return await self._told("released", lambda c: c.release_job(number, token))
         if isinstance(error, (Reject, Misfit)):
             text = error.error if isinstance(error, Reject) else str(error)
             return await self._told(
-                "rejected", lambda c: c.reject_job(number, token, error=_text(text))
+                "rejected", lambda c: c.reject_job(number, token, error=plain(text))
             )
         if isinstance(error, Outcome) and not isinstance(error, Retry):
             error = TypeError(f"{type(error).__name__} is no outcome")
@@ -212,15 +228,24 @@ class Doing:
         text = error.error if isinstance(error, Retry) else failure(error)
         word = "retried" if isinstance(error, Retry) else "failed"
         return await self._told(
-            word, lambda c: c.nack(number, token, delay=delay, error=_text(text))
+            word, lambda c: c.nack(number, token, delay=delay, error=plain(text))
         )
+
+    async def _archive(self, job_id: int, token: UUID, result: Any) -> str:
+        outcome = "done"
+
+        async def archive(client: AsyncClient) -> bool:
+            nonlocal outcome
+            try:
+                return await client.archive_job(job_id, token, result=result)
+            except psycopg.DataError as refused:  # NaN, say, which JSON does not have
+                outcome = "failed"
+                return await client.nack(job_id, token, error=failure(refused))
+
+        await self._told(outcome, archive)
+        return outcome
 
     async def _told(self, word: str, tell: Any) -> str:
         # False may be the second answer to what was asked twice: it is not taken for a loss.
-        with suppress(UnicodeError):
-            await self._crew.tell(self._bell, "finish a job", tell)
+        await self._crew.tell(self._bell, "finish a job", tell)
         return word
-
-
-def _text(text: str | None) -> str | None:
-    return None if text is None else text.replace("\0", "\\0")

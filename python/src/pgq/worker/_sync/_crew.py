@@ -10,11 +10,14 @@ from collections.abc import Mapping, Sequence
 from pgq._sync import Client
 from pgq._running._sync._crew import Slots
 from pgq._running._sync._pool import Pool
+from pgq._running._threads import caller
 from pgq.errors import UnknownQueue
-from pgq.messages import Queue
+from pgq.messages import Job, Queue
+from pgq.worker._sync._job import RunningJob
 from pgq.worker._claims import Claim, Claims
 from pgq.worker._handlers import Handler
 from pgq.worker._reports import Reports, logger
+from pgq.worker._threads import kind_of_job
 
 __all__ = ["Crew"]
 
@@ -27,8 +30,17 @@ class Crew(Slots):
     ) -> None:
         super().__init__(handlers, pool, poll, logger)
         self.handlers = handlers
+        self.calls = {name: caller(handler.function) for name, handler in handlers.items()}
+        self._kinds = {
+            name: kind_of_job(handler.function, RunningJob) for name, handler in handlers.items()
+        }
         self.reports = reports
         self.claims = Claims()
+
+    def running_job(self, job: Job, claim: Claim) -> Job:
+        """A job as its handler sees it."""
+        kind: type[RunningJob] = self._kinds[claim.handler.queue]
+        return kind(job, claim, self.pool)
 
     # ------------------------------------------------------------------------ keeping
 

@@ -6,26 +6,29 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
 from typing import Any
+from uuid import UUID
 
+import psycopg
 from psycopg.types.json import Jsonb
 
 from pgq._sync import Client
-from pgq._running._errors import failure
-from pgq._running._threads import Cancelled, Running, call
+from pgq._running._errors import failure, plain
+from pgq._running._threads import Cancelled, Running
+from pgq._running._times import LONGEST_TURN
 from pgq.errors import LeaseLost
 from pgq.messages import Job
 from pgq.worker._sync._crew import Crew
-from pgq.worker._sync._job import RunningJob
-from pgq.worker._claims import Claim
+from pgq.worker._claims import STOPPED, Claim
 from pgq.worker._outcomes import Misfit, Outcome, Reject, Release, Retry
 from pgq.worker._reports import logger
 
 __all__ = ["Doing"]
+
+_NONE: frozenset[int] = frozenset()
 
 
 class Doing:
@@ -42,14 +45,8 @@ class Doing:
         if claim.handler.batch:
             self._batch(claim)
         else:
-            for number, job in enumerate(claim.jobs):
-                if self._crew.state.stopping:
-                    break
-                if job.job_id not in claim.lost:
-                    self._single(claim, job)
-                if number + 1 < len(claim.jobs) and self._flush_due(claim):
-                    self._ack(claim)
-        self._give_back(claim, sorted(claim.open - claim.lost))
+            self._one_by_one(claim)
+        self._give_back(claim)
         claim.open.clear()
         if claim.done:
             return claim
@@ -61,12 +58,6 @@ class Doing:
         if claim.done:
             self._ack(claim)
         self._crew.claims.remove(claim)
-
-    def _flush_due(self, claim: Claim) -> bool:
-        if not claim.done:
-            return False
-        waited = time.monotonic() - claim.done_since
-        return not claim.handler.idempotent or waited >= claim.handler.ack_after
 
     def _ack(self, claim: Claim) -> None:
         job_ids = claim.take_done()
@@ -87,38 +78,53 @@ class Doing:
                         extra={"queue": claim.handler.queue, "job_id": job_id, "outcome": "lost"},
                     )
 
-    def _give_back(self, claim: Claim, job_ids: Sequence[int]) -> None:
+    def _give_back(self, claim: Claim) -> None:
         """Those that were not begun, or whose handlers were stopped by an impatient user."""
-        if not job_ids:
-            return
-        begun = [job_id for job_id in job_ids if job_id in claim.running]
-        if claim.handler.max_attempts == 1 and begun:
-            # A second attempt must not begin, whatever the first one has done.
+        tried, unused = claim.to_give_back()
+        if tried:
             self._crew.tell(
                 self._bell,
                 "give jobs back",
-                lambda c: c.nack_batch(begun, claim.token, error="the worker was stopped"),
+                lambda c: c.nack_batch(tried, claim.token, error=STOPPED),
             )
-            job_ids = [job_id for job_id in job_ids if job_id not in begun]
-        if job_ids:
+        if unused:
             self._crew.tell(
-                self._bell, "give jobs back", lambda c: c.release_job_batch(job_ids, claim.token)
+                self._bell, "give jobs back", lambda c: c.release_job_batch(unused, claim.token)
             )
 
     # ------------------------------------------------------------------------ handlers
 
+    def _one_by_one(self, claim: Claim) -> None:
+        state = self._crew.state
+        last = claim.jobs[-1]
+        wait = claim.handler.ack_after if claim.handler.idempotent else 0.0
+        rested = time.monotonic()
+        for job in claim.jobs:
+            if state.stopping:
+                break
+            if job.job_id not in claim.lost:
+                self._single(claim, job)
+            now = time.monotonic()
+            if claim.done and now - claim.done_since >= wait and job is not last:
+                self._ack(claim)
+            if now - rested >= LONGEST_TURN:
+                time.sleep(0)
+                rested = time.monotonic()
+
     def _single(self, claim: Claim, job: Job) -> None:
-        handler = claim.handler
-        begun = self._crew.reports.begin(handler.queue, [job])
+        handler, crew = claim.handler, self._crew
+        begun = crew.reports.begin(handler.queue, [job])
         started = time.monotonic()
         result: Any = None
         error: BaseException | None = None
         claim.running = frozenset((job.job_id,))
         try:
-            arguments = [handler.read(job)]
+            run = crew.calls[handler.queue]
+            content = handler.read(job)
             if handler.with_job:
-                arguments.append(RunningJob(job, claim, self._crew.pool))
-            result = call(handler.function, *arguments)
+                result = run(content, crew.running_job(job, claim))
+            else:
+                result = run(content)
             if handler.keep_result:
                 result = Jsonb(json.dumps(result), str)
         except Cancelled as cancelled:
@@ -126,13 +132,19 @@ class Doing:
         except BaseException as failed:
             error = failed
         took = time.monotonic() - started
-        if self._crew.state.at_once and isinstance(error, LeaseLost):
-            self._crew.reports.end(begun, handler.queue, [(job, "released")], took)
+        if crew.state.at_once and isinstance(error, LeaseLost):
+            crew.reports.end(begun, handler.queue, [(job, "released")], took)
             claim.lost.discard(job.job_id)
             return  # it is open: `work` gives it back
-        claim.running = frozenset()
-        outcome = self._conclude(claim, job, result, error)
-        self._crew.reports.end(begun, handler.queue, [(job, outcome)], took, error)
+        claim.running = _NONE
+        if error is None and not handler.keep_result and job.job_id not in claim.lost:
+            claim.finish(job.job_id)
+            if crew.reports.silent:
+                return
+            outcome = "done"
+        else:
+            outcome = self._conclude(claim, job, result, error)
+        crew.reports.end(begun, handler.queue, [(job, outcome)], took, error)
 
     def _batch(self, claim: Claim) -> None:
         handler = claim.handler
@@ -142,10 +154,10 @@ class Doing:
             try:
                 payloads.append(handler.read(job))
                 jobs.append(job)
-            except Misfit as misfit:
+            except Exception as refused:  # a type may break in ways of its own
                 begun = self._crew.reports.begin(handler.queue, [job])
-                outcome = self._conclude(claim, job, None, misfit)
-                self._crew.reports.end(begun, handler.queue, [(job, outcome)], 0.0, misfit)
+                outcome = self._conclude(claim, job, None, refused)
+                self._crew.reports.end(begun, handler.queue, [(job, outcome)], 0.0, refused)
         if not jobs or self._crew.state.stopping:
             return
         begun = self._crew.reports.begin(handler.queue, jobs)
@@ -156,10 +168,13 @@ class Doing:
         try:
             arguments: list[Any] = [payloads]
             if handler.with_job:
-                arguments.append([RunningJob(job, claim, self._crew.pool) for job in jobs])
-            result = call(handler.function, *arguments)
+                arguments.append([self._crew.running_job(job, claim) for job in jobs])
+            result = self._crew.calls[handler.queue](*arguments)
             if result is not None and not isinstance(result, Mapping):
                 raise TypeError("a batch handler returns None, or a dict from job_id to an outcome")
+            for number in result or ():
+                if number not in claim.running:
+                    raise LookupError(f"{number!r}, which has an outcome, was not among its jobs")
         except Cancelled as cancelled:
             error = self._stopped(claim, cancelled)
         except BaseException as failed:
@@ -169,7 +184,7 @@ class Doing:
             self._crew.reports.end(begun, handler.queue, [(job, "released") for job in jobs], took)
             claim.lost -= claim.running
             return
-        claim.running = frozenset()
+        claim.running = _NONE
         each = result or {}
         outcomes = [
             (job, self._conclude(claim, job, None, error or each.get(job.job_id)))
@@ -200,13 +215,13 @@ class Doing:
             return "done"
         claim.close(number)
         if error is None:
-            return self._told("done", lambda c: c.archive_job(number, token, result=result))
+            return self._archive(number, token, result)
         if isinstance(error, Release):
             return self._told("released", lambda c: c.release_job(number, token))
         if isinstance(error, (Reject, Misfit)):
             text = error.error if isinstance(error, Reject) else str(error)
             return self._told(
-                "rejected", lambda c: c.reject_job(number, token, error=_text(text))
+                "rejected", lambda c: c.reject_job(number, token, error=plain(text))
             )
         if isinstance(error, Outcome) and not isinstance(error, Retry):
             error = TypeError(f"{type(error).__name__} is no outcome")
@@ -214,15 +229,24 @@ class Doing:
         text = error.error if isinstance(error, Retry) else failure(error)
         word = "retried" if isinstance(error, Retry) else "failed"
         return self._told(
-            word, lambda c: c.nack(number, token, delay=delay, error=_text(text))
+            word, lambda c: c.nack(number, token, delay=delay, error=plain(text))
         )
+
+    def _archive(self, job_id: int, token: UUID, result: Any) -> str:
+        outcome = "done"
+
+        def archive(client: Client) -> bool:
+            nonlocal outcome
+            try:
+                return client.archive_job(job_id, token, result=result)
+            except psycopg.DataError as refused:  # NaN, say, which JSON does not have
+                outcome = "failed"
+                return client.nack(job_id, token, error=failure(refused))
+
+        self._told(outcome, archive)
+        return outcome
 
     def _told(self, word: str, tell: Any) -> str:
         # False may be the second answer to what was asked twice: it is not taken for a loss.
-        with suppress(UnicodeError):
-            self._crew.tell(self._bell, "finish a job", tell)
+        self._crew.tell(self._bell, "finish a job", tell)
         return word
-
-
-def _text(text: str | None) -> str | None:
-    return None if text is None else text.replace("\0", "\\0")

@@ -22,6 +22,9 @@ from pgq.worker._reports import logger
 
 __all__ = ["Slot"]
 
+MOST_ASKED = 8
+"""Asking for more jobs takes longer than to wait for the disk once."""
+
 
 class Slot(Doing):
     """Claims jobs, calls their handler, and finishes them with the next claim."""
@@ -75,7 +78,7 @@ class Slot(Doing):
                     jobs = _claim(client, handler)
             finally:
                 self._crew.pool.give(client)
-        except psycopg.Error as error:
+        except Exception as error:
             now = time.monotonic()
             if done is not None:
                 # Nobody knows whether it has committed: acking again tells.
@@ -98,12 +101,12 @@ class Slot(Doing):
         if done is not None:
             self._crew.claims.remove(done)
         more = len(jobs) == handler.size
-        schedule.looked(handler.queue, time.monotonic(), found=bool(jobs), more=more)
+        again = schedule.looked(handler.queue, time.monotonic(), found=bool(jobs), more=more)
         if not jobs:
             return None
         claim = Claim(handler, jobs, before, self)
         self._crew.claims.add(claim)
-        if more:
+        if again:
             self._crew.wake()
         return claim
 
@@ -123,4 +126,19 @@ def _claim(client: Client, handler: Handler) -> Sequence[Job]:
         return client.claim_job(handler.queue, **arguments)
     with client.connection.transaction():
         client.connection.execute("set local synchronous_commit = off")
-        return client.claim_job(handler.queue, **arguments)
+        jobs = client.claim_job(handler.queue, **arguments)
+        if _must_last(client, jobs):
+            client.connection.execute("set local synchronous_commit to default")
+        return jobs
+
+
+def _must_last(client: Client, jobs: Sequence[Job]) -> bool:
+    """Whether a job has a single attempt, of which a crash must not forget that it was used."""
+    first = [job.job_id for job in jobs if job.attempt == 1]
+    if len(first) > MOST_ASKED:
+        return True
+    for job_id in first:
+        found = client.get_job(job_id)
+        if found is None or found.max_attempts == 1:
+            return True
+    return False

@@ -13,9 +13,10 @@ import psycopg
 from pgq._sync import Client
 from pgq._running._sync._pool import Pool, connect
 from pgq._running._sync._runner import Runner
-from pgq._running._threads import accepts
 from pgq.worker._sync._crew import Crew
 from pgq.worker._sync._slot import Slot
+from pgq.worker._sync._ticking import Ticking
+from pgq.worker._claims import STOPPED
 from pgq.worker._handlers import Handlers
 from pgq.worker._reports import Hook, Reports, logger
 
@@ -37,7 +38,8 @@ class Worker(Runner):
     with `notify` is looked at as soon as something comes.
 
     grace: when it is told to stop, it waits so long for the handlers that run (for ever), then
-    gives their jobs back. hooks: see `pgq.worker.hooks`.
+    gives their jobs back. hooks: see `pgq.worker.hooks`. schedules: it calls `run_schedules` each
+    second too, on one more connection.
     """
 
     what = "worker"
@@ -53,6 +55,7 @@ class Worker(Runner):
         grace: timedelta | float | None = None,
         queues: Iterable[str] | None = None,
         hooks: Sequence[Hook] = (),
+        schedules: bool = False,
         connect: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(
@@ -68,6 +71,7 @@ class Worker(Runner):
         self._handlers.by_queue.update(handlers.by_queue if handlers is not None else {})
         self._queues = None if queues is None else [*queues]
         self._reports = Reports(hooks)
+        self._schedules = schedules
 
     def handler(self, queue: str, **settings: Any) -> Callable[[F], F]:
         """Let the decorated function do the jobs of a queue: see `Handlers.handler`."""
@@ -82,8 +86,6 @@ class Worker(Runner):
             chosen = {queue: chosen[queue] for queue in self._queues}
         if not chosen:
             raise ValueError("there is no handler")
-        for handler in chosen.values():
-            accepts(handler.function)
         pool = Pool(self._conninfo, self._options, "pgq worker", self._connections)
         crew = Crew(chosen, pool, self._reports, self._poll)
         connection = connect(self._conninfo, self._options, "pgq worker")
@@ -96,6 +98,9 @@ class Worker(Runner):
     def _new_slot(self, crew: Crew) -> Slot:
         return Slot(crew)
 
+    def _beside(self, crew: Crew) -> Sequence[Ticking]:
+        return [Ticking(crew, self._conninfo, self._options)] if self._schedules else []
+
     def _give_back(self, crew: Crew) -> None:
         left = crew.claims.all()
         if not left:
@@ -106,13 +111,12 @@ class Worker(Runner):
             try:
                 client = Client(connection)
                 for claim in left:
-                    job_ids = sorted(claim.open - claim.lost)
+                    tried, unused = claim.to_give_back()
                     claim.lost |= claim.open  # whatever its handler still does, nothing is written
-                    if claim.handler.max_attempts == 1:
-                        text = "the worker was stopped"
-                        client.nack_batch(job_ids, claim.token, error=text)
-                    else:
-                        client.release_job_batch(job_ids, claim.token)
+                    if tried:
+                        client.nack_batch(tried, claim.token, error=STOPPED)
+                    if unused:
+                        client.release_job_batch(unused, claim.token)
                     client.ack_batch(claim.take_done(), claim.token)
             finally:
                 connection.close()

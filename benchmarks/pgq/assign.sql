@@ -1,0 +1,1 @@
+select pgq.assign_offsets('bench');

@@ -1,0 +1,1 @@
+select pgq.create_topic('bench', partitions => :partitions, deferred => true);

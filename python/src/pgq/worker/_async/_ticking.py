@@ -1,0 +1,74 @@
+"""Writing the ticks of schedules, beside the jobs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import psycopg
+
+from pgq._async import AsyncClient
+from pgq._running._async._pool import connect
+from pgq._running._times import Backoff
+from pgq.messages import ScheduleRun
+from pgq.worker._async._crew import Crew
+from pgq.worker._reports import logger
+
+__all__ = ["Ticking"]
+
+EVERY = 1.0
+"""Seconds between two calls of `run_schedules`."""
+MOST = 100
+"""Ticks of one call: what it has found, others leave alone until it has committed."""
+LONGEST = "30s"
+"""A call that waits so long, for somebody who publishes to the same place, is given up."""
+
+
+class Ticking:
+    """Calls `run_schedules` on a connection of its own, until the worker stops."""
+
+    def __init__(self, crew: Crew, conninfo: str, options: Mapping[str, Any]) -> None:
+        self._crew = crew
+        self._conninfo = conninfo
+        self._options = options
+        self._bell = crew.new_bell()
+        self._backoff = Backoff(EVERY, 60.0)
+
+    async def run(self) -> None:
+        """Write what is due; an error is logged, and it is tried again."""
+        while not self._crew.state.stopping:
+            try:
+                connection = await connect(self._conninfo, self._options, "pgq worker: schedules")
+                try:
+                    await self._tick(AsyncClient(connection))
+                finally:
+                    await connection.close()
+            except Exception as error:
+                wait = self._backoff.next()
+                known = isinstance(error, psycopg.Error)
+                logger.error(
+                    "schedules do not run, again in %.1f s: %s", wait, error, exc_info=not known
+                )
+                await self._pause(wait)
+
+    async def _tick(self, client: AsyncClient) -> None:
+        while not self._crew.state.stopping:
+            runs = await client.retry(_run)
+            self._backoff.reset()
+            for run in runs:
+                if run.error is not None:
+                    logger.warning("schedule %s: %s", run.schedule, run.error)
+            if len(runs) < MOST:
+                await self._pause(EVERY)
+
+    async def _pause(self, wait: float) -> None:
+        """The bell rings for the worker's stop, and now and then for nothing."""
+        end = time.monotonic() + wait
+        while not self._crew.state.stopping and (left := end - time.monotonic()) > 0:
+            await self._bell.wait(left)
+
+
+async def _run(client: AsyncClient) -> list[ScheduleRun]:
+    await client.connection.execute(f"set local statement_timeout = '{LONGEST}'".encode())
+    return await client.run_schedules(MOST)

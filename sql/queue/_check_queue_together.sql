@@ -1,0 +1,47 @@
+create function pgq._check_queue_together(settings pgq.queue_info)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if _check_queue_together.settings.rate_limit is null
+        and (
+            _check_queue_together.settings.rate_interval is not null
+            or _check_queue_together.settings.rate_burst is not null
+        )
+    then
+        raise exception 'argument "%" must come with "rate_limit"',
+            case
+                when _check_queue_together.settings.rate_interval is not null then 'rate_interval'
+                else 'rate_burst'
+            end
+            using errcode = '22023';
+    end if;
+    if _check_queue_together.settings.ordered
+        and _check_queue_together.settings.max_leased_per_key is not null
+    then
+        raise exception '"max_leased_per_key" and "ordered" exclude each other'
+            using errcode = '22023',
+                hint = 'Of a key of an ordered queue one job is leased at a time.';
+    end if;
+    -- Whenever both are added to a moment.
+    if pgq._shortest(
+        _check_queue_together.settings.job_ttl - _check_queue_together.settings.delay
+    ) <= interval '0'
+    then
+        raise exception 'argument "delay" must be shorter than "job_ttl"'
+            using errcode = '22023',
+                detail = format(
+                    'Delay: %s; job_ttl: %s.',
+                    _check_queue_together.settings.delay,
+                    _check_queue_together.settings.job_ttl
+                ),
+                hint = 'A month may have 28 to 31 days, and a day 23 to 25 hours.';
+    end if;
+end
+$$;
+
+comment on function pgq._check_queue_together(pgq.queue_info) is
+'Refuses settings of a queue that do not go together (22023).';

@@ -1,0 +1,122 @@
+create function pgq._clean_limited_keys(max_rows integer)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target record;
+    changed integer;
+    there boolean;
+    unfinished boolean := false;
+begin
+    for target in
+        with recursive having_keys as (
+            (select k.queue_id from pgq.limited_key as k order by k.queue_id desc limit 1)
+            union all
+            select (
+                select k.queue_id
+                from pgq.limited_key as k
+                where k.queue_id < h.queue_id
+                order by k.queue_id desc
+                limit 1
+            )
+            from having_keys as h
+            where h.queue_id is not null
+        ),
+
+        having_notes as (
+            (select n.queue_id from pgq.ordered_note as n order by n.queue_id desc limit 1)
+            union all
+            select (
+                select n.queue_id
+                from pgq.ordered_note as n
+                where n.queue_id < h.queue_id
+                order by n.queue_id desc
+                limit 1
+            )
+            from having_notes as h
+            where h.queue_id is not null
+        )
+
+        select h.queue_id, q.max_leased_per_key
+        from (
+            select k.queue_id from having_keys as k
+            union
+            select n.queue_id from having_notes as n
+        ) as h
+        left join pgq.queue as q on q.queue_id = h.queue_id
+        where h.queue_id is not null
+            and q.ordered is not true
+        order by h.queue_id
+    loop
+        if target.max_leased_per_key is not null then
+            -- Claims settle what is due. What is dated further ahead than any note ever was is from
+            -- before the clock was set back.
+            continue when not exists (
+                select
+                from pgq.ordered_note as n
+                where n.queue_id = target.queue_id
+                    and n.look_at > pgq._clock() + interval '2 minutes'
+            );
+            perform
+            from pgq.claim_lock as l
+            where l.queue_id = target.queue_id
+            for update skip locked;
+            if found then
+                changed := pgq._settle_keys(
+                    target.queue_id,
+                    target.max_leased_per_key,
+                    pgq._clock() + interval '2 minutes',
+                    'infinity',
+                    pgq._clock(),
+                    _clean_limited_keys.max_rows
+                );
+                unfinished := unfinished or changed = _clean_limited_keys.max_rows;
+            end if;
+            continue;
+        end if;
+
+        -- It was dropped, or has no limit any more, and gets none as long as this looks.
+        perform
+        from pgq.queue as q
+        where q.queue_id = target.queue_id
+            and q.max_leased_per_key is null
+        for share skip locked;
+        there := found;
+        continue when not there
+            and exists (select from pgq.queue as q where q.queue_id = target.queue_id);
+
+        if there then
+            changed := pgq._unpark_all(target.queue_id, _clean_limited_keys.max_rows);
+            unfinished := unfinished or changed = _clean_limited_keys.max_rows;
+        end if;
+
+        delete from pgq.limited_key as k
+        where k.queue_id = target.queue_id;
+        delete from pgq.ordered_note as n
+        where n.queue_id = target.queue_id
+            and not exists (
+                select
+                from generate_series(0, 9) as p (priority)
+                cross join lateral (
+                    select
+                    from pgq.job as j
+                    where j.queue_id = target.queue_id
+                        and j.priority = p.priority
+                        and j.visible_at = 'infinity'
+                        and j.due_at is not null
+                    limit 1
+                ) as k
+            );
+    end loop;
+
+    return unfinished;
+end
+$$;
+
+comment on function pgq._clean_limited_keys(integer) is
+'The part of cleanup that puts right keys of queues with max_leased_per_key when the clock was set
+back, and forgets those of queues that are dropped or have no such limit any more: so many jobs at
+most of each; says whether there may be more.';

@@ -1,0 +1,22 @@
+create function pgq._hold_keys(queue_id bigint, ordered_keys text[])
+returns pgq._ended_job[]
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    free text[] := pgq._join_order(_hold_keys.queue_id, _hold_keys.ordered_keys);
+    newest_id bigint := coalesce(pg_sequence_last_value('pgq.job_id'), 0);
+begin
+    return array(
+        select row(newest_id, _hold_keys.queue_id, null, f.ordered_key)::pgq._ended_job
+        from unnest(free) as f (ordered_key)
+    );
+end
+$$;
+
+comment on function pgq._hold_keys(bigint, text[]) is
+'Locks keys of an ordered queue for jobs that are added in several steps: in ascending order, as
+everywhere, so that these may come in any. All of the jobs wait at first; then the caller hands what
+this returns to _free_keys, which brings up the first of each key that was free, or lets it go.';

@@ -1,0 +1,28 @@
+create function pgq._keys_of_jobs(segment integer, met pgq._met_job[])
+returns table (job_id bigint, limited_key text)
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- Those that begin alike are one: an index has no room for longer ones.
+    -- for the leaf: _keys_of_jobs.segment
+    return query
+    select t.job_id, left(m.key, 255)
+    from unnest({_keys_of_jobs.met}) as t
+    cross join lateral (
+        select n.key
+        from pgq.message_{leaf} as n
+        where n.partition_id = t.partition_id
+            and n.log_offset = t.log_offset
+        limit 1
+    ) as m
+    where t.segment = {_keys_of_jobs.segment}
+        and m.key is not null;
+    -- end of the leaf
+end
+$$;
+
+comment on function pgq._keys_of_jobs(integer, pgq._met_job[]) is
+'The keys of those of these jobs whose payloads stand in a segment; without those that have none.';

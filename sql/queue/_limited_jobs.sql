@@ -1,0 +1,305 @@
+create function pgq._limited_jobs(
+    queue_id bigint,
+    max_leased_per_key integer,
+    max_jobs integer,
+    label text,
+    most_attempts integer,
+    moment timestamptz,
+    floor_times timestamptz[],
+    floor_ids bigint[],
+    subscribed boolean
+)
+returns pgq._chosen_jobs
+language plpgsql
+volatile
+parallel unsafe
+set enable_hashjoin = on
+as $$
+#variable_conflict use_column
+declare
+    chosen pgq._chosen_jobs;
+    times timestamptz[] := _limited_jobs.floor_times;
+    ids bigint[] := _limited_jobs.floor_ids;
+    wanted integer := _limited_jobs.max_jobs;
+    piece integer := _limited_jobs.max_jobs;
+    met pgq._met_job[];
+    parked bigint[];
+    parked_keys text[];
+    changes pgq.limited_key[];
+    taken_places tid[];
+    taken_leaves integer[];
+    taken_keyed bigint[];
+    taken_ids bigint[];
+    taken_keys jsonb;
+    stood record;
+begin
+    chosen.stamps := '{}';
+    loop
+        if _limited_jobs.subscribed and _limited_jobs.label is null then
+            perform pgq._expand_runs(
+                _limited_jobs.queue_id,
+                piece,
+                _limited_jobs.moment,
+                _limited_jobs.most_attempts,
+                times[1],
+                ids[1]
+            );
+        end if;
+
+        met := pgq._met_jobs(
+            _limited_jobs.queue_id,
+            piece,
+            _limited_jobs.label,
+            _limited_jobs.most_attempts,
+            _limited_jobs.moment,
+            times,
+            ids
+        );
+        exit when met is null;
+
+        -- Who has a place of a key comes before others of its priority that would like one: a job
+        -- that has come up, or whose lease has run out. One that this claim does not ask for holds
+        -- none; a lease that has run out cannot be extended any more once it is locked.
+        with keyed as materialized (
+            select k.job_id, k.limited_key
+            from (select distinct t.segment from unnest(met) as t) as s
+            cross join lateral pgq._keys_of_jobs(s.segment, met) as k
+        ),
+
+        state as materialized (
+            select k.limited_key, l.job_ids
+            from (select distinct d.limited_key from keyed as d) as k
+            cross join lateral (
+                select h.job_ids
+                from pgq.limited_key as h
+                where h.queue_id = _limited_jobs.queue_id
+                    and h.limited_key = k.limited_key
+                order by h.seq desc
+                limit 1
+            ) as l
+        ),
+
+        holder as materialized (
+            select
+                s.limited_key,
+                j.job_id,
+                j.priority,
+                j.visible_at,
+                j.lease_token is not null and j.visible_at > _limited_jobs.moment as leased,
+                _limited_jobs.label is null
+                or j.label is not distinct from _limited_jobs.label
+                or j.lease_token is not null
+                and not coalesce(
+                    (
+                        select true
+                        from pgq.job as o
+                        where o.job_id = j.job_id
+                            and o.visible_at - _limited_jobs.moment <= interval '0'
+                        limit 1
+                        for update skip locked
+                    ),
+                    false
+                ) as fits
+            from state as s
+            cross join lateral unnest(s.job_ids) as h (job_id)
+            cross join lateral (
+                select k.*
+                from pgq.job as k
+                where k.job_id = h.job_id
+                limit 1
+            ) as j
+            where j.ordered_key = s.limited_key
+                and j.due_at is null
+                and (
+                    j.expires_at is null
+                    or j.expires_at > _limited_jobs.moment
+                    or (j.lease_token is not null and j.visible_at > _limited_jobs.moment)
+                )
+        ),
+
+        -- One row for each job that has to do with these keys.
+        known as (
+            select
+                a.job_id,
+                min(a.limited_key) as limited_key,
+                min(a.priority) as priority,
+                min(a.visible_at) as visible_at,
+                min(a.number) as number,
+                bool_or(a.has_place) as has_place,
+                bool_or(a.leased) as leased,
+                bool_or(a.fits) as fits
+            from (
+                select
+                    t.job_id,
+                    null as limited_key,
+                    t.priority,
+                    t.visible_at,
+                    t.number,
+                    false as has_place,
+                    false as leased,
+                    true as fits
+                from unnest(met) with ordinality as t (
+                    place,
+                    segment,
+                    partition_id,
+                    log_offset,
+                    job_id,
+                    priority,
+                    visible_at,
+                    unique_key,
+                    number
+                )
+                union all
+                select k.job_id, k.limited_key, null, null, null, false, false, false
+                from keyed as k
+                union all
+                select
+                    h.job_id,
+                    h.limited_key,
+                    h.priority,
+                    h.visible_at,
+                    null,
+                    true,
+                    h.leased,
+                    h.fits
+                from holder as h
+                union all
+                select e.key::bigint, e.value, null, null, null, true, true, false
+                from jsonb_each_text(chosen.stamps) as e
+            ) as a
+            group by a.job_id
+        ),
+
+        ranked as (
+            select
+                k.*,
+                k.limited_key is null
+                or count(*) filter (where k.leased) over (partition by k.limited_key)
+                + row_number() over (
+                    partition by k.limited_key, k.leased or not k.fits
+                    order by k.priority, not k.has_place, k.visible_at, k.job_id
+                ) <= _limited_jobs.max_leased_per_key as free
+            from known as k
+        ),
+
+        -- In the order of the claim, up to where it has enough.
+        judged as (
+            select
+                r.*,
+                r.free and r.number is not null and r.earlier < wanted as taken,
+                not r.free and r.number is not null and r.earlier < wanted as parked
+            from (
+                select
+                    d.*,
+                    count(*) filter (where d.free and d.number is not null) over (
+                        order by d.number
+                        rows between unbounded preceding and current row
+                    )
+                    - case when d.free and d.number is not null then 1 else 0 end as earlier
+                from ranked as d
+            ) as r (
+                job_id,
+                limited_key,
+                priority,
+                visible_at,
+                number,
+                has_place,
+                leased,
+                fits,
+                free,
+                earlier
+            )
+        ),
+
+        changed as (
+            select
+                row(
+                    _limited_jobs.queue_id,
+                    j.limited_key,
+                    null,
+                    coalesce(
+                        array_agg(j.job_id order by j.job_id) filter (
+                            where j.taken or (j.has_place and not j.parked)
+                        ),
+                        '{}'
+                    ),
+                    min(
+                        pgq._parked_place(j.limited_key, j.priority, j.visible_at, j.job_id)
+                    ) filter (where j.parked)
+                )::pgq.limited_key as change
+            from judged as j
+            where j.limited_key is not null
+            group by j.limited_key
+            having bool_or(j.taken or j.parked)
+        )
+
+        select
+            array_agg((met[j.number]).place order by j.number) filter (where j.taken),
+            array_agg((met[j.number]).segment order by j.number) filter (where j.taken),
+            array_agg(j.job_id order by j.number) filter (where j.taken),
+            array_agg(j.job_id order by j.number) filter (
+                where j.taken and (met[j.number]).unique_key is not null
+            ),
+            coalesce(
+                jsonb_object_agg(j.job_id, j.limited_key) filter (
+                    where j.taken and j.limited_key is not null
+                ),
+                '{}'
+            ),
+            array_agg(j.job_id order by j.number) filter (where j.parked),
+            array_agg(j.limited_key order by j.number) filter (where j.parked),
+            (select array_agg(c.change) from changed as c)
+        into
+            taken_places,
+            taken_leaves,
+            taken_ids,
+            taken_keyed,
+            taken_keys,
+            parked,
+            parked_keys,
+            changes
+        from judged as j;
+
+        if parked is not null then
+            perform pgq._park_jobs(parked, parked_keys);
+        end if;
+        if changes is not null then
+            perform pgq._write_keys(changes, false);
+        end if;
+        chosen.places := chosen.places || taken_places;
+        chosen.leaves := chosen.leaves || taken_leaves;
+        chosen.job_ids := chosen.job_ids || taken_ids;
+        chosen.unique_ids := chosen.unique_ids || taken_keyed;
+        chosen.stamps := chosen.stamps || taken_keys;
+        wanted := wanted - coalesce(cardinality(taken_ids), 0);
+        exit when wanted = 0 or cardinality(met) < piece;
+
+        -- Further behind: of each priority, from the last one on that was met.
+        for stood in
+            select distinct on (t.priority) t.priority, t.visible_at, t.job_id
+            from unnest(met) as t
+            order by t.priority, t.visible_at desc, t.job_id desc
+        loop
+            times[stood.priority + 1] := stood.visible_at;
+            ids[stood.priority + 1] := stood.job_id + 1;
+        end loop;
+        piece := least(greatest(piece * 4, 100), greatest(wanted, 1000));
+    end loop;
+
+    return chosen;
+end
+$$;
+
+comment on function pgq._limited_jobs(
+    bigint,
+    integer,
+    integer,
+    text,
+    integer,
+    timestamptz,
+    timestamptz[],
+    bigint[],
+    boolean
+) is
+'Which jobs a claim takes from a queue with max_leased_per_key, whose claim_lock the caller has. Due
+jobs that it meets on the way, and whose keys are at the limit, are parked.';

@@ -1,0 +1,92 @@
+create function pgq._met_jobs(
+    queue_id bigint,
+    max_jobs integer,
+    label text,
+    most_attempts integer,
+    moment timestamptz,
+    floor_times timestamptz[],
+    floor_ids bigint[]
+)
+returns pgq._met_job[]
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- As _claim_jobs finds them; the limits stop the scan, and so the locking.
+    if _met_jobs.label is null then
+        return (
+            select array_agg(c.met)
+            from (
+                select j.met
+                from unnest(_met_jobs.floor_times, _met_jobs.floor_ids) with ordinality
+                    as f (floor_time, floor_id, priority)
+                cross join lateral (
+                    select
+                        row(
+                            k.ctid,
+                            k.segment,
+                            k.partition_id,
+                            k.log_offset,
+                            k.job_id,
+                            k.priority,
+                            k.visible_at,
+                            k.unique_key
+                        )::pgq._met_job as met
+                    from pgq.job as k
+                    where k.queue_id = _met_jobs.queue_id
+                        and k.priority = f.priority - 1
+                        and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+                        and k.visible_at <= _met_jobs.moment
+                        and (k.expires_at is null or k.expires_at > _met_jobs.moment)
+                        and k.attempt < coalesce(k.max_attempts, _met_jobs.most_attempts)
+                    order by k.visible_at, k.job_id
+                    limit _met_jobs.max_jobs
+                    for update skip locked
+                ) as j
+                limit _met_jobs.max_jobs
+            ) as c
+        );
+    end if;
+
+    return (
+        select array_agg(c.met)
+        from (
+            select j.met
+            from unnest(_met_jobs.floor_times, _met_jobs.floor_ids) with ordinality
+                as f (floor_time, floor_id, priority)
+            cross join lateral (
+                select
+                    row(
+                        k.ctid,
+                        k.segment,
+                        k.partition_id,
+                        k.log_offset,
+                        k.job_id,
+                        k.priority,
+                        k.visible_at,
+                        k.unique_key
+                    )::pgq._met_job as met
+                from pgq.job as k
+                where -k.queue_id = -_met_jobs.queue_id
+                    and k.label = _met_jobs.label
+                    and k.priority = f.priority - 1
+                    and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+                    and k.visible_at <= _met_jobs.moment
+                    and (k.expires_at is null or k.expires_at > _met_jobs.moment)
+                    and k.attempt < coalesce(k.max_attempts, _met_jobs.most_attempts)
+                order by k.visible_at, k.job_id
+                limit _met_jobs.max_jobs
+                for update skip locked
+            ) as j
+            limit _met_jobs.max_jobs
+        ) as c
+    );
+end
+$$;
+
+comment on function pgq._met_jobs(
+    bigint, integer, text, integer, timestamptz, timestamptz[], bigint[]
+) is
+'The next so many due jobs of a queue, or of a label, from these floors on, which it locks.';

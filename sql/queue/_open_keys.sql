@@ -1,0 +1,70 @@
+create function pgq._open_keys(
+    queue_id bigint,
+    look_from timestamptz,
+    max_notes integer
+)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    most integer;
+    since xid8;
+    horizon xid8;
+    moment timestamptz;
+begin
+    -- A new statement: its snapshot is younger than the lock.
+    select q.max_leased_per_key, l.keys_xid, l.keys_horizon
+    into most, since, horizon
+    from pgq.queue as q
+    inner join pgq.claim_lock as l on l.queue_id = q.queue_id
+    where q.queue_id = _open_keys.queue_id;
+
+    if most is null then
+        return null;
+    end if;
+
+    moment := pgq._clock();
+    -- When the limit was switched on, and once more when all have ended that were under way then
+    -- and may not have known it. An id that is too high is from before a restore into another
+    -- cluster.
+    if since is not null
+        and (
+            horizon is null
+            or horizon <> pg_current_xact_id()
+            and (
+                horizon <= pg_snapshot_xmin(pg_current_snapshot())
+                or horizon >= pg_snapshot_xmax(pg_current_snapshot())
+            )
+        )
+    then
+        perform pgq._stamp_leased(_open_keys.queue_id, moment);
+        update pgq.claim_lock as l
+        set
+            keys_xid = case when horizon is null then since end,
+            keys_horizon = case when horizon is null then pg_current_xact_id() end
+        where l.queue_id = _open_keys.queue_id;
+    end if;
+
+    if _open_keys.look_from is null then
+        perform pgq._begin_notes(_open_keys.queue_id);
+    end if;
+
+    perform pgq._settle_keys(
+        _open_keys.queue_id,
+        most,
+        coalesce(_open_keys.look_from, '-infinity'),
+        moment,
+        moment,
+        least(_open_keys.max_notes, 1000) + 20
+    );
+    return most;
+end
+$$;
+
+comment on function pgq._open_keys(bigint, timestamptz, integer) is
+'What a claim of a queue with max_leased_per_key does before it looks for jobs: it brings up what
+was parked and may be leased now. Returns the limit; null: it was lifted. The caller has the
+claim_lock.';

@@ -1,0 +1,34 @@
+create function pgq._release_keys(job_ids bigint[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    freed pgq._ended_job[];
+begin
+    -- Those of an ordered queue stay the first of their keys.
+    select array_agg(row(j.job_id, j.queue_id, null, j.ordered_key)::pgq._ended_job)
+    into freed
+    from pgq.job as j
+    where j.job_id = any(_release_keys.job_ids)
+        and (
+            select not q.ordered
+            from pgq.queue as q
+            where q.queue_id = j.queue_id
+        );
+
+    if freed is not null then
+        -- Nobody else sees the rows yet.
+        update pgq.job as j
+        set ordered_key = null
+        where j.job_id = any(array(select f.job_id from unnest(freed) as f));
+
+        perform pgq._free_keys(freed);
+    end if;
+end
+$$;
+
+comment on function pgq._release_keys(bigint[]) is
+'Lets jobs that are given back compete for their keys anew, in a queue with max_leased_per_key.';

@@ -1,0 +1,155 @@
+create function pgq._settle_keys(
+    queue_id bigint,
+    max_leased_per_key integer,
+    look_from timestamptz,
+    look_until timestamptz,
+    moment timestamptz,
+    max_notes integer
+)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    note pgq.ordered_note;
+    state pgq.limited_key;
+    leased integer;
+    up integer;
+    wanted integer;
+    holders bigint[];
+    risen bigint[];
+    again interval;
+    settled integer := 0;
+begin
+    for note in
+        select n.*
+        from pgq.ordered_note as n
+        where n.queue_id = _settle_keys.queue_id
+            and n.look_at between _settle_keys.look_from and _settle_keys.look_until
+        order by n.look_at
+        limit _settle_keys.max_notes
+        for update skip locked
+    loop
+        delete from pgq.ordered_note as n
+        where n.queue_id = note.queue_id
+            and n.look_at = note.look_at
+            and n.ordered_key = note.ordered_key
+            and n.after_id = note.after_id;
+        settled := settled + 1;
+
+        select k.*
+        into state
+        from pgq.limited_key as k
+        where k.queue_id = note.queue_id
+            and k.limited_key = note.ordered_key
+        order by k.seq desc
+        limit 1;
+
+        continue when not found
+            or (state.parked_from is null and note.after_id <> 0);
+
+        -- Who has a place: workers, and jobs that wait where claims look for one to take them.
+        select
+            count(*) filter (
+                where j.lease_token is not null and j.visible_at > _settle_keys.moment
+            ),
+            count(*) filter (where j.lease_token is null or j.visible_at <= _settle_keys.moment),
+            coalesce(array_agg(j.job_id order by j.job_id), '{}')
+        into leased, up, holders
+        from pgq.job as j
+        where j.job_id = any(state.job_ids)
+            and j.ordered_key || '' = note.ordered_key
+            and j.due_at is null
+            and (
+                j.expires_at is null
+                or j.expires_at > _settle_keys.moment
+                or (j.lease_token is not null and j.visible_at > _settle_keys.moment)
+            );
+
+        again := null;
+        risen := '{}';
+        if state.parked_from is not null then
+            -- Those that came up before have labels that nobody asks for, perhaps: then more do.
+            wanted := least(
+                (_settle_keys.max_leased_per_key - leased)::bigint * (1 << note.tries)
+                - case when note.tries = 0 then up else 0 end,
+                10000
+            );
+            if wanted > 0 then
+                risen := pgq._unpark_jobs(
+                    note.queue_id, note.ordered_key, state.parked_from, wanted
+                );
+            end if;
+
+            select min(p.ordered_key)
+            into state.parked_from
+            from (
+                select j.ordered_key
+                from pgq.job as j
+                where j.queue_id = note.queue_id
+                    and j.ordered_key >= state.parked_from
+                    and j.ordered_key < note.ordered_key || chr(2)
+                    and j.due_at is not null
+                    and length(j.ordered_key) = length(state.parked_from)
+                order by j.ordered_key, j.job_id + 0
+                limit 1
+            ) as p;
+
+            -- Nobody will say that these can come up, or somebody has others locked.
+            if state.parked_from is not null
+                and leased < _settle_keys.max_leased_per_key
+                and (
+                    cardinality(risen) < wanted
+                    or exists (
+                        select
+                        from pgq.job as j
+                        where j.job_id = any(holders || risen)
+                            and j.label is not null
+                    )
+                )
+            then
+                again := least(interval '50 milliseconds' * (1 << note.tries), interval '1 second');
+            end if;
+        end if;
+
+        if note.after_id = 0 and cardinality(holders || risen) = 0 and state.parked_from is null
+        then
+            -- Nobody needs it any more.
+            delete from pgq.limited_key as k
+            where k.queue_id = state.queue_id
+                and k.limited_key = state.limited_key
+                and k.seq = state.seq;
+            continue;
+        end if;
+
+        state.job_ids := holders || risen;
+        perform pgq._write_keys(array[state], true);
+
+        insert into pgq.ordered_note (queue_id, look_at, ordered_key, after_id, tries)
+        select
+            note.queue_id,
+            pgq._clock() + a.delay,
+            note.ordered_key,
+            a.after_id,
+            a.tries
+        from (
+            values
+            (again, coalesce(nullif(note.after_id, 0), -1), least(note.tries + 1, 10)),
+            (case when note.after_id = 0 then interval '1 minute' end, 0, 0)
+        ) as a (delay, after_id, tries)
+        where a.delay is not null
+        on conflict do nothing;
+    end loop;
+
+    return settled;
+end
+$$;
+
+comment on function pgq._settle_keys(
+    bigint, integer, timestamptz, timestamptz, timestamptz, integer
+) is
+'Brings up parked jobs of keys that were noted for a time between look_from and look_until, as many
+as may be leased now, for so many notes at most, and returns how many were looked at. The caller has
+the claim_lock of the queue.';

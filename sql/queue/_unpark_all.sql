@@ -1,0 +1,73 @@
+create function pgq._unpark_all(queue_id bigint, max_jobs integer)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    unparked integer;
+begin
+    -- One that is just being cancelled is left to cleanup, should that be rolled back. The clock is
+    -- read when this transaction has its id, on which the floor relies.
+    with gone as (
+        delete from pgq.job as j
+        where j.job_id = any(array(
+            select k.job_id
+            from generate_series(0, 9) as p (priority)
+            cross join lateral (
+                select i.job_id
+                from pgq.job as i
+                where i.queue_id = _unpark_all.queue_id
+                    and i.priority = p.priority
+                    and i.visible_at = 'infinity'
+                    and i.due_at is not null
+                for update skip locked
+            ) as k
+            limit _unpark_all.max_jobs
+        ))
+        returning j.*
+    )
+
+    insert into pgq.job (
+        job_id,
+        queue_id,
+        partition_id,
+        log_offset,
+        expires_at,
+        visible_at,
+        segment,
+        attempt,
+        priority,
+        last_attempt,
+        label,
+        last_error,
+        unique_key,
+        max_attempts
+    )
+    select
+        g.job_id,
+        g.queue_id,
+        g.partition_id,
+        g.log_offset,
+        g.expires_at,
+        greatest(g.due_at, pgq._clock()),
+        g.segment,
+        g.attempt,
+        g.priority,
+        g.last_attempt,
+        g.label,
+        g.last_error,
+        g.unique_key,
+        g.max_attempts
+    from gone as g
+    order by g.priority, g.due_at, g.job_id;
+    get diagnostics unparked = row_count;
+
+    return unparked;
+end
+$$;
+
+comment on function pgq._unpark_all(bigint, integer) is
+'Brings up the parked jobs of a queue without max_leased_per_key, so many at most, and returns how
+many; null: all.';

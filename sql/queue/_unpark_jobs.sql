@@ -1,0 +1,110 @@
+create function pgq._unpark_jobs(
+    queue_id bigint,
+    limited_key text,
+    parked_from text,
+    max_jobs integer
+)
+returns bigint[]
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    size integer := length(_unpark_jobs.parked_from);
+    beyond text := _unpark_jobs.limited_key || chr(2);
+    ids bigint[];
+begin
+    for turn in 1 .. 2 loop
+        -- Whoever cancels or moves one has its row: that may take long, or be rolled back. A longer
+        -- key that begins alike has longer places.
+        ids := array(
+            select j.job_id
+            from pgq.job as j
+            where j.queue_id = _unpark_jobs.queue_id
+                and j.ordered_key >= _unpark_jobs.parked_from collate "C"
+                and j.ordered_key < beyond collate "C"
+                and j.due_at is not null
+                and length(j.ordered_key) = size
+            order by j.ordered_key, j.job_id + 0
+            limit _unpark_jobs.max_jobs
+            for update skip locked
+        );
+
+        exit when turn = 2
+            or not exists (
+                select
+                from pgq.job as j
+                where j.job_id = any(ids)
+                    and j.expires_at <= pgq._clock()
+            );
+
+        -- Not one after the other, each by a claim.
+        perform
+        from pgq._expire_jobs(
+            array(
+                select j.job_id
+                from pgq.job as j
+                where j.queue_id = _unpark_jobs.queue_id
+                    and j.ordered_key >= _unpark_jobs.parked_from collate "C"
+                    and j.ordered_key < beyond collate "C"
+                    and j.due_at is not null
+                    and length(j.ordered_key) = size
+                order by j.ordered_key, j.job_id + 0
+                limit 1000 + _unpark_jobs.max_jobs
+            ),
+            pgq._clock()
+        );
+    end loop;
+
+    -- The clock is read behind the locks: by then this transaction has its id, on which the floor
+    -- relies.
+    with gone as (
+        delete from pgq.job as j
+        where j.job_id = any(ids)
+        returning j.*
+    )
+
+    insert into pgq.job (
+        job_id,
+        queue_id,
+        partition_id,
+        log_offset,
+        expires_at,
+        visible_at,
+        segment,
+        attempt,
+        priority,
+        last_attempt,
+        label,
+        last_error,
+        unique_key,
+        max_attempts,
+        ordered_key
+    )
+    select
+        g.job_id,
+        g.queue_id,
+        g.partition_id,
+        g.log_offset,
+        g.expires_at,
+        greatest(g.due_at, pgq._clock()),
+        g.segment,
+        g.attempt,
+        g.priority,
+        g.last_attempt,
+        g.label,
+        g.last_error,
+        g.unique_key,
+        g.max_attempts,
+        _unpark_jobs.limited_key
+    from gone as g
+    order by g.priority, g.due_at, g.job_id;
+
+    return ids;
+end
+$$;
+
+comment on function pgq._unpark_jobs(bigint, text, text, integer) is
+'Brings up to so many parked jobs of a key to where claims look, the first ones first, and returns
+their ids. parked_from: no parked job of the key stands before.';

@@ -1,0 +1,63 @@
+create function pgq._write_keys(changes pgq.limited_key[], anew boolean)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    with changed as materialized (
+        select
+            c.queue_id,
+            c.limited_key,
+            c.job_ids,
+            case
+                when _write_keys.anew then c.parked_from
+                else least(c.parked_from, l.parked_from)
+            end as parked_from,
+            l.seq
+        from unnest(_write_keys.changes) as c
+        left join lateral (
+            select k.seq, k.job_ids, k.parked_from
+            from pgq.limited_key as k
+            where k.queue_id = c.queue_id
+                and k.limited_key = c.limited_key
+            order by k.seq desc
+            limit 1
+        ) as l on true
+        where l.seq is null
+            or l.job_ids <> c.job_ids
+            or l.parked_from is distinct from case
+                when _write_keys.anew then c.parked_from
+                else least(c.parked_from, l.parked_from)
+            end
+    ),
+
+    -- As long as a key has a row, somebody looks at it from time to time.
+    noted as (
+        insert into pgq.ordered_note (queue_id, look_at, ordered_key, after_id, tries)
+        select c.queue_id, pgq._clock() + interval '1 minute', c.limited_key, 0, 0
+        from changed as c
+        where c.seq is null
+        on conflict do nothing
+    ),
+
+    gone as (
+        delete from pgq.limited_key as k
+        using changed as c
+        where k.queue_id = c.queue_id
+            and k.limited_key = c.limited_key
+            and k.seq = c.seq
+    )
+
+    -- Above READ COMMITTED it raises 40001 where another claim was first.
+    insert into pgq.limited_key (queue_id, limited_key, seq, job_ids, parked_from)
+    select c.queue_id, c.limited_key, coalesce(c.seq, 0) + 1, c.job_ids, c.parked_from
+    from changed as c
+    on conflict do nothing;
+end
+$$;
+
+comment on function pgq._write_keys(pgq.limited_key[], boolean) is
+'Notes what has become of keys of a queue with max_leased_per_key, whose claim_lock the caller has.
+anew: parked_from is what it is to be; otherwise it comes to the one before.';

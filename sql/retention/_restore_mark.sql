@@ -1,0 +1,30 @@
+create function pgq._restore_mark(segment integer)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    kept boolean;
+begin
+    -- Undone, and the locks on the leaf with it: there may be thousands of open ones.
+    begin
+        kept := pgq._is_kept(_restore_mark.segment);
+        raise exception 'these locks are not needed any more'
+            using errcode = '55P03';
+    exception
+        when lock_not_available then
+            if kept is null then
+                raise;
+            end if;
+    end;
+
+    if not kept then
+        perform pgq._mark_segment(_restore_mark.segment);
+    end if;
+end
+$$;
+
+comment on function pgq._restore_mark(integer) is
+'Gives a segment that is in use its first row again, where a dump was restored without messages.';

@@ -1,0 +1,27 @@
+create function pgq._announce(partition_id bigint)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    perform pg_notify('pgq_topic', t.topic)
+    from pgq.partition as p
+    inner join pgq.topic as t on t.topic_id = p.topic_id
+    where p.partition_id = _announce.partition_id
+        and t.notify;
+
+    perform pg_notify('pgq_queue', q.queue)
+    from pgq.partition as p
+    inner join pgq.subscription as s on s.topic_id = p.topic_id
+    inner join pgq.queue as q on q.queue_id = s.queue_id
+    where p.partition_id = _announce.partition_id
+        and q.notify;
+end
+$$;
+
+comment on function pgq._announce(bigint) is
+'Tells those who follow a deferred topic that the caller has staged messages for a partition:
+notifies whoever consumes, and the workers of the queues that are subscribed, whose claims then give
+offsets. Whether a subscription matches is looked at when that is done.';

@@ -1,0 +1,76 @@
+create function pgq._deliver_staged(
+    queue_id bigint,
+    moment timestamptz,
+    most_attempts integer,
+    floor_times timestamptz[],
+    floor_ids bigint[]
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    topics text[] := array(
+        select t.topic
+        from pgq.subscription as s
+        inner join pgq.topic as t on t.topic_id = s.topic_id
+        where s.queue_id = _deliver_staged.queue_id
+            and t.deferred
+        order by t.topic
+    );
+    name text;
+begin
+    if topics = '{}' then
+        return;
+    end if;
+
+    -- As long as the claim finds something, more and more is staged, and many messages get their
+    -- offsets for little more than one does. What another claim has locked is not for this one.
+    perform
+    from pgq.job_run as r
+    where r.queue_id = _deliver_staged.queue_id
+        and r.visible_at >= (_deliver_staged.floor_times)[1]
+        and r.visible_at <= _deliver_staged.moment
+        and (r.expires_at is null or r.expires_at > _deliver_staged.moment)
+    order by r.visible_at, r.run_id
+    limit 1
+    for update skip locked;
+
+    if found then
+        return;
+    end if;
+
+    perform
+    from unnest(_deliver_staged.floor_times, _deliver_staged.floor_ids) with ordinality
+        as f (floor_time, floor_id, priority)
+    cross join lateral (
+        select
+        from pgq.job as k
+        where k.queue_id = _deliver_staged.queue_id
+            and k.priority = f.priority - 1
+            and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+            and k.visible_at <= _deliver_staged.moment
+            and (k.expires_at is null or k.expires_at > _deliver_staged.moment)
+            and k.attempt < coalesce(k.max_attempts, _deliver_staged.most_attempts)
+        order by k.visible_at, k.job_id
+        limit 1
+        for update skip locked
+    ) as j
+    limit 1;
+
+    if found then
+        return;
+    end if;
+
+    foreach name in array topics loop
+        perform pgq._assign_waiting(name, null);
+    end loop;
+end
+$$;
+
+comment on function pgq._deliver_staged(bigint, timestamptz, integer, timestamptz[], bigint[]) is
+'Gives offsets to what is staged in the deferred topics that a queue is subscribed to, which makes
+its jobs, unless there are some that are due. Called with what the claim has read; without floors it
+does not look for jobs. It waits for no other one that gives offsets.';

@@ -1,0 +1,37 @@
+create function pgq._hold_followed(topic_id bigint, keys text[], headers jsonb[])
+returns pgq._ended_job[]
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target record;
+    held pgq._ended_job[] := '{}';
+begin
+    for target in
+        select s.filter, s.routing_regex, q.queue_id
+        from pgq.subscription as s
+        inner join pgq.queue as q on q.queue_id = s.queue_id
+        where s.topic_id = _hold_followed.topic_id
+            and q.ordered
+        order by q.queue_id
+    loop
+        held := held || pgq._hold_keys(
+            target.queue_id,
+            array(
+                select left(m.key, 255)
+                from unnest(_hold_followed.keys, _hold_followed.headers) as m (key, headers)
+                where m.key is not null
+                    and pgq._matches(m.headers, target.filter, target.routing_regex)
+            )
+        );
+    end loop;
+
+    return held;
+end
+$$;
+
+comment on function pgq._hold_followed(bigint, text[], jsonb[]) is
+'What _hold_keys does, in all ordered queues that follow a topic: for messages with these keys and
+headers that the caller is about to deliver in several steps.';

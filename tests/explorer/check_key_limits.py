@@ -1,0 +1,144 @@
+"""What max_leased_per_key promises: no more of a key are leased, and none waits for nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from explorer.check_groups import LONG_LEASE, SLACK
+from explorer.check_leases import LEAVING, TAKING, gave, named
+from explorer.database import Link, Row
+from explorer.history import Event, History
+from explorer.known_jobs import Job, Queue, key_of
+from explorer.script import written
+
+__all__ = ["check_key_limits", "check_rooms"]
+
+LATER = 3
+"""Seconds after which a claim has looked at each key again."""
+AT_THE_LATEST = 150
+"""The same where the clock was set back."""
+
+JOBS = """
+select
+    q.queue,
+    q.max_leased_per_key as most,
+    j.job_id,
+    left(m.key, 255) as key,
+    j.lease_token is not null and j.visible_at > pgq._clock() as leased,
+    coalesce(j.due_at, j.visible_at) <= pgq._clock()
+    and (j.expires_at is null or j.expires_at > pgq._clock())
+    and j.attempt < coalesce(j.max_attempts, q.max_attempts, 2147483647) as due
+from pgq.job as j
+inner join pgq.queue as q using (queue_id)
+left join pgq.message as m
+    on m.segment = j.segment
+    and m.partition_id = j.partition_id
+    and m.log_offset = j.log_offset
+where q.max_leased_per_key is not null
+"""
+
+
+# ---------------------------------------------------------------------------- what was answered
+
+
+def check_key_limits(queue: Queue) -> None:
+    """No claim gave a job of a key that was full for sure."""
+    changes = queue.since_cut("create_queue", "alter_queue")
+    if not any(event.rows[0]["max_leased_per_key"] for event in changes):
+        return
+    events = [e for t in queue.history.transactions for e in t.events if e.answer is not None]
+    by_key: dict[str, list[Job]] = {}
+    for job in queue.jobs.values():
+        key = key_of(job)
+        if key is not None:
+            by_key.setdefault(key, []).append(job)
+    for key, jobs in by_key.items():
+        claims = {claimed.event.started: claimed.event for job in jobs for claimed in job.claims}
+        for claim in claims.values():
+            most = _most(claim, changes)
+            if most is None:
+                continue
+            given = [job for job in jobs if any(c.event is claim for c in job.claims)]
+            held = [
+                job
+                for job in jobs
+                if job not in given
+                and any(
+                    _before(c.event, claim, _most(c.event, changes) is not None)
+                    and _holds(queue.history, job, c.event, claim, events)
+                    for c in job.claims
+                )
+            ]
+            if len(given) + len(held) > most:
+                ids = [job.job_id for job in given]
+                told = f"{claim.statement} gave {ids} of {key}, of which were leased"
+                told = f"{told} {[job.job_id for job in held]}, and {most} may be"
+                queue.history.violate("too many of a key", told)
+
+
+def _most(claim: Event, changes: list[Event]) -> int | None:
+    """The highest limit that this claim may have known; None: perhaps there was none."""
+    before = [e for e in changes if e.transaction.ended < claim.transaction.started]
+    beside = [e for e in changes if e not in before and e.started <= claim.ended]
+    last = [e for e in before if e.transaction.ended == before[-1].transaction.ended]
+    limits = [event.rows[0]["max_leased_per_key"] for event in last + beside]
+    return None if None in limits or not limits else max(limits)
+
+
+def _before(earlier: Event, claim: Event, limited: bool) -> bool:
+    """Whether this claim must have known the earlier one: limited ones wait for each other."""
+    if limited or earlier.transaction is claim.transaction:
+        return earlier.ended < claim.started
+    return earlier.transaction.ended < claim.transaction.started
+
+
+def _holds(history: History, job: Job, earlier: Event, claim: Event, events: list[Event]) -> bool:
+    """Whether the job was leased by the earlier claim for sure when this one ended."""
+    passed = history.passed(earlier.started, claim.ended)
+    if passed >= LONG_LEASE[earlier.arguments["lease"]] - SLACK:
+        return False
+    return not any(
+        other.ended >= earlier.started
+        and other.started <= claim.ended
+        and (other.call in TAKING or job.job_id in named(other) or gave(other, job.job_id or 0))
+        and other.call not in LEAVING
+        for other in events
+        if other is not earlier
+    )
+
+
+# ---------------------------------------------------------------------------- what is left
+
+
+def check_rooms(history: History, link: Link) -> None:
+    """Claim all that can be had at the end of a trial, and take it back."""
+    jobs = link.rows(JOBS)
+    if not jobs:
+        return
+    _, ahead = history.clock(history.tick, history.tick)
+    link.rows("begin")
+    link.set_clock(ahead + (AT_THE_LATEST if history.went_back() else LATER))
+    if history.went_back():
+        link.rows("select * from pgq.cleanup()")
+    before = _leased(link.rows(JOBS))
+    for name in sorted({row["queue"] for row in jobs}):
+        idle = 0
+        while idle < 2:  # the first one that gives nothing may have removed what held a place
+            claim = f"select * from pgq.claim_job({written(name)}, 1000, '1 hour')"
+            idle = 0 if link.rows(claim) else idle + 1
+    after = link.rows(JOBS)
+    link.rows("rollback")
+    link.set_clock(ahead)
+    leased = _leased(after)
+    for place, count in leased.items():
+        limit = max(row["most"] for row in after if row["queue"] == place[0])
+        if place[1] is not None and count > max(limit, before[place]):
+            history.violate("too many of a key", f"{count} leased of {place}, and {limit} may be")
+    for row in after:
+        room = row["key"] is None or leased[row["queue"], row["key"]] < row["most"]
+        if row["due"] and not row["leased"] and room:
+            history.violate("stuck at a key", f"{row} is not handed out")
+
+
+def _leased(rows: list[Row]) -> Counter[tuple[str, str | None]]:
+    return Counter((row["queue"], row["key"]) for row in rows if row["leased"])

@@ -1,0 +1,130 @@
+"""Content that a handler, Python or the database cannot take harms its own job, and no other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from pgq import Client
+from pgq.worker import AsyncWorker, Reject, Worker
+from support.waiting import PATIENCE
+from support.waiting import wait_until as _wait_until
+from support.working import working
+
+Kind = type[Worker] | type[AsyncWorker]
+As = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def wait_until(condition: Callable[[], Any]) -> None:
+    _wait_until(condition, 2 * PATIENCE)
+
+
+@pytest.fixture
+def client(connection: psycopg.Connection[Any]) -> Client:
+    client = Client(connection)
+    client.create_queue("mail", max_attempts=2, backoff=timedelta(milliseconds=10))
+    return client
+
+
+@dataclass
+class Strict:
+    """What breaks in a way of its own."""
+
+    name: str
+
+    def __post_init__(self) -> None:
+        {"good": 1}[self.name]
+
+
+@pytest.mark.parametrize("payload", ["1" * 5000, "[" * 3000 + "]" * 3000], ids=["long", "deep"])
+def test_json_that_python_cannot_read(
+    dsn: str, client: Client, kind: Kind, as_handler: As, payload: str
+) -> None:
+    done: list[Any] = []
+
+    def handle(payload: Any) -> None:
+        done.append(payload)
+
+    worker = kind(dsn, concurrency=2)
+    worker.handler("mail", prefetch=3)(as_handler(handle))
+    client.connection.execute(
+        "select pgq.enqueue_batch('mail', array['1', %s, '2']::jsonb[])", [payload]
+    )
+    dead = "select job_id, last_error from pgq.dead_letters"
+    with working(worker):
+        # some versions of Python can read it
+        wait_until(lambda: len(done) == 3 or client.connection.execute(dead).fetchall())
+        wait_until(lambda: len(done) >= 2)
+    if len(done) == 2:
+        [(_, error)] = client.connection.execute(dead).fetchall()
+        assert "cannot be read" in error
+
+
+@pytest.mark.parametrize("batch", [None, 3])
+def test_a_type_that_breaks(
+    dsn: str, client: Client, kind: Kind, as_handler: As, batch: int | None
+) -> None:
+    done: list[Any] = []
+
+    def each(one: Strict) -> None:
+        done.append(one.name)
+
+    def many(ones: list[Strict]) -> None:
+        done.extend(one.name for one in ones)
+
+    worker = kind(dsn)
+    worker.handler("mail", batch=batch)(as_handler(many if batch else each))
+    client.enqueue_batch("mail", [{"name": "good"}, {"name": "bad"}, {"name": "good"}])
+    with working(worker):
+        wait_until(lambda: len(done) == 2 and client.dead_letters("mail"))
+    assert [letter.last_error for letter in client.dead_letters("mail")] == ["KeyError: 'bad'"]
+
+
+@pytest.mark.parametrize("result", [float("nan"), "a\0b", "\ud800"])
+def test_a_result_that_the_database_refuses(
+    dsn: str, client: Client, kind: Kind, as_handler: As, result: Any
+) -> None:
+    worker = kind(dsn)
+    worker.handler("mail", keep_result=True)(as_handler(lambda payload: result))
+    client.enqueue("mail", 1)
+    with working(worker):
+        wait_until(lambda: client.dead_letters("mail"))
+    [letter] = client.dead_letters("mail")
+    assert letter.attempt == 2
+    assert letter.last_error
+
+
+def test_an_error_text_that_is_no_text(
+    dsn: str, client: Client, kind: Kind, as_handler: As
+) -> None:
+    def handle(payload: Any) -> None:
+        raise Reject("no \0 such \ud800 place")
+
+    worker = kind(dsn)
+    worker.handler("mail")(as_handler(handle))
+    client.enqueue("mail", 1)
+    with working(worker):
+        wait_until(lambda: client.dead_letters("mail"))
+    [letter] = client.dead_letters("mail")
+    assert (letter.attempt, letter.last_error) == (1, "no \\0 such \\ud800 place")
+
+
+def test_a_batch_that_names_other_jobs(
+    dsn: str, client: Client, kind: Kind, as_handler: As
+) -> None:
+    """To take it for done would lose what was to be tried again."""
+
+    def handle(payloads: list[Any], jobs: list[Any]) -> dict[str, Any]:
+        return {str(job.job_id): Reject("no") for job in jobs}
+
+    worker = kind(dsn)
+    worker.handler("mail", batch=3)(as_handler(handle))
+    client.enqueue("mail", 1)
+    with working(worker):
+        wait_until(lambda: client.dead_letters("mail"))
+    assert "was not among its jobs" in (client.dead_letters("mail")[0].last_error or "")

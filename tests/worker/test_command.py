@@ -1,0 +1,88 @@
+"""``pgq work``: what it says when it cannot begin."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from pgq.__main__ import main
+from pgq.worker import Worker
+
+APP = """
+from pgq.worker import Handlers, Worker
+
+handlers = Handlers()
+
+
+@handlers.handler("nowhere")
+def handle(payload):
+    pass
+
+
+worker = Worker("", handlers)
+"""
+
+
+@pytest.fixture
+def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The name of a module with handlers, and with a worker that has settings of its own."""
+    name = "app_of_this_test"
+    (tmp_path / f"{name}.py").write_text(APP)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield name
+    sys.modules.pop(name, None)
+
+
+def test_a_queue_that_is_not_there(
+    dsn: str, app: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = ["work", f"{app}:handlers"]
+    assert main([*given, "--database", dsn]) == 1
+    assert capsys.readouterr().err == 'pgq: queue "nowhere" does not exist\n'
+    monkeypatch.setenv("DATABASE_URL", dsn)
+    assert main(given) == 1
+    assert capsys.readouterr().err == 'pgq: queue "nowhere" does not exist\n'
+
+
+def test_a_database_without_pgq(dsn: str, app: str, capsys: pytest.CaptureFixture[str]) -> None:
+    without = make_conninfo(dsn, dbname="postgres", password=os.environ.get("PGPASSWORD"))
+    with psycopg.connect(without) as connection:
+        if connection.execute("select to_regnamespace('pgq') is not null").fetchone() == (True,):
+            pytest.skip("it is installed in the database postgres")
+    assert main(["work", f"{app}:handlers", "--database", without]) == 1
+    assert "pgq is not installed in this database" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "option", ["--database=postgresql:///other", "--grace=1", "--queue=mail", "--schedules"]
+)
+def test_a_worker_has_settings_of_its_own(
+    app: str, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    assert main(["work", f"{app}:worker", option]) == 1
+    assert "settings of its own" in capsys.readouterr().err
+
+
+def test_a_port_that_is_taken(app: str, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("prometheus_client")
+    with socket.socket() as taken:
+        taken.bind(("0.0.0.0", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        assert main(["work", f"{app}:handlers", "--prometheus", port]) == 1
+    assert "cannot be served" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("given", [[], ["--schedules"]])
+def test_schedules(app: str, monkeypatch: pytest.MonkeyPatch, given: list[str]) -> None:
+    seen: list[bool] = []
+    monkeypatch.setattr(Worker, "run", lambda worker: seen.append(worker._schedules))
+    assert main(["work", f"{app}:handlers", *given]) == 0
+    assert seen == [bool(given)]

@@ -1,0 +1,179 @@
+"""What slots and heartbeats wait with, by itself: no database is needed."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import resource
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgq._running import _tasks, _threads
+from pgq._running._schedule import Schedule
+from pgq._running._sync import _crew, _pool
+from pgq.worker._reports import logger
+
+HIGH = 1100
+"""A number of a file that `select` cannot take."""
+
+
+def test_a_program_with_many_files() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard <= HIGH:
+        pytest.skip("this process may not have so many files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, HIGH + 10), hard))
+    near, far = socket.socketpair()
+    number = fcntl.fcntl(near.fileno(), fcntl.F_DUPFD, HIGH)
+    bell = _threads.Bell()
+    try:
+        far.send(b"!")
+        bell.wait_with(number, 30.0)
+        os.read(number, 1)
+        bell.ring()
+        bell.wait_with(number, 30.0)
+    finally:
+        os.close(number)
+        bell.close()
+        near.close()
+        far.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@contextmanager
+def other_at(line: str, module: Any, act: Callable[[], Any]) -> Iterator[None]:
+    """Let another thread act each time before such a line of a module is run."""
+    lines = Path(module.__file__).read_text().splitlines()
+
+    def trace(frame: Any, event: str, argument: Any) -> Any:
+        if frame.f_code.co_filename != module.__file__:
+            return None
+        if event == "line" and line in lines[frame.f_lineno - 1]:
+            other = threading.Thread(target=act)
+            other.start()
+            other.join()
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+
+
+class Connection:
+    """A connection that is open."""
+
+    closed = False
+
+
+class Free:
+    """A client of a pool."""
+
+    connection = Connection()
+
+
+def test_two_threads_want_the_last_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pgq._running._sync._pool.connect", lambda *_: Connection())
+    pool = _pool.Pool("", {}, "", 2)
+    pool._free.append(Free())  # type: ignore[arg-type]
+    with other_at("_free.pop()", _pool, pool._free.clear):
+        assert pool.take().connection is not Free.connection
+
+
+def test_a_bell_that_rings_as_its_slot_wakes_up() -> None:
+    slots = _crew.Slots(["mail"], _pool.Pool("", {}, "", 1), 0.01, logger)
+    slots.schedule.begin("mail")
+    bell = slots.new_bell()
+    with other_at("_idle.remove(bell)", _crew, slots.wake):
+        slots.rest(bell)
+
+
+def test_two_that_run_in_one_loop_hear_the_same_signal() -> None:
+    heard: list[str] = []
+
+    async def run() -> None:
+        with _tasks.signals(lambda: heard.append("first")):
+            with _tasks.signals(lambda: heard.append("second")):
+                os.kill(os.getpid(), signal.SIGTERM)
+                await asyncio.sleep(0.05)
+            os.kill(os.getpid(), signal.SIGTERM)
+            await asyncio.sleep(0.05)
+
+    before = signal.signal(signal.SIGTERM, lambda *_: heard.append("nobody"))
+    try:
+        asyncio.run(run())
+        assert sorted(heard) == ["first", "first", "second"]
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert heard[-1] == "nobody"
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_plain_functions_have_as_many_threads_as_they_need() -> None:
+    """More than the executor of asyncio has on any machine, and none that outlives the program."""
+    together = threading.Barrier(40)
+    daemons: list[bool] = []
+
+    def meet(number: int) -> int:
+        daemons.append(threading.current_thread().daemon)
+        together.wait(30.0)
+        return number
+
+    async def run() -> list[int]:
+        return await asyncio.gather(*(_tasks.caller(meet)(number) for number in range(40)))
+
+    assert asyncio.run(run()) == [*range(40)]
+    assert all(daemons)
+
+
+def test_what_a_plain_function_raises_arrives() -> None:
+    def fail() -> None:
+        raise SystemExit(3)
+
+    async def run() -> None:
+        await _tasks.caller(fail)()
+
+    with pytest.raises(SystemExit):
+        asyncio.run(run())
+
+
+def test_a_look_that_finds_nothing_waits() -> None:
+    schedule = Schedule(["a"], 1.0)
+    assert schedule.next(0.0) == "a"
+    assert schedule.next(0.0) is None
+    schedule.looked("a", 0.0, found=False)
+    assert 0.0 < schedule.pause(0.0) <= 0.05
+
+
+def test_a_ring_during_a_look_is_not_lost() -> None:
+    """What came may have come behind what the look saw, whatever that has found."""
+    for found, more in ((True, False), (False, True)):
+        schedule = Schedule(["a"], 3600.0)
+        assert schedule.next(0.0) == "a"
+        assert schedule.ring("a")
+        assert schedule.looked("a", 0.0, found=found, more=more)
+        assert schedule.next(0.0) == "a"
+        assert not schedule.looked("a", 0.0, found=False)
+        assert schedule.next(0.0) is None, "one more look is enough"
+
+
+def test_a_ring_during_two_looks_is_not_lost() -> None:
+    """The first one that ends does not take it for both."""
+    schedule = Schedule(["a"], 3600.0)
+    schedule.begin("a")
+    schedule.begin("a")
+    schedule.ring("a")
+    assert schedule.looked("a", 0.0, found=True)
+    assert schedule.looked("a", 0.0, found=False)
+    assert schedule.next(0.0) == "a"
+    assert not schedule.looked("a", 0.0, found=False)
