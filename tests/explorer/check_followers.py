@@ -101,9 +101,10 @@ def _delivered(
         for job_id in _finished(event):
             if job_id in by_id:
                 by_id[job_id].finished.append(event)
-    round_number = 0
-    while rows := link.rows(_drain(queue)):
-        round_number += 1
+    for round_number in history.rounds(f"the drain of {queue}"):
+        rows = link.rows(_drain(queue))
+        if not rows:
+            break
         for row in rows:
             known = note(row, f"the drain of {queue}")
             if known is not None and (known.drained is not None or known.finished):

@@ -189,7 +189,7 @@ def _work_off(queue: Queue, link: Link, given: dict[int, int]) -> None:
     limited = any(event.rows[0]["max_leased_per_key"] for event in settings)
     enough = 2 if limited or queue.history.went_back() else 1
     idle = 0
-    while idle < enough:
+    for _ in queue.history.rounds(f"the drain of {queue.name}"):
         answer = link.ask(
             f"select c.*, pgq.ack(c.job_id, c.lease_token) from pgq.claim_job({name}, 1000) as c"
         )
@@ -209,3 +209,5 @@ def _work_off(queue: Queue, link: Link, given: dict[int, int]) -> None:
             if not row["ack"]:
                 violate("job twice", f"draining {queue.name}: ack refused for {row}")
         idle = 0 if answer.rows or revived.rows[0]["redrive"] else idle + 1
+        if idle == enough:
+            break

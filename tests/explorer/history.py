@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from explorer.database import Answer, Row
@@ -10,6 +11,8 @@ from explorer.script import Step, Value
 __all__ = ["Event", "History", "Transaction", "Violation"]
 
 Order = tuple[int, int, int, int]
+ROUNDS = 1000
+"""More than any trial takes to be worked off."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,11 @@ class History:
     def events(self, *calls: str) -> list[Event]:
         """All calls of these names, whatever became of them."""
         return [e for t in self.transactions for e in t.events if e.call in calls]
+
+    def rounds(self, told: str) -> Iterator[int]:
+        """The numbers of the rounds in which something is worked off, which has to end."""
+        yield from range(1, ROUNDS + 1)
+        self.violate("endless", told)
 
     def violate(self, kind: str, text: str) -> None:
         self.violations.append(Violation(kind, text))
