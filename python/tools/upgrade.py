@@ -2,8 +2,9 @@
 
 Functions, views, comments and privileges are taken from the sources: what is new or has changed is
 made, what cannot be replaced is dropped before and gets its grants back. How tables, types and all
-else change stands in ``migrations/changes/B.sql``, written by hand, and is put between the two. A
-function or view that is dropped there, because it is in the way, is made anew as well.
+else change stands in ``migrations/changes/B/``, written by hand, a file for each feature, and is put
+between the two in the order of the names. A function or view that is dropped there, because it is in
+the way, is created again.
 
 The result is tried out: a database that was led to B by it has to equal a fresh one.
 """
@@ -93,16 +94,16 @@ def generate(before: str, after: str, old: Side, new: Side, changes: str) -> str
     opened = [name for name in anew if any(_opens(each, name) for each in old.script)]
     parts = [
         f"\\echo Upgrading pgq to {after} \\set ON_ERROR_STOP on\n"
-        f"-- generated from sql/ and migrations/changes/{after}.sql by python/tools/upgrade.py:"
+        f"-- generated from sql/ and migrations/changes/{after} by python/tools/upgrade.py:"
         " edit there, not here",
         GUARD.format(before=before, after=after),
         *([KEEP.format(names=", ".join(anew), opened=", ".join(opened))] if anew else []),
         *_drops(old, dropped - by_hand),
-        *([f"-- ==== migrations/changes/{after}.sql\n\n{changes.strip()}"] if changes else []),
+        changes,
         "-- ==== sql/",
         *_additions(old, new, made),
     ]
-    return "\n\n".join(part.strip("\n") for part in parts) + "\n"
+    return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
 
 
 def _keys(side: Side) -> Iterator[Key]:
@@ -225,8 +226,11 @@ def main() -> int:
         return 0 if path.exists() else _refuse(f"{path.name} is missing, and {after} is released")
     if not build.released(before):
         return _refuse(f"pgq--{before}.sql is of no released version: remove it")
-    by_hand = build.ROOT / "migrations" / "changes" / f"{after}.sql"
-    changes = by_hand.read_text() if by_hand.exists() else ""
+    by_hand = build.ROOT / "migrations" / "changes" / after
+    changes = "\n\n".join(
+        f"-- ==== {path.relative_to(build.ROOT)}\n\n{path.read_text().strip()}"
+        for path in sorted(by_hand.glob("*.sql"))
+    )
     script, problem = _tried(before, after, changes)
     if problem:
         return _refuse(

@@ -98,11 +98,15 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tree
 
 
+def _changes(tree: Path) -> Path:
+    return tree / "migrations" / "changes" / AFTER / "01-sample.sql"
+
+
 @pytest.fixture(scope="module")
 def script(tree: Path) -> Path:
     """The script from one to the other."""
-    changes = tree / "migrations" / "changes" / f"{AFTER}.sql"
-    changes.parent.mkdir()
+    changes = _changes(tree)
+    changes.parent.mkdir(parents=True)
     changes.write_text(BY_HAND)
     assert _run(upgrade, tree) == 0
     return tree / "migrations" / f"pgq--{BEFORE}--{AFTER}.sql"
@@ -275,11 +279,11 @@ def _edited(path: Path, text: str) -> Iterator[None]:
 def test_what_is_not_written_by_hand_is_named(
     script: Path, tree: Path, capsys: pytest.CaptureFixture[str], by_hand: str, complaint: str
 ) -> None:
-    with _edited(script, ""), _edited(tree / "migrations/changes" / f"{AFTER}.sql", by_hand):
+    with _edited(script, ""), _edited(_changes(tree), by_hand):
         assert _run(upgrade, tree) == 1
         assert script.read_text() == ""
     told = capsys.readouterr().err
-    assert f"belongs into migrations/changes/{AFTER}.sql" in told
+    assert f"belongs into migrations/changes/{AFTER} " in told
     assert complaint in told
 
 
