@@ -1,5 +1,5 @@
 \echo Upgrading pgq to 0.2.0 \set ON_ERROR_STOP on
--- generated from sql/ and migrations/changes/0.2.0.sql by python/tools/upgrade.py: edit there, not here
+-- generated from sql/ and migrations/changes/0.2.0 by python/tools/upgrade.py: edit there, not here
 
 -- Stop before anything is changed where this is not the way to go. The setting lasts as long as the
 -- transaction: outside of one, the next statement does not find it.
@@ -96,9 +96,9 @@ drop function pgq.create_topic;
 drop function pgq._check_topic_settings;
 drop function pgq._check_group;
 
--- ==== migrations/changes/0.2.0.sql
+-- ==== migrations/changes/0.2.0/01-effects.sql
 
--- Effects of jobs, and schedules.
+-- Effects of jobs.
 create type pgq.effect_state as (
     state text,
     result jsonb,
@@ -106,6 +106,22 @@ create type pgq.effect_state as (
     begun_at timestamptz
 );
 
+create table pgq.effect (
+    job_id bigint not null,
+    effect text collate "C" not null,
+    lease_token uuid not null,
+    attempt integer not null,
+    begun_at timestamptz not null,
+    finished_at timestamptz,
+    result jsonb,
+    primary key (job_id, effect)
+);
+
+create sequence pgq.effect_walk as bigint minvalue 0;
+
+-- ==== migrations/changes/0.2.0/02-schedules.sql
+
+-- Schedules.
 create type pgq.schedule_info as (
     schedule text,
     topic text,
@@ -149,19 +165,6 @@ create type pgq._cron_times as (
     real_time boolean
 );
 
-create table pgq.effect (
-    job_id bigint not null,
-    effect text collate "C" not null,
-    lease_token uuid not null,
-    attempt integer not null,
-    begun_at timestamptz not null,
-    finished_at timestamptz,
-    result jsonb,
-    primary key (job_id, effect)
-);
-
-create sequence pgq.effect_walk as bigint minvalue 0;
-
 create table pgq.schedule (
     schedule text collate "C" primary key,
     topic text collate "C",
@@ -188,6 +191,8 @@ create table pgq.schedule (
 );
 
 create index schedule_due on pgq.schedule (due_at) where not paused;
+
+-- ==== migrations/changes/0.2.0/03-idempotency-keys.sql
 
 -- Idempotency keys.
 alter table pgq.storage_class add column for_keys boolean not null default false;
@@ -277,6 +282,8 @@ begin
 end
 $leaves$;
 
+-- ==== migrations/changes/0.2.0/04-unique-jobs.sql
+
 -- Unique jobs, and jobs with a max_attempts of their own.
 alter table pgq.queue add column unique_until text collate "C" not null default 'finished';
 
@@ -319,6 +326,8 @@ create type pgq.job_info as (
     payload jsonb,
     body bytea
 );
+
+-- ==== migrations/changes/0.2.0/05-dead-letters.sql
 
 -- Dead-letter topics of consumer groups.
 alter table pgq.consumer_group
@@ -363,6 +372,16 @@ create type pgq.dead_letter as (
     body bytea,
     stops_key boolean
 );
+
+-- pages of dead letters that died in one moment
+drop index pgq.dead_job_queue;
+create index dead_job_queue on pgq.dead_job (queue_id, died_at, job_id);
+
+-- Attempts at messages are told to the member that gets them.
+alter type pgq.leased_message add attribute attempt integer;
+alter type pgq._claim_state add attribute attempt integer;
+
+-- ==== migrations/changes/0.2.0/06-ordered-keys.sql
 
 -- Ordered keys.
 alter table pgq.queue
@@ -409,6 +428,8 @@ create type pgq._ended_job as (
     ordered_key text collate "C"
 );
 
+-- ==== migrations/changes/0.2.0/07-limits.sql
+
 -- Limits of queues.
 alter table pgq.queue
 add column max_leased integer,
@@ -441,6 +462,8 @@ create table pgq.claim_count (
     refilled_at timestamptz,
     primary key (queue_id, seq)
 );
+
+-- ==== migrations/changes/0.2.0/08-subscriptions.sql
 
 -- Subscriptions.
 alter table pgq.partition rename column notify to followed;
@@ -485,6 +508,8 @@ create type pgq.subscription_info as (
     created_at timestamptz
 );
 
+-- ==== migrations/changes/0.2.0/09-deferred-topics.sql
+
 -- Deferred topics.
 alter table pgq.topic add column deferred boolean not null default false;
 
@@ -516,9 +541,7 @@ create type pgq._staged_since as (
     system_identifier bigint
 );
 
--- pages of dead letters that died in one moment
-drop index pgq.dead_job_queue;
-create index dead_job_queue on pgq.dead_job (queue_id, died_at, job_id);
+-- ==== migrations/changes/0.2.0/10-limits-per-key.sql
 
 -- A limit per key of queues.
 alter table pgq.queue add column max_leased_per_key integer;
@@ -557,9 +580,7 @@ create type pgq._chosen_jobs as (
     stamps jsonb
 );
 
--- Attempts at messages are told to the member that gets them.
-alter type pgq.leased_message add attribute attempt integer;
-alter type pgq._claim_state add attribute attempt integer;
+-- ==== migrations/changes/0.2.0/11-plain-calls.sql
 
 -- What no setting asks for costs calls that do a single job less: one column says it.
 alter table pgq.queue
