@@ -6957,8 +6957,8 @@ as $$
 declare
     place integer;
     home_id bigint;
-    xid bigint;
     leaf integer;
+    xid bigint;
     first_offset bigint;
     entered_at timestamptz;
     until timestamptz;
@@ -6969,58 +6969,24 @@ declare
     published pgq.publish_result;
 begin
     if (publish.payload is null) = (publish.body is null)
-        or publish.headers is not null
-        or publish.idempotency_key is not null
+        or num_nonnulls(
+            publish.headers, publish.idempotency_key, current_setting('pgq.deferred_topic', true)
+        ) > 0
         or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
-        or current_setting('pgq.deferred_topic', true) is not null
     then
-        if (publish.payload is null) = (publish.body is null)
-            or publish.headers is not null
-            or publish.idempotency_key is not null
-            or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
-        then
-            perform pgq._check_content(publish.payload, publish.headers, publish.body);
-
-            if publish.idempotency_key is not null then
-                perform pgq._check_idempotency_keys(
-                    'idempotency_key', array[publish.idempotency_key collate "C"], 1
-                );
-                return query
-                select k.partition, k.log_offset, k.duplicate
-                from pgq._publish_keyed(
-                    publish.topic collate "C",
-                    case when publish.payload is not null then array[publish.payload] end,
-                    array[publish.key],
-                    array[publish.headers],
-                    publish.partition,
-                    array[publish.idempotency_key],
-                    case when publish.body is not null then array[publish.body] end
-                ) as k;
-                return;
-            end if;
-
-            if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-                return query
-                select b.partition, b.first_offset, b.duplicate
-                from pgq.publish_batch(
-                    topic => publish.topic,
-                    payloads => case
-                        when publish.payload is not null then array[publish.payload]
-                    end,
-                    keys => array[publish.key],
-                    headers => array[publish.headers],
-                    partition => publish.partition,
-                    bodies => case when publish.body is not null then array[publish.body] end
-                ) as b;
-                return;
-            end if;
-        end if;
-
         -- The topic that this session last found to be deferred: a hint, which saves a statement
         -- that would lock. The transaction id comes first, and the segment is read only then: see
-        -- _close_segments.
-        if publish.topic collate "C" = current_setting('pgq.deferred_topic', true) then
+        -- _close_segments. One condition, since each of them takes time. Nothing is locked, so that
+        -- any partition will do, and the next transaction takes another one; _ring costs more.
+        if publish.topic collate "C" = current_setting('pgq.deferred_topic', true)
+            and num_nonnulls(publish.payload, publish.body) = 1
+            and publish.idempotency_key is null
+            and current_setting('transaction_isolation') not in ('repeatable read', 'serializable')
+        then
             xid := pg_current_xact_id()::text::bigint;
+            if publish.headers is not null then
+                perform pgq._check_content(publish.payload, publish.headers, publish.body);
+            end if;
 
             if publish.partition is null and publish.key is null then
                 select
@@ -7028,11 +6994,12 @@ begin
                     (p.partition_id << 40) + (xid & 1099511627775),
                     p.segment,
                     p.followed,
-                    nextval('pgq.staged_number') << 20
-                into published.partition, home_id, leaf, followed, first_offset
+                    nextval('pgq.staged_number') << 20,
+                    false
+                into published.partition, home_id, leaf, followed, first_offset, published.duplicate
                 from pgq.partition as p
                 where p.topic = publish.topic collate "C"
-                    and p.ring <= pgq._ring()
+                    and p.ring <= (xid * 633 & 1023)
                     and p.deferred
                 order by p.ring desc
                 limit 1;
@@ -7042,8 +7009,9 @@ begin
                     (p.partition_id << 40) + (xid & 1099511627775),
                     p.segment,
                     p.followed,
-                    nextval('pgq.staged_number') << 20
-                into published.partition, home_id, leaf, followed, first_offset
+                    nextval('pgq.staged_number') << 20,
+                    false
+                into published.partition, home_id, leaf, followed, first_offset, published.duplicate
                 from pgq.partition as p
                 where p.topic = publish.topic collate "C"
                     and p.partition = coalesce(
@@ -7327,8 +7295,49 @@ begin
                 if followed then
                     perform pgq._announce(home_id >> 40);
                 end if;
-                published.duplicate := false;
                 return next published;
+                return;
+            end if;
+        end if;
+
+        if (publish.payload is null) = (publish.body is null)
+            or publish.headers is not null
+            or publish.idempotency_key is not null
+            or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+        then
+            perform pgq._check_content(publish.payload, publish.headers, publish.body);
+
+            if publish.idempotency_key is not null then
+                perform pgq._check_idempotency_keys(
+                    'idempotency_key', array[publish.idempotency_key collate "C"], 1
+                );
+                return query
+                select k.partition, k.log_offset, k.duplicate
+                from pgq._publish_keyed(
+                    publish.topic collate "C",
+                    case when publish.payload is not null then array[publish.payload] end,
+                    array[publish.key],
+                    array[publish.headers],
+                    publish.partition,
+                    array[publish.idempotency_key],
+                    case when publish.body is not null then array[publish.body] end
+                ) as k;
+                return;
+            end if;
+
+            if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+                return query
+                select b.partition, b.first_offset, b.duplicate
+                from pgq.publish_batch(
+                    topic => publish.topic,
+                    payloads => case
+                        when publish.payload is not null then array[publish.payload]
+                    end,
+                    keys => array[publish.key],
+                    headers => array[publish.headers],
+                    partition => publish.partition,
+                    bodies => case when publish.body is not null then array[publish.body] end
+                ) as b;
                 return;
             end if;
         end if;

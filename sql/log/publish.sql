@@ -21,8 +21,8 @@ as $$
 declare
     place integer;
     home_id bigint;
-    xid bigint;
     leaf integer;
+    xid bigint;
     first_offset bigint;
     entered_at timestamptz;
     until timestamptz;
@@ -33,11 +33,88 @@ declare
     published pgq.publish_result;
 begin
     if (publish.payload is null) = (publish.body is null)
-        or publish.headers is not null
-        or publish.idempotency_key is not null
+        or num_nonnulls(
+            publish.headers, publish.idempotency_key, current_setting('pgq.deferred_topic', true)
+        ) > 0
         or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
-        or current_setting('pgq.deferred_topic', true) is not null
     then
+        -- The topic that this session last found to be deferred: a hint, which saves a statement
+        -- that would lock. The transaction id comes first, and the segment is read only then: see
+        -- _close_segments. One condition, since each of them takes time. Nothing is locked, so that
+        -- any partition will do, and the next transaction takes another one; _ring costs more.
+        if publish.topic collate "C" = current_setting('pgq.deferred_topic', true)
+            and num_nonnulls(publish.payload, publish.body) = 1
+            and publish.idempotency_key is null
+            and current_setting('transaction_isolation') not in ('repeatable read', 'serializable')
+        then
+            xid := pg_current_xact_id()::text::bigint;
+            if publish.headers is not null then
+                perform pgq._check_content(publish.payload, publish.headers, publish.body);
+            end if;
+
+            if publish.partition is null and publish.key is null then
+                select
+                    p.partition,
+                    (p.partition_id << 40) + (xid & 1099511627775),
+                    p.segment,
+                    p.followed,
+                    nextval('pgq.staged_number') << 20,
+                    false
+                into published.partition, home_id, leaf, followed, first_offset, published.duplicate
+                from pgq.partition as p
+                where p.topic = publish.topic collate "C"
+                    and p.ring <= (xid * 633 & 1023)
+                    and p.deferred
+                order by p.ring desc
+                limit 1;
+            else
+                select
+                    p.partition,
+                    (p.partition_id << 40) + (xid & 1099511627775),
+                    p.segment,
+                    p.followed,
+                    nextval('pgq.staged_number') << 20,
+                    false
+                into published.partition, home_id, leaf, followed, first_offset, published.duplicate
+                from pgq.partition as p
+                where p.topic = publish.topic collate "C"
+                    and p.partition = coalesce(
+                        publish.partition,
+                        (
+                            select pgq._home(publish.key collate "C", q.partitions)
+                            from pgq.partition as q
+                            where q.topic = publish.topic collate "C"
+                                and q.partition = 0
+                        )
+                    )
+                    and p.deferred;
+            end if;
+
+            if home_id is not null then
+                -- for the leaf: leaf
+                insert into pgq.message_{leaf} (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                values (
+                    {home_id},
+                    {first_offset},
+                    pgq._clock(),
+                    {leaf},
+                    {publish.key},
+                    {publish.headers},
+                    {publish.payload},
+                    {publish.body}
+                );
+                -- end of the leaf
+
+                if followed then
+                    perform pgq._announce(home_id >> 40);
+                end if;
+                return next published;
+                return;
+            end if;
+        end if;
+
         if (publish.payload is null) = (publish.body is null)
             or publish.headers is not null
             or publish.idempotency_key is not null
@@ -76,74 +153,6 @@ begin
                     partition => publish.partition,
                     bodies => case when publish.body is not null then array[publish.body] end
                 ) as b;
-                return;
-            end if;
-        end if;
-
-        -- The topic that this session last found to be deferred: a hint, which saves a statement
-        -- that would lock. The transaction id comes first, and the segment is read only then: see
-        -- _close_segments.
-        if publish.topic collate "C" = current_setting('pgq.deferred_topic', true) then
-            xid := pg_current_xact_id()::text::bigint;
-
-            if publish.partition is null and publish.key is null then
-                select
-                    p.partition,
-                    (p.partition_id << 40) + (xid & 1099511627775),
-                    p.segment,
-                    p.followed,
-                    nextval('pgq.staged_number') << 20
-                into published.partition, home_id, leaf, followed, first_offset
-                from pgq.partition as p
-                where p.topic = publish.topic collate "C"
-                    and p.ring <= pgq._ring()
-                    and p.deferred
-                order by p.ring desc
-                limit 1;
-            else
-                select
-                    p.partition,
-                    (p.partition_id << 40) + (xid & 1099511627775),
-                    p.segment,
-                    p.followed,
-                    nextval('pgq.staged_number') << 20
-                into published.partition, home_id, leaf, followed, first_offset
-                from pgq.partition as p
-                where p.topic = publish.topic collate "C"
-                    and p.partition = coalesce(
-                        publish.partition,
-                        (
-                            select pgq._home(publish.key collate "C", q.partitions)
-                            from pgq.partition as q
-                            where q.topic = publish.topic collate "C"
-                                and q.partition = 0
-                        )
-                    )
-                    and p.deferred;
-            end if;
-
-            if home_id is not null then
-                -- for the leaf: leaf
-                insert into pgq.message_{leaf} (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                values (
-                    {home_id},
-                    {first_offset},
-                    pgq._clock(),
-                    {leaf},
-                    {publish.key},
-                    {publish.headers},
-                    {publish.payload},
-                    {publish.body}
-                );
-                -- end of the leaf
-
-                if followed then
-                    perform pgq._announce(home_id >> 40);
-                end if;
-                published.duplicate := false;
-                return next published;
                 return;
             end if;
         end if;

@@ -50,6 +50,13 @@ def test_an_offset_comes_when_somebody_consumes(log: Session) -> None:
     assert again == messages
 
 
+def test_one_publisher_fills_all_partitions(log: Session) -> None:
+    """Each transaction begins elsewhere."""
+    topic = deferred_topic(log, partitions=4)
+    places = [log.publish(topic=topic, payload=n).partition for n in range(64)]
+    assert {places.count(partition) for partition in range(4)} <= set(range(8, 25))
+
+
 @pytest.mark.parametrize("letters", [{}, {"max_attempts": 3, "dead_letter_topic": "dead"}])
 def test_a_full_partition_holds_up_no_other(connection: Session, letters: dict[str, Any]) -> None:
     """Where there is always something to read, what is published elsewhere gets offsets too."""
