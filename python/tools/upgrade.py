@@ -2,9 +2,9 @@
 
 Functions, views, comments and privileges are taken from the sources: what is new or has changed is
 made, what cannot be replaced is dropped before and gets its grants back. How tables, types and all
-else change stands in ``migrations/changes/B/``, written by hand, a file for each feature, and is put
-between the two in the order of the names. A function or view that is dropped there, because it is in
-the way, is created again.
+else change stands in ``migrations/changes/B/``, written by hand, a file for each feature, and is
+put between the two in the order of the names. A function or view that is dropped there, because it
+is in the way, is created again.
 
 The result is tried out: a database that was led to B by it has to equal a fresh one.
 """
