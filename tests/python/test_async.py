@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Any
 
 import psycopg
 import pytest
 from psycopg import AsyncConnection, IsolationLevel
 
 from pgq import AsyncClient, UnknownTopic
-
-
-def _with_client(dsn: str, test: Callable[[AsyncClient], Awaitable[None]], **options: Any) -> None:
-    async def run() -> None:
-        async with await AsyncConnection.connect(dsn, **{"autocommit": True, **options}) as each:
-            await test(AsyncClient(each))
-
-    asyncio.run(run())
+from support.tasks import with_client
 
 
 def test_log_and_queue(dsn: str) -> None:
@@ -43,7 +34,7 @@ def test_log_and_queue(dsn: str) -> None:
         assert await client.ack(job.job_id, job.lease_token)
         assert [stats.ready for stats in await client.queue_stats("mail")] == [1]
 
-    _with_client(dsn, tour)
+    with_client(dsn, tour)
 
 
 def test_errors_are_translated(dsn: str) -> None:
@@ -51,7 +42,7 @@ def test_errors_are_translated(dsn: str) -> None:
         with pytest.raises(UnknownTopic):
             await client.publish("nothing", 1)
 
-    _with_client(dsn, fail)
+    with_client(dsn, fail)
 
 
 def test_retry(dsn: str) -> None:
@@ -75,7 +66,7 @@ def test_retry(dsn: str) -> None:
                 with pytest.raises(psycopg.ProgrammingError):
                     await client.retry(step)
 
-    _with_client(dsn, conflict, autocommit=False)
+    with_client(dsn, conflict, autocommit=False)
 
 
 def test_wait(dsn: str) -> None:
@@ -105,7 +96,7 @@ def test_wait(dsn: str) -> None:
             )
             assert nothing == []
 
-    _with_client(dsn, listen)
+    with_client(dsn, listen)
 
 
 def test_a_cancelled_wait_leaves_the_connection_usable(dsn: str) -> None:
@@ -121,4 +112,4 @@ def test_a_cancelled_wait_leaves_the_connection_usable(dsn: str) -> None:
         cursor = await client.connection.execute("select pg_listening_channels()")
         assert await cursor.fetchall() == []
 
-    _with_client(dsn, cancel)
+    with_client(dsn, cancel)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 import psycopg
 import pytest
-from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
 from pgq import AsyncClient, Client, Effect, EffectInterrupted, EffectState, Job, LeaseLost
 from support.clock import Clock
 from support.session import Connect
+from support.tasks import with_client
 
 
 class Outside:
@@ -194,9 +193,6 @@ def test_the_functions_below_it(mail: Client, job: Job) -> None:
     assert shown.finished_at is not None
 
 
-Steps = Callable[[AsyncClient], Any]
-
-
 def test_asynchronously(dsn: str) -> None:
     async def tour(client: AsyncClient) -> None:
         await client.create_queue("mail", backoff=timedelta(0))
@@ -212,7 +208,7 @@ def test_asynchronously(dsn: str) -> None:
         assert send.calls == 2
         assert [effect.state for effect in await client.effects()] == ["finished"]
 
-    _with_client(dsn, tour)
+    with_client(dsn, tour)
 
 
 def test_asynchronously_cancelled(dsn: str) -> None:
@@ -236,12 +232,4 @@ def test_asynchronously_cancelled(dsn: str) -> None:
         with pytest.raises(EffectInterrupted):
             await client.run_once(job, "mail", endless)
 
-    _with_client(dsn, cancel)
-
-
-def _with_client(dsn: str, steps: Steps) -> None:
-    async def run() -> None:
-        async with await AsyncConnection.connect(dsn, autocommit=True) as connection:
-            await steps(AsyncClient(connection))
-
-    asyncio.run(run())
+    with_client(dsn, cancel)

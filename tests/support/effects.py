@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from psycopg.types.json import Jsonb
@@ -9,7 +10,26 @@ from psycopg.types.json import Jsonb
 from support.queue import Job
 from support.session import Session
 
-__all__ = ["begin", "finish", "forget", "noted"]
+__all__ = ["GIVEN_UP", "begin", "finish", "forget", "noted"]
+
+
+def _by(function: str, **options: Any) -> Callable[[Session, str, Job], object]:
+    return lambda session, queue, job: session.call(
+        function, job_id=job.job_id, lease_token=job.lease_token, **options
+    )
+
+
+GIVEN_UP: dict[str, Callable[[Session, str, Job], object]] = {
+    "ack": _by("ack"),
+    "archive_job": _by("archive_job"),
+    "nack": _by("nack", delay="0"),
+    "release_job": _by("release_job"),
+    "reject_job": _by("reject_job"),
+    "cancel_job": lambda session, queue, job: session.cancel_job(job_id=job.job_id),
+    "purge_queue": lambda session, queue, job: session.purge_queue(queue=queue, all_jobs=True),
+    "drop_queue": lambda session, queue, job: session.drop_queue(queue=queue),
+}
+"""How a worker's job ends, or leaves it, with all its effects as they were noted."""
 
 
 def begin(session: Session, job: Job, effect: str = "mail", **options: Any) -> Any:
