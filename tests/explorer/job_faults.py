@@ -309,6 +309,22 @@ JOB_FAULTS = {
         ("limits",),
         frozenset({"too many at a time"}),
     ),
+    "a limit that allows one more once it was changed": Fault(
+        "_allowed_claims",
+        """
+        begin
+            return least(
+                _allowed_claims.wanted,
+                {true}(_allowed_claims.queue_id, _allowed_claims.wanted) + (
+                    select (q.updated_at > q.created_at)::integer from pgq.queue as q
+                    where q.queue_id = _allowed_claims.queue_id
+                )
+            );
+        end
+        """,
+        ("limits",),
+        frozenset({"too many at a time"}),
+    ),
     "a change of a queue that fills its burst up": Fault(
         "_claims_so_far",
         """
