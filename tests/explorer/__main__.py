@@ -32,8 +32,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--areas",
         default="",
-        help="narrow it down: of log, queue, effects, endings, limits, keyed, room, bulk, settings,"
-        " store, journal, deferred, ticks, poison, follow, with commas",
+        help="narrow it down: of log, queue, effects, endings, limits, keyed, room, bulk, mixed,"
+        " settings, store, journal, deferred, ticks, poison, follow, with commas",
     )
     parser.add_argument("--levels", default="", help="isolation levels to draw from, with commas")
     parser.add_argument("--gates", action="store_true", help="calls stop between their statements")

@@ -14,10 +14,10 @@ import explorer.effect_calls
 import explorer.ending_calls
 import explorer.keyed_calls
 import explorer.letter_calls
+import explorer.setting_calls
 import explorer.tick_calls  # noqa: F401  they register them
-from explorer.draw import JOB_TTLS, LEASES, MOVES, RETENTIONS, WINDOWS, Arguments, Draw
+from explorer.draw import LEASES, MOVES, Arguments, Draw
 from explorer.follow_calls import known_from_followed
-from explorer.keyed_calls import alter_limits
 from explorer.poison_calls import known_from_poison
 from explorer.registry import CALLS, Call, call
 
@@ -132,7 +132,7 @@ def enqueue(draw: Draw) -> Arguments:
     return {"queue": draw.queue(), "payload": document(number), **more, "#": [number]}
 
 
-@call("queue store", 3)
+@call("queue store limits", 3)
 def enqueue_batch(draw: Draw) -> Arguments:
     numbers = [draw.number() for _ in range(draw.rng.choice([1, 2, 3]))]
     more: Arguments = {}
@@ -142,7 +142,7 @@ def enqueue_batch(draw: Draw) -> Arguments:
     return {"queue": draw.queue(), **more, "#": numbers}
 
 
-@call("queue", 8)
+@call("queue limits", 8)
 def claim_job(draw: Draw) -> Arguments:
     return {
         "queue": draw.queue(),
@@ -151,7 +151,7 @@ def claim_job(draw: Draw) -> Arguments:
     }
 
 
-@call("queue", 4)
+@call("queue limits", 4)
 def ack(draw: Draw) -> Arguments:
     return {"*": draw.late("job")}
 
@@ -161,7 +161,7 @@ def ack_batch(draw: Draw) -> Arguments:
     return {"*": draw.late("jobs")}
 
 
-@call("queue", 4)
+@call("queue limits", 4)
 def finish_and_claim(draw: Draw) -> Arguments:
     nothing: list[Arguments] = [{}, {"job_ids": None}, {"job_ids": []}]
     done = {"*": draw.late("jobs")} if draw.some(0.8) else draw.rng.choice(nothing)
@@ -173,7 +173,7 @@ def finish_and_claim(draw: Draw) -> Arguments:
     }
 
 
-@call("queue", 4)
+@call("queue limits", 4)
 def nack(draw: Draw) -> Arguments:
     more = {"delay": draw.rng.choice(["0", "1 minute"])} if draw.some(0.7) else {}
     return {"*": draw.late("job"), **more}
@@ -189,7 +189,7 @@ def archive_job_batch(draw: Draw) -> Arguments:
     return {"*": draw.late("jobs")}
 
 
-@call("queue", 1)
+@call("queue limits", 1)
 def extend_lease(draw: Draw) -> Arguments:
     return {"*": draw.late("job"), "lease": draw.rng.choice(LEASES)}
 
@@ -209,7 +209,8 @@ def archive_job(draw: Draw) -> Arguments:
 
 @call("bulk", 4)
 def begin_write(draw: Draw) -> Arguments:
-    target = {"topic": draw.topic()} if draw.some(0.6) else {"queue": draw.queue()}
+    to_topic = not draw.mixed and draw.some(0.6)
+    target = {"topic": draw.topic()} if to_topic else {"queue": draw.queue()}
     named = {"producer": "p", "seq": draw.rng.choice([1, 2])} if draw.some(0.3) else {}
     return {**target, **named, "atomic": draw.some(0.6)}
 
@@ -221,6 +222,7 @@ def write_chunk(draw: Draw) -> Arguments:
     more: Arguments = {}
     if draw.followed:
         more["headers"] = [draw.headers() for _ in numbers]
+    if draw.followed or draw.mixed:
         more["keys"] = [draw.ordered_key() for _ in numbers]
     return {
         "*": draw.late("write"),
@@ -243,101 +245,6 @@ def commit_write(draw: Draw) -> Arguments:
 @call("bulk", 1)
 def abort_write(draw: Draw) -> Arguments:
     return {"*": draw.late("write")}
-
-
-# ---------------------------------------------------------------------------- settings
-
-
-@call("settings store", 2)
-def create_topic(draw: Draw) -> Arguments:
-    given = {
-        "partitions": draw.rng.choice([1, 2]),
-        "retention": draw.rng.choice(RETENTIONS),
-        "max_bytes": 1 if draw.some(0.05) else None,
-    }
-    if draw.deferred and draw.some(0.5):
-        given["deferred"] = True
-    # one that is there is returned, if what is given of these agrees
-    topic = draw.rng.choice(["c", "c", "d", "a"])
-    if topic == "a":
-        given = {name: value for name, value in given.items() if draw.some(0.5)}
-    return {"topic": topic, **given}
-
-
-@call("settings store", 4)
-def alter_topic(draw: Draw) -> Arguments:
-    choice = draw.rng.random()
-    if choice < 0.3:
-        return {"topic": draw.topic(), "partitions": draw.rng.choice([2, 2, 3])}
-    if choice < 0.35:
-        return {"topic": draw.topic(), "max_bytes": draw.rng.choice([1, 1000000])}
-    if choice < 0.45:
-        return {"topic": draw.topic(), "no_limit": ["retention"]}
-    if choice < 0.6:
-        return {"topic": draw.topic(), "idempotency_window": draw.rng.choice(WINDOWS)}
-    return {"topic": draw.topic(), "retention": draw.rng.choice(RETENTIONS)}
-
-
-@call("settings", 0.7)
-def drop_topic(draw: Draw) -> Arguments:
-    return {"topic": draw.topic()}
-
-
-@call("settings", 1.5)
-def create_group(draw: Draw) -> Arguments:
-    return {
-        "topic": draw.topic(),
-        "consumer_group": draw.group(),
-        "start": draw.rng.choice(["earliest", "latest"]),
-        "out_of_range": draw.rng.choice(["error", "skip", None]),
-    }
-
-
-@call("settings", 1.5)
-def alter_group(draw: Draw) -> Arguments:
-    return {
-        "topic": draw.topic(),
-        "consumer_group": draw.group(),
-        "out_of_range": draw.rng.choice(["error", "skip", None]),
-    }
-
-
-@call("settings", 1.5)
-def drop_group(draw: Draw) -> Arguments:
-    return {"topic": draw.topic(), "consumer_group": draw.group()}
-
-
-@call("settings store", 2)
-def create_queue(draw: Draw) -> Arguments:
-    given = {"retention": draw.rng.choice(RETENTIONS), "job_ttl": draw.rng.choice(JOB_TTLS)}
-    queue = draw.rng.choice(["s", "s", "t", "q"])
-    if queue == "q":
-        given = {name: value for name, value in given.items() if draw.some(0.5)}
-    return {"queue": queue, **given, "lease": "10 minutes"}
-
-
-@call("settings store keyed", 3)
-def alter_queue(draw: Draw) -> Arguments:
-    if draw.keyed and draw.some(0.6):
-        return {"queue": draw.queue(), **alter_limits(draw)}
-    choice = draw.rng.random()
-    if choice < 0.2:
-        return {"queue": draw.queue(), "max_attempts": draw.rng.choice([1, 2])}
-    if 0.2 <= choice < 0.25:
-        most = draw.rng.choice([{"max_leased": 1}, {"max_leased": 3}, {"max_unfinished": 4}])
-        return {"queue": draw.queue(), **most}
-    if choice < 0.35:
-        return {"queue": draw.queue(), "no_limit": [draw.rng.choice(["retention", "job_ttl"])]}
-    if choice < 0.55:
-        return {"queue": draw.queue(), "job_ttl": draw.rng.choice(JOB_TTLS)}
-    if choice < 0.7:
-        return {"queue": draw.queue(), "idempotency_window": draw.rng.choice(WINDOWS)}
-    return {"queue": draw.queue(), "retention": draw.rng.choice(RETENTIONS)}
-
-
-@call("settings", 0.7)
-def drop_queue(draw: Draw) -> Arguments:
-    return {"queue": draw.queue()}
 
 
 # ---------------------------------------------------------------------------- the house

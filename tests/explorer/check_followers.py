@@ -141,8 +141,8 @@ def _published(history: History) -> Iterator[tuple[int, Message]]:
         written |= dict.fromkeys(published_numbers(event), event)
     topics = {event.arguments.get("topic") for event in history.committed("begin_write")}
     for topic in topics - {None}:
-        for event, numbers in written_chunks(history, "topic", topic, None):
-            written |= dict.fromkeys(numbers, event)
+        for event, chunk in written_chunks(history, "topic", topic, None):
+            written |= dict.fromkeys(chunk.numbers, event)
     for event in history.committed("publish", "publish_batch", "write_chunk"):
         given = event.arguments
         size = len(event.numbers)

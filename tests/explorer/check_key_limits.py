@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from explorer.check_groups import LONG_LEASE, SLACK
-from explorer.check_leases import LEAVING, TAKING, gave, named
+from explorer.check_handed_out import holds, known_settings, must_know
 from explorer.database import Link, Row
 from explorer.history import Event, History
-from explorer.known_jobs import Job, Queue, key_of
+from explorer.known_jobs import Job, Queue
 from explorer.script import written
 
 __all__ = ["check_key_limits", "check_rooms"]
@@ -49,9 +48,8 @@ def check_key_limits(queue: Queue) -> None:
     events = [e for t in queue.history.transactions for e in t.events if e.answer is not None]
     by_key: dict[str, list[Job]] = {}
     for job in queue.jobs.values():
-        key = key_of(job)
-        if key is not None:
-            by_key.setdefault(key, []).append(job)
+        if job.key is not None:
+            by_key.setdefault(job.key, []).append(job)
     for key, jobs in by_key.items():
         claims = {claimed.event.started: claimed.event for job in jobs for claimed in job.claims}
         for claim in claims.values():
@@ -64,8 +62,8 @@ def check_key_limits(queue: Queue) -> None:
                 for job in jobs
                 if job not in given
                 and any(
-                    _before(c.event, claim, _most(c.event, changes) is not None)
-                    and _holds(queue.history, job, c.event, claim, events)
+                    must_know(c.event, claim, _most(c.event, changes) is not None)
+                    and holds(queue.history, job, c.event, claim, events)
                     for c in job.claims
                 )
             ]
@@ -78,33 +76,8 @@ def check_key_limits(queue: Queue) -> None:
 
 def _most(claim: Event, changes: list[Event]) -> int | None:
     """The highest limit that this claim may have known; None: perhaps there was none."""
-    before = [e for e in changes if e.transaction.ended < claim.transaction.started]
-    beside = [e for e in changes if e not in before and e.started <= claim.ended]
-    last = [e for e in before if e.transaction.ended == before[-1].transaction.ended]
-    limits = [event.rows[0]["max_leased_per_key"] for event in last + beside]
+    limits = [row["max_leased_per_key"] for row in known_settings(claim, changes)]
     return None if None in limits or not limits else max(limits)
-
-
-def _before(earlier: Event, claim: Event, limited: bool) -> bool:
-    """Whether this claim must have known the earlier one: limited ones wait for each other."""
-    if limited or earlier.transaction is claim.transaction:
-        return earlier.ended < claim.started
-    return earlier.transaction.ended < claim.transaction.started
-
-
-def _holds(history: History, job: Job, earlier: Event, claim: Event, events: list[Event]) -> bool:
-    """Whether the job was leased by the earlier claim for sure when this one ended."""
-    passed = history.passed(earlier.started, claim.ended)
-    if passed >= LONG_LEASE[earlier.arguments["lease"]] - SLACK:
-        return False
-    return not any(
-        other.ended >= earlier.started
-        and other.started <= claim.ended
-        and (other.call in TAKING or job.job_id in named(other) or gave(other, job.job_id or 0))
-        and other.call not in LEAVING
-        for other in events
-        if other is not earlier
-    )
 
 
 # ---------------------------------------------------------------------------- what is left

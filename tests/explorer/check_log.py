@@ -13,7 +13,7 @@ from explorer.database import Link, Row
 from explorer.history import Event, History, Order
 from explorer.poison_calls import DEAD, POISON
 from explorer.settings import kept_for
-from explorer.tick_calls import TICKS
+from explorer.tick_calls import TICK_NUMBERS, TICKS
 from explorer.writes import written_chunks
 
 __all__ = ["Topic", "check_topics", "number_of"]
@@ -87,14 +87,14 @@ class Topic:
 
 
 def number_of(row: Row) -> int | None:
-    """The number of a message; None when its content is missing."""
+    """The number of a message; None when its content is missing. A tick has that of its job."""
     payload = row.get("payload") or row.get("body")
     if payload is None:
         return None
     if payload.startswith("\\x"):
         payload = bytes.fromhex(payload[2:]).decode()
-    found: Any = json.loads(payload)["n"]
-    return int(found)
+    found: Any = json.loads(payload)
+    return int(found["n"]) if "n" in found else TICK_NUMBERS + int(row["job_id"])
 
 
 def check_topics(history: History, link: Link) -> list[Topic]:
@@ -143,8 +143,8 @@ def _note_published(topic: Topic) -> None:
                 add(event, number, alone["partition"], alone["first_offset"] + place)
             else:
                 add(event, number, None, None)
-    for event, numbers in written_chunks(topic.history, "topic", topic.name, topic.cut):
-        for number in numbers:
+    for event, chunk in written_chunks(topic.history, "topic", topic.name, topic.cut):
+        for number in chunk.numbers:
             add(event, number, None, None)
     topic.published.sort(key=lambda published: published.event.order)
 

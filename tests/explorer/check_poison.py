@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from explorer.check_poison_turns import check_poison_turns, seeks_of
 from explorer.database import Link
 from explorer.history import Event, History
 from explorer.poison_calls import DEAD, POISON
@@ -33,32 +34,48 @@ def check_poison(history: History, link: Link) -> None:
     """Hold what the dead-letter topic has against what members were given and have said."""
     if not link.rows(f"select from pgq.list_topics() where topic = '{POISON}'"):
         return
-    [group] = link.rows(f"select * from pgq.list_groups('{POISON}')")
+    fewest = _fewest_attempts(history)
+    seeks = seeks_of(history)
     stored = {(m["partition"], m["log_offset"]): m for m in link.rows(STORED)}
     letters = link.rows(LETTERS)
     dead = Counter((letter["partition"], letter["log_offset"]) for letter in letters)
     consumed, done, tried = _told(history)
     for place, times in consumed.items():
-        if times > 1 or place in dead:
+        # each seek back lets it come once more
+        if times + dead[place] > 1 + _back(seeks, place):
             history.violate("range given out twice", f"consume gave {place} {times} times")
     for letter in letters:
         place = letter["partition"], letter["log_offset"]
-        if dead[place] > 1:
+        if dead[place] > 1 + _back(seeks, place):
             history.violate("dead letter twice", f"{place} is there {dead[place]} times")
         if any(letter[part] != stored[place][part] for part in ("key", "payload")):
             history.violate("wrong content", f"{letter} was {stored[place]}")
-        if tried[place] < group["max_attempts"] or letter["attempts"] < group["max_attempts"]:
+        if tried[place] < fewest * dead[place] or letter["attempts"] < fewest:
             history.violate("given up early", f"{letter} was tried {tried[place]} times")
     for lag in link.rows(f"select * from pgq.group_lag where topic = '{POISON}'"):
         partition, committed = lag["partition"], lag["committed_offset"]
         for log_offset in range(1, committed + 1):
             place = partition, log_offset
-            if place not in consumed and place not in done and place not in dead:
+            ahead = any(position > log_offset for _, position in seeks.get(partition, ()))
+            if not ahead and place not in consumed and place not in done and place not in dead:
                 history.violate("skipped", f"{place} was never processed, nor given up")
         for place in [*dead, *consumed]:
-            if place[0] == partition and place[1] > committed:
+            if place[0] == partition and place[1] > committed and not _back(seeks, place):
                 history.violate("range given out twice", f"{place} is ahead of {committed}")
+    check_poison_turns(history)
     _drain(history, link, len(stored))
+
+
+def _fewest_attempts(history: History) -> int:
+    """The lowest max_attempts that the group ever had."""
+    settings = history.committed("create_group", "alter_group_poison")
+    rows = [e.rows[0] for e in settings if e.arguments["topic"] == POISON]
+    return min(row["max_attempts"] for row in rows if row["max_attempts"] is not None)
+
+
+def _back(seeks: dict[int, list[tuple[Event, int]]], place: Place) -> int:
+    """How many seeks may have let a message come again."""
+    return sum(position <= place[1] for _, position in seeks.get(place[0], ()))
 
 
 def _told(history: History) -> tuple[Counter[Place], set[Place], Counter[Place]]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from explorer.check_archive import check_archive
 from explorer.check_groups import LONG_LEASE, SLACK
+from explorer.check_handed_out import check_handed_out
 from explorer.check_key_limits import check_key_limits
 from explorer.check_letters import check_letters
 from explorer.check_log import number_of
-from explorer.check_order import check_order
+from explorer.check_order import check_order, check_round
 from explorer.check_room import check_room, probe_room
 from explorer.database import Link
 from explorer.follow_calls import FOLLOWERS, IN_ORDER
@@ -35,15 +36,17 @@ def check_queues(history: History, link: Link, clock: int) -> None:
         "select queue, archive, ordered from pgq.list_queues()"
         f" where queue not in ('{TICKS}', '{FOLLOWERS}', '{IN_ORDER}')"
     ):
-        queue = Queue(row["queue"], history, drops.get(row["queue"]), clock)
+        cut = drops.get(row["queue"])
+        queue = Queue(row["queue"], history, cut, clock, row["ordered"])
         note_jobs(queue)
         note_claims(queue)
         _check_claims(queue)
-        if row["ordered"]:
+        if queue.ordered:
             check_order(queue)
         check_room(queue)
         _check_disjoint(queue, link)
         check_key_limits(queue)
+        check_handed_out(queue)
         check_archive(queue, row["archive"], link)
         check_letters(queue)
         _drain(queue, link)
@@ -184,10 +187,10 @@ def _work_off(queue: Queue, link: Link, given: dict[int, int]) -> None:
     """Claim and finish all jobs, dead ones after a redrive, until nothing is given any more."""
     name = written(queue.name)
     violate = queue.history.violate
-    # what is removed may have held a place of its key, as the next claim finds
+    # what is removed may have held a place of its key, or its turn, as the next claim finds
     settings = queue.since_cut("create_queue", "alter_queue")
     limited = any(event.rows[0]["max_leased_per_key"] for event in settings)
-    enough = 2 if limited or queue.history.went_back() else 1
+    enough = 2 if limited or queue.ordered or queue.history.went_back() else 1
     idle = 0
     for _ in queue.history.rounds(f"the drain of {queue.name}"):
         answer = link.ask(
@@ -197,6 +200,8 @@ def _work_off(queue: Queue, link: Link, given: dict[int, int]) -> None:
         if answer.code is not None or revived.code is not None:
             violate("raw error", f"draining {queue.name}: {answer} {revived}")
             return
+        if queue.ordered:
+            check_round(queue, answer.rows)
         for row in answer.rows:
             number = number_of(row)
             if number is None:

@@ -25,7 +25,8 @@ ROUTING_KEYS = ("o", "o.x", "o.x.eu", "o.y.eu", "p.x.eu", "")
 class Draw:
     """Draws arguments. ``topics`` has the number of partitions of each topic of the set-up;
     ``deferred``: new ones may be deferred. ``followed``: what is published has headers and keys
-    that subscriptions look at. ``keyed``: queues have max_leased_per_key."""
+    that subscriptions look at. ``keyed``: queues have max_leased_per_key. ``limited``: they have
+    other limits of claims. ``mixed``: schedules and bulk writes write to an ordered queue."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
@@ -34,6 +35,8 @@ class Draw:
         self.deferred = False
         self.followed = False
         self.keyed = False
+        self.limited = False
+        self.mixed = False
         self._number = 0
 
     def number(self) -> int:

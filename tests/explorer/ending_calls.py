@@ -21,7 +21,7 @@ def _key(draw: Draw) -> str | None:
     return draw.rng.choice(["u", "u", "u", "v", None, None, None])
 
 
-@call("endings", 9)
+@call("endings mixed", 9)
 def enqueue_unique(draw: Draw) -> Arguments:
     number = draw.number()
     return {
@@ -34,7 +34,7 @@ def enqueue_unique(draw: Draw) -> Arguments:
     }
 
 
-@call("endings", 4)
+@call("endings mixed", 4)
 def enqueue_batch_unique(draw: Draw) -> Arguments:
     numbers = [draw.number() for _ in range(draw.rng.choice([1, 2, 3]))]
     return {

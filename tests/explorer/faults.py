@@ -262,4 +262,55 @@ FAULTS = {
         ("poison",),
         frozenset({"skipped"}),
     ),
+    "a seek that keeps the attempts": Fault(
+        "seek",
+        """
+        begin
+            return query
+            select * from {true}(
+                seek.topic, seek.consumer_group, seek.partition, seek.log_offset,
+                seek.published_at, seek.start
+            );
+            update pgq.group_position as j set attempts = k.attempts
+            from pgq.group_position as k
+            inner join pgq.group_partition as l
+            on l.group_id = k.group_id and l.partition = k.partition
+            where l.topic = seek.topic and l.consumer_group = seek.consumer_group
+                and l.partition = coalesce(seek.partition, l.partition)
+                and j.group_id = k.group_id and j.partition = k.partition and j.seq = k.seq + 1
+                and j.seq = (
+                    select max(i.seq) from pgq.group_position as i
+                    where i.group_id = k.group_id and i.partition = k.partition
+                );
+        end
+        """,
+        ("poison",),
+        frozenset({"attempts"}),
+    ),
+    "a seek that says where the group stands": Fault(
+        "seek",
+        """
+        begin
+            return query
+            select o.partition, coalesce(seek.log_offset, o.first_offset)
+            from pgq.list_offsets(seek.topic) as o
+            where o.partition = coalesce(seek.partition, o.partition);
+        end
+        """,
+        ("poison",),
+        frozenset({"no effect"}),
+    ),
+    "a lease that ends when it is to be longer": Fault(
+        "extend_poll",
+        """
+        begin
+            return pgq.release_poll(
+                extend_poll.topic, extend_poll.consumer_group, extend_poll.partition,
+                extend_poll.lease_token
+            );
+        end
+        """,
+        ("poison",),
+        frozenset({"two leases"}),
+    ),
 }

@@ -295,4 +295,91 @@ JOB_FAULTS = {
         ("queue", "endings"),
         frozenset({"overtaken", "key without a first"}),
     ),
+    "a count of what is leased that is lost": Fault(
+        "_write_claims",
+        """
+        begin
+            perform {true}(
+                _write_claims.state,
+                case when _write_claims.anew then '{{}}' else _write_claims.job_ids end,
+                _write_claims.anew
+            );
+        end
+        """,
+        ("limits",),
+        frozenset({"too many at a time"}),
+    ),
+    "a limit that allows one more once it was changed": Fault(
+        "_allowed_claims",
+        """
+        begin
+            return least(
+                _allowed_claims.wanted,
+                {true}(_allowed_claims.queue_id, _allowed_claims.wanted) + (
+                    select (q.updated_at > q.created_at)::integer from pgq.queue as q
+                    where q.queue_id = _allowed_claims.queue_id
+                )
+            );
+        end
+        """,
+        ("limits",),
+        frozenset({"too many at a time"}),
+    ),
+    "a change of a queue that fills its burst up": Fault(
+        "_claims_so_far",
+        """
+        declare
+            refilled_at timestamptz := (
+                select c.refilled_at from pgq.claim_count as c
+                where c.queue_id = _claims_so_far.queue_id
+                order by c.seq desc limit 1
+            );
+            state pgq.claim_count := {true}(_claims_so_far.queue_id);
+        begin
+            if exists (
+                select from pgq.queue as q
+                where q.queue_id = _claims_so_far.queue_id and q.updated_at > refilled_at
+            ) then
+                state.credit := (
+                    select q.rate_burst * state.job_cost from pgq.queue as q
+                    where q.queue_id = _claims_so_far.queue_id
+                );
+            end if;
+            return state;
+        end
+        """,
+        ("limits",),
+        frozenset({"too many handed out"}),
+    ),
+    "a bulk write whose jobs do not wait for their turn": Fault(
+        "_publish_messages",
+        """
+        begin
+            perform {true}(
+                topic, queue, payloads, keys, headers, partition, delay, priority, labels, bodies
+            );
+            update pgq.job as j set visible_at = j.due_at, due_at = null
+            from pgq.queue as q
+            where q.queue = _publish_messages.queue and q.queue_id = j.queue_id
+                and j.due_at is not null;
+        end
+        """,
+        ("mixed",),
+        frozenset({"overtaken"}),
+    ),
+    "ticks that do not wait for their turn": Fault(
+        "_run_schedule",
+        """
+        begin
+            return query
+            select * from {true}(
+                _run_schedule.schedule, _run_schedule.moment, _run_schedule.max_ticks
+            );
+            update pgq.job as j set visible_at = j.due_at, due_at = null
+            where j.due_at is not null;
+        end
+        """,
+        ("mixed",),
+        frozenset({"overtaken"}),
+    ),
 }

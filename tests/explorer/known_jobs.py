@@ -10,9 +10,10 @@ from explorer.database import Row
 from explorer.history import Event, History, Order
 from explorer.keyed_calls import KEYED
 from explorer.settings import kept_for
+from explorer.tick_calls import KEYED_TICKS, TARGET, TICK_KEY, TICK_NUMBERS
 from explorer.writes import written_chunks
 
-__all__ = ["Claimed", "Job", "Queue", "key_of", "note_claims", "note_jobs", "same_id"]
+__all__ = ["Claimed", "Job", "Queue", "note_claims", "note_jobs", "same_id"]
 
 
 FINISHED: dict[str, Callable[[Event], list[int]]] = {
@@ -40,6 +41,9 @@ class Job:
     number: int
     event: Event
     job_id: int | None = None
+    key: str | None = None
+    chunk: Event | None = None
+    """Of a bulk write: the call that has written it, which is not always the one that counts."""
     claims: list[Claimed] = field(default_factory=list)
     finished: list[Event] = field(default_factory=list)
 
@@ -50,6 +54,7 @@ class Queue:
     history: History
     cut: Order | None
     drained_at: int
+    ordered: bool = False
     jobs: dict[int, Job] = field(default_factory=dict)
 
     def since_cut(self, *calls: str) -> list[Event]:
@@ -102,12 +107,24 @@ def note_jobs(queue: Queue) -> None:
     for event in queue.since_cut(*calls):
         if len(event.rows) != len(event.numbers):
             queue.history.violate("wrong answer", f"{event.statement}: {event.answer}")
-        for number, row in zip(event.numbers, event.rows):
+        for number, key, row in zip(event.numbers, _keys(event), event.rows):
             if not row["duplicate"]:
-                queue.jobs[number] = Job(number, event, row["job_id"])
-    for event, numbers in written_chunks(queue.history, "queue", queue.name, queue.cut):
-        for number in numbers:
-            queue.jobs[number] = Job(number, event)
+                queue.jobs[number] = Job(number, event, row["job_id"], key)
+    for event, chunk in written_chunks(queue.history, "queue", queue.name, queue.cut):
+        for number, key in zip(chunk.numbers, _keys(chunk), strict=True):
+            queue.jobs[number] = Job(number, event, None, key, chunk)
+    if queue.name == TARGET:
+        for event in queue.history.committed("run_schedules"):
+            for row in event.rows:
+                if row["schedule"] == KEYED_TICKS and row["job_id"] is not None:
+                    number = TICK_NUMBERS + row["job_id"]
+                    queue.jobs[number] = Job(number, event, row["job_id"], TICK_KEY)
+
+
+def _keys(event: Event) -> list[str | None]:
+    """The keys of what a call has written."""
+    given = event.arguments
+    return given.get("keys") or [given.get("key")] * len(event.numbers)
 
 
 def note_claims(queue: Queue) -> None:
@@ -129,14 +146,6 @@ def note_claims(queue: Queue) -> None:
         for job_id in FINISHED[event.call](event) if event.call in FINISHED else ():
             if job_id in by_id:
                 by_id[job_id].finished.append(event)
-
-
-def key_of(job: Job) -> str | None:
-    """The key that it was enqueued with."""
-    arguments = job.event.arguments
-    keys = arguments.get("keys") or [arguments.get("key")] * len(job.event.numbers)
-    found = keys[job.event.numbers.index(job.number)]
-    return found if found is None else str(found)
 
 
 def same_id(queue: Queue, job: Job, row: Row, told: str) -> None:

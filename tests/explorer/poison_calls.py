@@ -25,7 +25,7 @@ MEMBER: Arguments = {"topic": POISON, "consumer_group": "g"}
 
 def _place(draw: Draw) -> Arguments:
     return {**MEMBER, "max_messages": draw.rng.choice([1, 2, 100])} | (
-        {} if draw.some(0.4) else {"partition": draw.rng.choice([0, 0, 1])}
+        {} if draw.some(0.4) else {"partition": draw.rng.choice([0, 0, 0, 1])}
     )
 
 
@@ -61,6 +61,33 @@ def commit_offset_poison(draw: Draw) -> Arguments:
 @call("poison", 1)
 def release_poll_poison(draw: Draw) -> Arguments:
     return {"*": draw.late("poison lease")}
+
+
+@call("poison", 4)
+def seek_poison(draw: Draw) -> Arguments:
+    partition = draw.rng.choice([0, 0, 0, 1])
+    if draw.some(0.7):
+        return {**MEMBER, "partition": partition, "log_offset": draw.rng.choice([1, 1, 2, 3])}
+    place = {} if draw.some(0.5) else {"partition": partition}
+    return {**MEMBER, **place, "start": draw.rng.choice(["earliest", "latest"])}
+
+
+@call("poison", 2)
+def extend_poll_poison(draw: Draw) -> Arguments:
+    return {"*": draw.late("poison lease"), "lease": draw.rng.choice(LEASES[::-1])}
+
+
+@call("poison", 2)
+def alter_group_poison(draw: Draw) -> Arguments:
+    if draw.some(0.3):
+        return {**MEMBER, "no_limit": ["max_attempts"]}
+    more = {"dead_letter_topic": DEAD} if draw.some(0.7) else {}
+    return {**MEMBER, "max_attempts": draw.rng.choice([1, 2, 3]), **more}
+
+
+@call("poison", 1)
+def assign_offsets_poison(draw: Draw) -> Arguments:
+    return {"topic": draw.rng.choice([POISON, POISON, DEAD])}
 
 
 def known_from_poison(name: str, rows: list[dict[str, Any]]) -> Iterator[tuple[str, Arguments]]:

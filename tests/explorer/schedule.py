@@ -8,13 +8,14 @@ from dataclasses import replace
 from functools import cache
 
 from explorer.calls import CALLS, Call
-from explorer.check_limits import PER_DAY
 from explorer.draw import JOB_TTLS, RETENTIONS, Draw
 from explorer.ending_calls import MODES
 from explorer.follow_calls import FOLLOWERS, IN_ORDER
 from explorer.keyed_calls import KEYED
+from explorer.limit_calls import rate
 from explorer.poison_calls import DEAD, POISON
 from explorer.script import ENDINGS, HOUSE, LEVELS, Step, Trial
+from explorer.themes import theme_of
 from explorer.tick_calls import TICKS
 
 __all__ = ["INTERLEAVINGS", "trial_of"]
@@ -79,14 +80,15 @@ TAILS: tuple[tuple[int | None, ...], ...] = (
 published and enqueued. What stands in a segment that is closed already goes too early by it."""
 
 
-def _limits(rng: random.Random) -> dict[str, object]:
-    """Of a queue, at least one."""
+def _limits(draw: Draw) -> dict[str, object]:
+    """Of a queue, at least one; where ticks come to it they must find room."""
+    rng = draw.rng
     limits: dict[str, object] = {}
-    if rng.random() < 0.7:
+    if rng.random() < 0.6:
         limits["max_leased"] = rng.choice([1, 2, 3])
     if rng.random() < 0.5:
-        limits.update(PER_DAY, rate_limit=rng.choice([1, 2]))
-    if not limits or rng.random() < 0.3:
+        limits.update(rate(rng))
+    if not draw.mixed and (not limits or rng.random() < 0.3):
         limits["max_unfinished"] = rng.choice([2, 5])
     return limits
 
@@ -101,8 +103,10 @@ def _setup(draw: Draw, areas: set[str]) -> list[Step]:
     def drawn(call: str) -> None:
         steps.append(Step(HOUSE, call, CALLS[call].draw(draw)))
 
-    with_log = bool(areas & {"log", "bulk", "settings", "store", "journal"})
-    with_queue = bool(areas & {"queue", "bulk", "settings", "store"})
+    draw.limited = "limits" in areas
+    draw.mixed = "mixed" in areas
+    with_log = bool(areas & {"log", "bulk", "settings", "store", "journal"}) and not draw.mixed
+    with_queue = bool(areas & {"queue", "bulk", "settings", "store", "limits"})
     if with_log:
         draw.topics["a"] = rng.choice([1, 1, 2])
         draw.deferred = "deferred" in areas
@@ -140,23 +144,30 @@ def _setup(draw: Draw, areas: set[str]) -> list[Step]:
                 backoff="0",
                 archive=draw.some(0.7),
                 unique_until=rng.choice(modes) if "endings" in areas else None,
-                ordered=draw.some(0.6) if "endings" in areas and not keyed else None,
+                ordered=draw.mixed
+                or (draw.some(0.6) if "endings" in areas and not keyed else None),
                 after_dead_letter=rng.choice(["continue", "stop"]) if "endings" in areas else None,
-                **(_limits(rng) if "limits" in areas else {}),
+                **(_limits(draw) if "limits" in areas else {}),
                 **({"max_unfinished": rng.choice([2, 3, 5])} if "room" in areas else {}),
                 **({"max_leased_per_key": rng.choice([1, 1, 1, 2, 2, None])} if keyed else {}),
             )
     if "poison" in areas:
         for name, partitions in ((POISON, 2), (DEAD, rng.choice([1, 2]))):
-            house("create_topic", topic=name, partitions=partitions, no_limit=["retention"])
+            house(
+                "create_topic",
+                topic=name,
+                partitions=partitions,
+                no_limit=["retention"],
+                deferred=draw.some(0.3),
+            )
         house(
             "create_group",
             topic=POISON,
             consumer_group="g",
-            max_attempts=rng.choice([1, 1, 2, 3]),
+            max_attempts=rng.choice([1, 2, 2, 3]),
             dead_letter_topic=DEAD,
         )
-        for _ in range(rng.choice([1, 2, 4])):
+        for _ in range(rng.choice([1, 2, 4, 5])):
             drawn("publish_poison")
     if "follow" in areas:
         draw.followed = True
@@ -183,6 +194,11 @@ def _setup(draw: Draw, areas: set[str]) -> list[Step]:
             drawn(rng.choice([*KEYED, "claim_job"]))
         elif with_queue:
             drawn(rng.choice(["enqueue", "enqueue_batch", "claim_job"]))
+    if draw.limited:
+        for _ in range(rng.choice([1, 2, 3])):
+            drawn("enqueue_batch_unique" if draw.mixed else "enqueue_batch")
+        for _ in range(rng.choice([0, 1, 1, 2])):
+            drawn("claim_job")
     if "bulk" in areas:
         for _ in range(rng.choice([1, 1, 2])):
             drawn("begin_write")
@@ -237,40 +253,6 @@ def _tail(draw: Draw, areas: set[str]) -> list[Step]:
 
 # ---------------------------------------------------------------------------- random ones
 
-THEMES: tuple[tuple[float, frozenset[str]], ...] = (
-    (4, frozenset({"log"})),
-    (4, frozenset({"queue"})),
-    (2, frozenset({"queue", "effects"})),
-    (4, frozenset({"queue", "endings"})),
-    (1, frozenset({"queue", "endings", "settings"})),
-    (2, frozenset({"queue", "limits"})),
-    (1, frozenset({"queue", "limits", "settings"})),
-    (2, frozenset({"queue", "room"})),
-    (1, frozenset({"queue", "endings", "room"})),
-    (1, frozenset({"queue", "bulk", "room"})),
-    (2, frozenset({"queue", "keyed"})),
-    (1, frozenset({"queue", "keyed", "endings"})),
-    (1, frozenset({"queue", "keyed", "limits"})),
-    (1, frozenset({"queue", "keyed", "settings"})),
-    (2, frozenset({"store", "settings"})),
-    (2, frozenset({"log", "settings"})),
-    (2, frozenset({"queue", "settings"})),
-    (2, frozenset({"log", "bulk"})),
-    (1, frozenset({"queue", "bulk"})),
-    (1, frozenset({"log", "queue", "bulk", "settings"})),
-    (1, frozenset({"log", "journal"})),
-    (4, frozenset({"log", "deferred"})),
-    (2, frozenset({"log", "deferred", "settings"})),
-    (1, frozenset({"log", "deferred", "bulk"})),
-    (2, frozenset({"ticks"})),
-    (3, frozenset({"poison"})),
-    (2, frozenset({"log", "follow"})),
-    (2, frozenset({"log", "follow", "deferred"})),
-    (1, frozenset({"log", "follow", "settings"})),
-    (1, frozenset({"log", "follow", "bulk"})),
-    (1, frozenset({"ticks", "log", "queue", "settings"})),
-)
-
 
 def _calls(areas: set[str]) -> list[Call]:
     return [c for c in CALLS.values() if c.areas & areas]
@@ -282,17 +264,10 @@ def _pick(draw: Draw, calls: list[Call]) -> Call:
     return draw.rng.choices(calls, weights)[0]
 
 
-def _theme(draw: Draw, areas: tuple[str, ...]) -> set[str]:
-    if areas:
-        return set(areas)
-    weights, themes = zip(*THEMES, strict=True)
-    return set(draw.rng.choices(themes, weights)[0])
-
-
 def _random(seed: int, name: str, areas: tuple[str, ...], some_levels: tuple[str, ...]) -> Trial:
     rng = random.Random(f"{seed} {name}")
     draw = Draw(rng)
-    theme = _theme(draw, areas)
+    theme = theme_of(draw, areas)
     setup = _setup(draw, theme)
     calls = _calls(theme - {"journal"})
     housework = _calls({"house"} | (theme & {"journal"}))
@@ -358,7 +333,7 @@ def _pair(
 ) -> Trial:
     rng = random.Random(f"{seed} p{number}")
     draw = Draw(rng)
-    theme = _theme(draw, areas)
+    theme = theme_of(draw, areas)
     setup = _setup(draw, theme)
     calls = _calls(theme - {"journal"})
     levels: list[str | None] = []

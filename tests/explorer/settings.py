@@ -43,7 +43,8 @@ def check_settings(history: History, link: Link) -> None:
         last: dict[Name, tuple[tuple[int, int], Row | None, str]] = {}
         doubtful = set()
         made: set[tuple[Name, object]] = set()
-        calls = (f"create_{what}", f"alter_{what}", f"drop_{what}", *also_drops)
+        altered = f"alter_{what}", f"alter_{what}_poison"
+        calls = (f"create_{what}", *altered, f"drop_{what}", *also_drops)
         for event in history.committed(*calls):
             name = tuple(event.arguments[part] for part in named_by if part in event.arguments)
             if event.call.startswith("create"):

@@ -7,10 +7,22 @@ import json
 from explorer.draw import Arguments, Draw
 from explorer.registry import call
 
-__all__ = ["TICKS"]
+__all__ = ["KEYED_TICKS", "TARGET", "TICKS", "TICK_KEY", "TICK_NUMBERS"]
 
 TICKS = "ticks"
 """The name of that queue, and of that topic."""
+
+KEYED_TICKS = "z"
+"""The name of a schedule that writes to a queue beside others, all under one key."""
+
+TARGET = "q"
+"""That queue."""
+
+TICK_KEY = "x"
+"""That key."""
+
+TICK_NUMBERS = 10**6
+"""What is added to the id of the job of such a tick to tell it from others."""
 
 TIMES: tuple[Arguments, ...] = (
     {"every": "20 minutes"},
@@ -20,10 +32,14 @@ TIMES: tuple[Arguments, ...] = (
 
 
 def _name(draw: Draw) -> str:
+    if draw.mixed and draw.some(0.7):
+        return KEYED_TICKS
     return draw.rng.choice(["x", "x", "y"])
 
 
-def _target(draw: Draw) -> Arguments:
+def _target(draw: Draw, name: str) -> Arguments:
+    if name == KEYED_TICKS:
+        return {"queue": TARGET, "key": TICK_KEY}
     target = draw.rng.choice([{"queue": TICKS}, {"topic": TICKS}])
     return {**target, "key": "k"} if draw.some(0.3) else target
 
@@ -33,7 +49,7 @@ def create_schedule(draw: Draw) -> Arguments:
     name = _name(draw)
     return {
         "schedule": name,
-        **_target(draw),
+        **_target(draw, name),
         "payload": json.dumps({"of": name}),
         **draw.rng.choice(TIMES),
         "missed": draw.rng.choice(["all", "all", "one", "skip", None]),
@@ -42,10 +58,11 @@ def create_schedule(draw: Draw) -> Arguments:
 
 @call("ticks", 2)
 def alter_schedule(draw: Draw) -> Arguments:
+    name = _name(draw)
     given = draw.rng.choice(
-        [{"missed": draw.rng.choice(["all", "one"])}, draw.rng.choice(TIMES), _target(draw)]
+        [{"missed": draw.rng.choice(["all", "one"])}, draw.rng.choice(TIMES), _target(draw, name)]
     )
-    return {"schedule": _name(draw), **given}
+    return {"schedule": name, **given}
 
 
 @call("ticks", 1)

@@ -32,8 +32,8 @@ def _chunks(history: History, write_id: str) -> list[Event]:
 
 def written_chunks(
     history: History, what: str, name: str, cut: Order | None
-) -> list[tuple[Event, list[int]]]:
-    """What bulk writes have written to a topic or queue: the call that did it, and the numbers."""
+) -> list[tuple[Event, Event]]:
+    """What bulk writes have written to a topic or queue: the call that did it, and the chunk."""
     found = []
     commits = _commits(history)
     for write_id, begin in _targets(history).items():
@@ -44,7 +44,7 @@ def written_chunks(
         for chunk in _chunks(history, write_id):
             done = commits[write_id] if begin.arguments["atomic"] else chunk
             if cut is None or done.order > cut:
-                found.append((done, chunk.numbers))
+                found.append((done, chunk))
     return found
 
 
