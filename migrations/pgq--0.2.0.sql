@@ -19679,6 +19679,9 @@ begin
             for key share;
         end if;
 
+        -- A job that is given back may have kept its key.
+        exit when holder_id = _take_key.job_id;
+
         -- It keeps nobody out, though cleanup has not found it yet. In two steps, so that whoever
         -- has it locked is not waited for.
         if expired then

@@ -47,6 +47,24 @@ def test_a_job_that_is_given_back(connection: Session, mode: str, way: str) -> N
     assert claim_one(connection, queue).job_id == number
 
 
+@pytest.mark.parametrize("way", ["nack", "release_job", "nack_batch", "release_job_batch"])
+@pytest.mark.parametrize("mode", MODES)
+def test_a_job_that_is_given_back_when_it_has_expired(
+    connection: Session, clock: Clock, mode: str, way: str
+) -> None:
+    """It keeps nobody out, and its key goes with it."""
+    queue = new_queue(connection, unique_until=mode, job_ttl="1 hour", lease="2 hours")
+    number, _ = add(connection, queue)
+    job = claim_one(connection, queue)
+    clock.advance("90 minutes")
+    give_back(connection, way, job)
+    assert loose_keys(connection) == 0
+    connection.cleanup()
+    again, duplicate = add(connection, queue)
+    assert (again > number, duplicate) == (True, False)
+    assert keys_of(connection, queue) == {"k": again}
+
+
 def give_back(connection: Session, way: str, job: Job) -> None:
     if way.endswith("_batch"):
         [done] = connection.call(way, job_ids=[job.job_id], lease_token=job.lease_token)
