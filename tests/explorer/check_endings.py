@@ -18,7 +18,8 @@ def check_endings(history: History, link: Link) -> None:
     left = {
         row["job_id"]: row
         for row in link.rows(
-            "select q.queue, q.unique_until, j.job_id, j.unique_key, j.attempt"
+            "select q.queue, q.unique_until, j.job_id, j.unique_key, j.attempt,"
+            " coalesce(j.expires_at <= pgq._clock(), false) as expired"
             " from pgq.job as j inner join pgq.queue as q on q.queue_id = j.queue_id"
         )
     }
@@ -116,6 +117,8 @@ def _check_missed(history: History, left: dict[int, dict[str, Any]]) -> None:
     answers = [(e, key, job_id) for e, key, job_id, duplicate in _answers(history) if not duplicate]
     for first, key, job_id in answers:
         if job_id not in left or left[job_id]["unique_until"] == "claimed":
+            continue
+        if left[job_id]["expired"] or history.went_back():  # it may have expired for a while
             continue
         for later, other, number in answers:
             behind = first.transaction.ended < later.started

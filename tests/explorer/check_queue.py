@@ -28,6 +28,24 @@ where j.due_at is not null or exists (
 )
 """
 
+# The letter stops its ordered key, and is not redriven while another job has its unique key: that
+# may be one that waits behind it.
+STOPPED = """
+with stopping as (
+    select d.job_id, d.queue_id, d.ordered_key
+    from pgq.dead_job as d
+    where d.stops_key and exists (
+        select from pgq.unique_job as u
+        where (u.queue_id, u.unique_key) = (d.queue_id, d.unique_key) and u.job_id <> d.job_id
+    )
+)
+select s.job_id from stopping as s
+union all
+select j.job_id
+from pgq.job as j
+inner join stopping as s on (s.queue_id, s.ordered_key) = (j.queue_id, j.ordered_key)
+"""
+
 
 def check_queues(history: History, link: Link, clock: int) -> None:
     """Replay what happened to every job, then work off what is left."""
@@ -138,6 +156,7 @@ def _drain(queue: Queue, link: Link) -> None:
         link.rows("select * from pgq.cleanup()")
     probe_room(queue, link)
     _work_off(queue, link, given)
+    stopped = {row["job_id"] for row in link.rows(STOPPED)}
     for number, times in given.items():
         known = queue.jobs.get(number)
         if known is None:
@@ -145,7 +164,8 @@ def _drain(queue: Queue, link: Link) -> None:
         elif times > 1 or known.finished:
             violate("job twice", f"{queue.name}: job {known.job_id} ({number}) was given again")
     for job in queue.jobs.values():
-        if job.number not in given and not job.finished and not queue.may_be_gone(job):
+        missing = job.number not in given and not job.finished and job.job_id not in stopped
+        if missing and not queue.may_be_gone(job):
             violate("job lost", f"{queue.name}: job {job.job_id} ({job.number}) is never given")
     left = link.rows(
         "select j.job_id, j.visible_at from pgq.job as j where (j.expires_at is null"
@@ -153,7 +173,8 @@ def _drain(queue: Queue, link: Link) -> None:
         f" (select q.queue_id from pgq.queue as q where q.queue = {name})"
     )
     for row in left:
-        violate("job stranded", f"{queue.name}: {row}")
+        if row["job_id"] not in stopped:
+            violate("job stranded", f"{queue.name}: {row}")
 
 
 def _check_stranded(queue: Queue, link: Link, given: dict[int, int]) -> None:

@@ -33,7 +33,12 @@ def check_ticks(history: History, link: Link) -> None:
     """Let all that is due be written, and hold what is stored against what was answered."""
     if not history.events("create_schedule"):
         return
-    rows = [(row, event) for event in history.committed("run_schedules") for row in event.rows]
+    rows = [
+        (row, event)
+        for event in history.committed("run_schedules")
+        for row in event.rows
+        if not _was_full(row)
+    ]
     _check_twice(history, rows)
     answered = [row for row, _ in rows] + _run_on(history, link)
     for row in answered:
@@ -42,12 +47,19 @@ def check_ticks(history: History, link: Link) -> None:
     # what goes to a queue beside others is looked for there
     own = [row for row in answered if row["schedule"] != KEYED_TICKS]
     expected = Counter((row["schedule"], row["tick_at"], _place(row)) for row in own)
-    stored = Counter((row["schedule"], row["tick_at"], row["place"]) for row in link.rows(STORED))
+    there = link.rows(f"select from pgq.list_queues() where queue = '{TICKS}'")
+    found = link.rows(STORED) if there else []
+    stored = Counter((row["schedule"], row["tick_at"], row["place"]) for row in found)
     for tick in expected.keys() | stored.keys():
         if stored[tick] != expected[tick]:
             told = f"{tick} was answered {expected[tick]} times and is there {stored[tick]} times"
             history.violate("tick torn", told)
     _check_gaps(history, answered)
+
+
+def _was_full(row: Row) -> bool:
+    """Whether a queue with a limit had no room, so that the tick is tried again."""
+    return row["schedule"] == KEYED_TICKS and str(row["error"]).startswith("MQ010")
 
 
 def _place(row: Row) -> str:
@@ -75,6 +87,8 @@ def _run_on(history: History, link: Link) -> list[Row]:
     """Write what is due by now, of all schedules."""
     for row in link.rows("select schedule from pgq.list_schedules() where paused"):
         link.rows(f"select pgq.resume_schedule('{row['schedule']}')")
+    for row in link.rows("select queue from pgq.list_queues() where max_unfinished is not null"):
+        link.rows(f"select pgq.alter_queue('{row['queue']}', no_limit => '{{max_unfinished}}')")
     found: list[Row] = []
     for _ in range(50):
         rows = link.rows("select * from pgq.run_schedules()")
