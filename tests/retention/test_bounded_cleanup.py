@@ -147,6 +147,7 @@ def stored(log: Session) -> int:
     )
 
 
+@pytest.mark.slow
 def test_payloads_are_carried_so_many_in_a_call(log: Session, living: str) -> None:
     """No call carries more; the last one empties the segment, and every payload is there."""
     carried = []

@@ -201,6 +201,7 @@ def test_a_job_that_fails_amid_published_chunks_goes_on_where_it_was(
     assert stored == list(range(1000))
 
 
+@pytest.mark.slow
 def test_other_rows_under_the_same_number_are_noticed(
     spark: Any, broker: Any, connection: Session, topic: str, tmp_path: Any
 ) -> None:

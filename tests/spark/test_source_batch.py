@@ -104,6 +104,7 @@ def test_messages_arrive_as_they_are(load: Any, broker: Any, own: Session) -> No
         assert row == other
 
 
+@pytest.mark.slow
 def test_many_messages_and_large_ones(load: Any, own: Session) -> None:
     """Several chunks, several batches, messages larger than a batch; each one is read once."""
     topic = new_topic(own, partitions=2)

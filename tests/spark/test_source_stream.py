@@ -116,6 +116,7 @@ def test_the_latest_is_that_of_the_first_run(stream: Stream, own: Session) -> No
     assert stream.run(topic) == [[(0, 3)]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", ["pgq", "pgq_plain"])
 def test_a_first_batch_that_is_repeated(
     stream: Stream, plain: str, own: Session, source: str
@@ -164,6 +165,7 @@ def test_partitions_that_are_added(stream: Stream, own: Session) -> None:
     assert stream.run(topic) == [[(0, 1)], [(1, 1)], [(2, 1), (2, 2)]]
 
 
+@pytest.mark.slow
 def test_a_reader_without_limits(stream: Stream, plain: str, own: Session) -> None:
     """The one for Spark before 4.2, which later versions can run as well."""
     stream.source = plain
