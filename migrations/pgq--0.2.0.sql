@@ -961,6 +961,9 @@ create table pgq.partition (
     segment_until timestamptz not null,
     deferred boolean not null default false,
     left_segments integer[] not null default '{}',
+    layout integer generated always as (
+        case when deferred then (partitions << 11) + (followed::integer << 10) + segment end
+    ) stored,
     primary key (topic_id, partition),
     unique (topic, partition)
 );
@@ -988,6 +991,8 @@ comment on column pgq.partition.deferred is
 'Whether messages are staged first; then only whoever gives them their offsets locks this row.';
 comment on column pgq.partition.left_segments is
 'Segments that it wrote to before, where staged messages may still stand; closing one removes it.';
+comment on column pgq.partition.layout is
+'What a session remembers of a deferred topic, in one number: partitions, followed and segment.';
 
 -- A journal, as group_position: the row with the highest seq counts. Nothing is lost without it: a
 -- staged message is one that has not been moved yet, and where this does not say from where to look
@@ -9773,6 +9778,7 @@ as $$
 #variable_conflict use_column
 declare
     place integer;
+    known_layout integer;
     home_id bigint;
     leaf integer;
     xid bigint;
@@ -9785,122 +9791,120 @@ declare
     state pgq._partition_state;
     published pgq.publish_result;
 begin
-    if (publish.payload is null) = (publish.body is null)
-        or num_nonnulls(
-            publish.headers, publish.idempotency_key, current_setting('pgq.deferred_topic', true)
-        ) > 0
-        or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
-    then
-        -- The topic that this session last found to be deferred: a hint, which saves a statement
-        -- that would lock. The transaction id comes first, and the segment is read only then: see
-        -- _close_segments. One condition, since each of them takes time. Nothing is locked, so that
-        -- any partition will do, and the next transaction takes another one; _ring costs more.
-        if publish.topic collate "C" = current_setting('pgq.deferred_topic', true)
-            and num_nonnulls(publish.payload, publish.body) = 1
-            and publish.idempotency_key is null
-            and current_setting('transaction_isolation') not in ('repeatable read', 'serializable')
-        then
-            xid := pg_current_xact_id()::text::bigint;
-            if publish.headers is not null then
-                perform pgq._check_content(publish.payload, publish.headers, publish.body);
-            end if;
+    -- All that is unusual in one expression, since each of them takes time: -1, or the id of the
+    -- transaction where the topic is the one that this session last found to be deferred.
+    xid := case
+        when (publish.payload is null) = (publish.body is null)
+            or publish.idempotency_key is not null
+            or current_setting('transaction_isolation') <> 'read committed'
+            then -1
+        when publish.topic collate "C" = current_setting('pgq.deferred_topic', true)
+            then txid_current()
+        when publish.headers is not null
+            then -1
+    end;
 
-            if publish.partition is null and publish.key is null then
-                select
-                    p.partition,
-                    (p.partition_id << 40) + (xid & 1099511627775),
-                    p.segment,
-                    p.followed,
-                    nextval('pgq.staged_number') << 20,
-                    false
-                into published.partition, home_id, leaf, followed, first_offset, published.duplicate
-                from pgq.partition as p
-                where p.topic = publish.topic collate "C"
-                    and p.ring <= (xid * 633 & 1023)
-                    and p.deferred
-                order by p.ring desc
-                limit 1;
+    if xid is not null then
+        if xid > 0 then
+            -- The session knows what the partitions of that topic are like, too: hints, which the
+            -- statement checks. It looks at the segment only when the transaction has its id: see
+            -- _close_segments. Nothing is locked, so that any partition will do, and the next
+            -- transaction takes another one.
+            known_layout := coalesce(current_setting('pgq.deferred_layout', true), '0')::integer;
+            if publish.key is null and publish.headers is null and publish.partition is null then
+                place := (xid * 633 & 1023) * (known_layout >> 11) >> 10;
             else
-                select
-                    p.partition,
-                    (p.partition_id << 40) + (xid & 1099511627775),
-                    p.segment,
-                    p.followed,
-                    nextval('pgq.staged_number') << 20,
-                    false
-                into published.partition, home_id, leaf, followed, first_offset, published.duplicate
-                from pgq.partition as p
-                where p.topic = publish.topic collate "C"
-                    and p.partition = coalesce(
-                        publish.partition,
-                        (
-                            select pgq._home(publish.key collate "C", q.partitions)
-                            from pgq.partition as q
-                            where q.topic = publish.topic collate "C"
-                                and q.partition = 0
-                        )
-                    )
-                    and p.deferred;
+                if publish.headers is not null then
+                    perform pgq._check_content(publish.payload, publish.headers, publish.body);
+                end if;
+
+                if publish.partition is not null then
+                    place := publish.partition;
+                elsif publish.key is null then
+                    place := (xid * 633 & 1023) * (known_layout >> 11) >> 10;
+                else
+                    -- The row of partition 0 says for all keys at once how many partitions there
+                    -- are: see _settle_partitions.
+                    select pgq._home(publish.key collate "C", p.partitions), p.layout
+                    into place, known_layout
+                    from pgq.partition as p
+                    where p.topic = publish.topic collate "C"
+                        and p.partition = 0;
+                end if;
             end if;
 
-            if home_id is not null then
+            loop
+                leaf := coalesce(known_layout & 1023, 0);
+
                 if leaf = 0 then
                     insert into pgq.message_0 (
                         partition_id, log_offset, published_at, segment, key, headers, payload, body
                     )
-                    values (
-                        home_id,
-                        first_offset,
+                    select
+                        (p.partition_id << 40) + (xid & 1099511627775),
+                        nextval('pgq.staged_number') << 20,
                         pgq._clock(),
                         0,
                         publish.key,
                         publish.headers,
                         publish.payload,
                         publish.body
-                    );
+                    from pgq.partition as p
+                    where p.topic = publish.topic collate "C"
+                        and p.partition = place
+                        and p.layout = known_layout;
                 elsif leaf = 1 then
                     insert into pgq.message_1 (
                         partition_id, log_offset, published_at, segment, key, headers, payload, body
                     )
-                    values (
-                        home_id,
-                        first_offset,
+                    select
+                        (p.partition_id << 40) + (xid & 1099511627775),
+                        nextval('pgq.staged_number') << 20,
                         pgq._clock(),
                         1,
                         publish.key,
                         publish.headers,
                         publish.payload,
                         publish.body
-                    );
+                    from pgq.partition as p
+                    where p.topic = publish.topic collate "C"
+                        and p.partition = place
+                        and p.layout = known_layout;
                 elsif leaf <= 3 then
                     if leaf <= 2 then
                         insert into pgq.message_2 (
                             partition_id, log_offset, published_at, segment, key, headers, payload, body
                         )
-                        values (
-                            home_id,
-                            first_offset,
+                        select
+                            (p.partition_id << 40) + (xid & 1099511627775),
+                            nextval('pgq.staged_number') << 20,
                             pgq._clock(),
                             2,
                             publish.key,
                             publish.headers,
                             publish.payload,
                             publish.body
-                        );
+                        from pgq.partition as p
+                        where p.topic = publish.topic collate "C"
+                            and p.partition = place
+                            and p.layout = known_layout;
                     else
                         insert into pgq.message_3 (
                             partition_id, log_offset, published_at, segment, key, headers, payload, body
                         )
-                        values (
-                            home_id,
-                            first_offset,
+                        select
+                            (p.partition_id << 40) + (xid & 1099511627775),
+                            nextval('pgq.staged_number') << 20,
                             pgq._clock(),
                             3,
                             publish.key,
                             publish.headers,
                             publish.payload,
                             publish.body
-                        );
+                        from pgq.partition as p
+                        where p.topic = publish.topic collate "C"
+                            and p.partition = place
+                            and p.layout = known_layout;
                     end if;
                 elsif leaf <= 7 then
                     if leaf <= 5 then
@@ -9908,60 +9912,72 @@ begin
                             insert into pgq.message_4 (
                                 partition_id, log_offset, published_at, segment, key, headers, payload, body
                             )
-                            values (
-                                home_id,
-                                first_offset,
+                            select
+                                (p.partition_id << 40) + (xid & 1099511627775),
+                                nextval('pgq.staged_number') << 20,
                                 pgq._clock(),
                                 4,
                                 publish.key,
                                 publish.headers,
                                 publish.payload,
                                 publish.body
-                            );
+                            from pgq.partition as p
+                            where p.topic = publish.topic collate "C"
+                                and p.partition = place
+                                and p.layout = known_layout;
                         else
                             insert into pgq.message_5 (
                                 partition_id, log_offset, published_at, segment, key, headers, payload, body
                             )
-                            values (
-                                home_id,
-                                first_offset,
+                            select
+                                (p.partition_id << 40) + (xid & 1099511627775),
+                                nextval('pgq.staged_number') << 20,
                                 pgq._clock(),
                                 5,
                                 publish.key,
                                 publish.headers,
                                 publish.payload,
                                 publish.body
-                            );
+                            from pgq.partition as p
+                            where p.topic = publish.topic collate "C"
+                                and p.partition = place
+                                and p.layout = known_layout;
                         end if;
                     else
                         if leaf <= 6 then
                             insert into pgq.message_6 (
                                 partition_id, log_offset, published_at, segment, key, headers, payload, body
                             )
-                            values (
-                                home_id,
-                                first_offset,
+                            select
+                                (p.partition_id << 40) + (xid & 1099511627775),
+                                nextval('pgq.staged_number') << 20,
                                 pgq._clock(),
                                 6,
                                 publish.key,
                                 publish.headers,
                                 publish.payload,
                                 publish.body
-                            );
+                            from pgq.partition as p
+                            where p.topic = publish.topic collate "C"
+                                and p.partition = place
+                                and p.layout = known_layout;
                         else
                             insert into pgq.message_7 (
                                 partition_id, log_offset, published_at, segment, key, headers, payload, body
                             )
-                            values (
-                                home_id,
-                                first_offset,
+                            select
+                                (p.partition_id << 40) + (xid & 1099511627775),
+                                nextval('pgq.staged_number') << 20,
                                 pgq._clock(),
                                 7,
                                 publish.key,
                                 publish.headers,
                                 publish.payload,
                                 publish.body
-                            );
+                            from pgq.partition as p
+                            where p.topic = publish.topic collate "C"
+                                and p.partition = place
+                                and p.layout = known_layout;
                         end if;
                     end if;
                 elsif leaf <= 15 then
@@ -9971,60 +9987,72 @@ begin
                                 insert into pgq.message_8 (
                                     partition_id, log_offset, published_at, segment, key, headers, payload, body
                                 )
-                                values (
-                                    home_id,
-                                    first_offset,
+                                select
+                                    (p.partition_id << 40) + (xid & 1099511627775),
+                                    nextval('pgq.staged_number') << 20,
                                     pgq._clock(),
                                     8,
                                     publish.key,
                                     publish.headers,
                                     publish.payload,
                                     publish.body
-                                );
+                                from pgq.partition as p
+                                where p.topic = publish.topic collate "C"
+                                    and p.partition = place
+                                    and p.layout = known_layout;
                             else
                                 insert into pgq.message_9 (
                                     partition_id, log_offset, published_at, segment, key, headers, payload, body
                                 )
-                                values (
-                                    home_id,
-                                    first_offset,
+                                select
+                                    (p.partition_id << 40) + (xid & 1099511627775),
+                                    nextval('pgq.staged_number') << 20,
                                     pgq._clock(),
                                     9,
                                     publish.key,
                                     publish.headers,
                                     publish.payload,
                                     publish.body
-                                );
+                                from pgq.partition as p
+                                where p.topic = publish.topic collate "C"
+                                    and p.partition = place
+                                    and p.layout = known_layout;
                             end if;
                         else
                             if leaf <= 10 then
                                 insert into pgq.message_10 (
                                     partition_id, log_offset, published_at, segment, key, headers, payload, body
                                 )
-                                values (
-                                    home_id,
-                                    first_offset,
+                                select
+                                    (p.partition_id << 40) + (xid & 1099511627775),
+                                    nextval('pgq.staged_number') << 20,
                                     pgq._clock(),
                                     10,
                                     publish.key,
                                     publish.headers,
                                     publish.payload,
                                     publish.body
-                                );
+                                from pgq.partition as p
+                                where p.topic = publish.topic collate "C"
+                                    and p.partition = place
+                                    and p.layout = known_layout;
                             else
                                 insert into pgq.message_11 (
                                     partition_id, log_offset, published_at, segment, key, headers, payload, body
                                 )
-                                values (
-                                    home_id,
-                                    first_offset,
+                                select
+                                    (p.partition_id << 40) + (xid & 1099511627775),
+                                    nextval('pgq.staged_number') << 20,
                                     pgq._clock(),
                                     11,
                                     publish.key,
                                     publish.headers,
                                     publish.payload,
                                     publish.body
-                                );
+                                from pgq.partition as p
+                                where p.topic = publish.topic collate "C"
+                                    and p.partition = place
+                                    and p.layout = known_layout;
                             end if;
                         end if;
                     else
@@ -10033,60 +10061,72 @@ begin
                                 insert into pgq.message_12 (
                                     partition_id, log_offset, published_at, segment, key, headers, payload, body
                                 )
-                                values (
-                                    home_id,
-                                    first_offset,
+                                select
+                                    (p.partition_id << 40) + (xid & 1099511627775),
+                                    nextval('pgq.staged_number') << 20,
                                     pgq._clock(),
                                     12,
                                     publish.key,
                                     publish.headers,
                                     publish.payload,
                                     publish.body
-                                );
+                                from pgq.partition as p
+                                where p.topic = publish.topic collate "C"
+                                    and p.partition = place
+                                    and p.layout = known_layout;
                             else
                                 insert into pgq.message_13 (
                                     partition_id, log_offset, published_at, segment, key, headers, payload, body
                                 )
-                                values (
-                                    home_id,
-                                    first_offset,
+                                select
+                                    (p.partition_id << 40) + (xid & 1099511627775),
+                                    nextval('pgq.staged_number') << 20,
                                     pgq._clock(),
                                     13,
                                     publish.key,
                                     publish.headers,
                                     publish.payload,
                                     publish.body
-                                );
+                                from pgq.partition as p
+                                where p.topic = publish.topic collate "C"
+                                    and p.partition = place
+                                    and p.layout = known_layout;
                             end if;
                         else
                             if leaf <= 14 then
                                 insert into pgq.message_14 (
                                     partition_id, log_offset, published_at, segment, key, headers, payload, body
                                 )
-                                values (
-                                    home_id,
-                                    first_offset,
+                                select
+                                    (p.partition_id << 40) + (xid & 1099511627775),
+                                    nextval('pgq.staged_number') << 20,
                                     pgq._clock(),
                                     14,
                                     publish.key,
                                     publish.headers,
                                     publish.payload,
                                     publish.body
-                                );
+                                from pgq.partition as p
+                                where p.topic = publish.topic collate "C"
+                                    and p.partition = place
+                                    and p.layout = known_layout;
                             else
                                 insert into pgq.message_15 (
                                     partition_id, log_offset, published_at, segment, key, headers, payload, body
                                 )
-                                values (
-                                    home_id,
-                                    first_offset,
+                                select
+                                    (p.partition_id << 40) + (xid & 1099511627775),
+                                    nextval('pgq.staged_number') << 20,
                                     pgq._clock(),
                                     15,
                                     publish.key,
                                     publish.headers,
                                     publish.payload,
                                     publish.body
-                                );
+                                from pgq.partition as p
+                                where p.topic = publish.topic collate "C"
+                                    and p.partition = place
+                                    and p.layout = known_layout;
                             end if;
                         end if;
                     end if;
@@ -10095,33 +10135,53 @@ begin
                         insert into pgq.message_%1$s (
                             partition_id, log_offset, published_at, segment, key, headers, payload, body
                         )
-                        values (
-                            $1,
-                            $2,
+                        select
+                            (p.partition_id << 40) + ($1 & 1099511627775),
+                            nextval('pgq.staged_number') << 20,
                             pgq._clock(),
                             %1$s,
+                            $2,
                             $3,
                             $4,
-                            $5,
-                            $6
-                        )
+                            $5
+                        from pgq.partition as p
+                        where p.topic = $6 collate "C"
+                            and p.partition = $7
+                            and p.layout = $8
                     $leaf$, leaf)
-                    using home_id, first_offset, publish.key, publish.headers, publish.payload, publish.body;
+                    using xid, publish.key, publish.headers, publish.payload, publish.body, publish.topic, place, known_layout;
                 end if;
 
-                if followed then
-                    perform pgq._announce(home_id >> 40);
+                if found then
+                    published.partition := place;
+                    published.duplicate := false;
+                    if known_layout & 1024 <> 0 then
+                        perform pgq._announce(p.partition_id)
+                        from pgq.partition as p
+                        where p.topic = publish.topic collate "C"
+                            and p.partition = place;
+                    end if;
+                    return next published;
+                    return;
                 end if;
-                return next published;
-                return;
-            end if;
-        end if;
 
-        if (publish.payload is null) = (publish.body is null)
-            or publish.headers is not null
-            or publish.idempotency_key is not null
-            or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
-        then
+                select p.partition, p.layout
+                into place, known_layout
+                from pgq.partition as q
+                inner join pgq.partition as p
+                    on p.topic = q.topic
+                    and p.partition = coalesce(
+                        publish.partition,
+                        pgq._home(publish.key collate "C", q.partitions),
+                        (xid * 633 & 1023) * q.partitions >> 10
+                    )
+                where q.topic = publish.topic collate "C"
+                    and q.partition = 0;
+
+                exit when known_layout is null;
+                perform set_config('pgq.deferred_layout', known_layout::text, false);
+            end loop;
+        else
             perform pgq._check_content(publish.payload, publish.headers, publish.body);
 
             if publish.idempotency_key is not null then
@@ -10142,7 +10202,7 @@ begin
                 return;
             end if;
 
-            if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+            if current_setting('transaction_isolation') <> 'read committed' then
                 return query
                 select b.partition, b.first_offset, b.duplicate
                 from pgq.publish_batch(
@@ -10231,7 +10291,9 @@ begin
         then
             -- No partition is free, or the topic is deferred: then it is not looked at again as
             -- long as this session publishes to it.
-            perform set_config('pgq.deferred_topic', p.topic, false)
+            perform
+                set_config('pgq.deferred_topic', p.topic, false),
+                set_config('pgq.deferred_layout', p.layout::text, false)
             from pgq.partition as p
             where p.topic = publish.topic collate "C"
                 and p.partition = 0

@@ -20,6 +20,7 @@ as $$
 #variable_conflict use_column
 declare
     place integer;
+    known_layout integer;
     home_id bigint;
     leaf integer;
     xid bigint;
@@ -32,94 +33,100 @@ declare
     state pgq._partition_state;
     published pgq.publish_result;
 begin
-    if (publish.payload is null) = (publish.body is null)
-        or num_nonnulls(
-            publish.headers, publish.idempotency_key, current_setting('pgq.deferred_topic', true)
-        ) > 0
-        or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
-    then
-        -- The topic that this session last found to be deferred: a hint, which saves a statement
-        -- that would lock. The transaction id comes first, and the segment is read only then: see
-        -- _close_segments. One condition, since each of them takes time. Nothing is locked, so that
-        -- any partition will do, and the next transaction takes another one; _ring costs more.
-        if publish.topic collate "C" = current_setting('pgq.deferred_topic', true)
-            and num_nonnulls(publish.payload, publish.body) = 1
-            and publish.idempotency_key is null
-            and current_setting('transaction_isolation') not in ('repeatable read', 'serializable')
-        then
-            xid := pg_current_xact_id()::text::bigint;
-            if publish.headers is not null then
-                perform pgq._check_content(publish.payload, publish.headers, publish.body);
-            end if;
+    -- All that is unusual in one expression, since each of them takes time: -1, or the id of the
+    -- transaction where the topic is the one that this session last found to be deferred.
+    xid := case
+        when (publish.payload is null) = (publish.body is null)
+            or publish.idempotency_key is not null
+            or current_setting('transaction_isolation') <> 'read committed'
+            then -1
+        when publish.topic collate "C" = current_setting('pgq.deferred_topic', true)
+            then txid_current()
+        when publish.headers is not null
+            then -1
+    end;
 
-            if publish.partition is null and publish.key is null then
-                select
-                    p.partition,
-                    (p.partition_id << 40) + (xid & 1099511627775),
-                    p.segment,
-                    p.followed,
-                    nextval('pgq.staged_number') << 20,
-                    false
-                into published.partition, home_id, leaf, followed, first_offset, published.duplicate
-                from pgq.partition as p
-                where p.topic = publish.topic collate "C"
-                    and p.ring <= (xid * 633 & 1023)
-                    and p.deferred
-                order by p.ring desc
-                limit 1;
+    if xid is not null then
+        if xid > 0 then
+            -- The session knows what the partitions of that topic are like, too: hints, which the
+            -- statement checks. It looks at the segment only when the transaction has its id: see
+            -- _close_segments. Nothing is locked, so that any partition will do, and the next
+            -- transaction takes another one.
+            known_layout := coalesce(current_setting('pgq.deferred_layout', true), '0')::integer;
+            if publish.key is null and publish.headers is null and publish.partition is null then
+                place := (xid * 633 & 1023) * (known_layout >> 11) >> 10;
             else
-                select
-                    p.partition,
-                    (p.partition_id << 40) + (xid & 1099511627775),
-                    p.segment,
-                    p.followed,
-                    nextval('pgq.staged_number') << 20,
-                    false
-                into published.partition, home_id, leaf, followed, first_offset, published.duplicate
-                from pgq.partition as p
-                where p.topic = publish.topic collate "C"
-                    and p.partition = coalesce(
-                        publish.partition,
-                        (
-                            select pgq._home(publish.key collate "C", q.partitions)
-                            from pgq.partition as q
-                            where q.topic = publish.topic collate "C"
-                                and q.partition = 0
-                        )
-                    )
-                    and p.deferred;
+                if publish.headers is not null then
+                    perform pgq._check_content(publish.payload, publish.headers, publish.body);
+                end if;
+
+                if publish.partition is not null then
+                    place := publish.partition;
+                elsif publish.key is null then
+                    place := (xid * 633 & 1023) * (known_layout >> 11) >> 10;
+                else
+                    -- The row of partition 0 says for all keys at once how many partitions there
+                    -- are: see _settle_partitions.
+                    select pgq._home(publish.key collate "C", p.partitions), p.layout
+                    into place, known_layout
+                    from pgq.partition as p
+                    where p.topic = publish.topic collate "C"
+                        and p.partition = 0;
+                end if;
             end if;
 
-            if home_id is not null then
+            loop
+                leaf := coalesce(known_layout & 1023, 0);
+
                 -- for the leaf: leaf
                 insert into pgq.message_{leaf} (
                     partition_id, log_offset, published_at, segment, key, headers, payload, body
                 )
-                values (
-                    {home_id},
-                    {first_offset},
+                select
+                    (p.partition_id << 40) + ({xid} & 1099511627775),
+                    nextval('pgq.staged_number') << 20,
                     pgq._clock(),
                     {leaf},
                     {publish.key},
                     {publish.headers},
                     {publish.payload},
                     {publish.body}
-                );
+                from pgq.partition as p
+                where p.topic = {publish.topic} collate "C"
+                    and p.partition = {place}
+                    and p.layout = {known_layout};
                 -- end of the leaf
 
-                if followed then
-                    perform pgq._announce(home_id >> 40);
+                if found then
+                    published.partition := place;
+                    published.duplicate := false;
+                    if known_layout & 1024 <> 0 then
+                        perform pgq._announce(p.partition_id)
+                        from pgq.partition as p
+                        where p.topic = publish.topic collate "C"
+                            and p.partition = place;
+                    end if;
+                    return next published;
+                    return;
                 end if;
-                return next published;
-                return;
-            end if;
-        end if;
 
-        if (publish.payload is null) = (publish.body is null)
-            or publish.headers is not null
-            or publish.idempotency_key is not null
-            or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
-        then
+                select p.partition, p.layout
+                into place, known_layout
+                from pgq.partition as q
+                inner join pgq.partition as p
+                    on p.topic = q.topic
+                    and p.partition = coalesce(
+                        publish.partition,
+                        pgq._home(publish.key collate "C", q.partitions),
+                        (xid * 633 & 1023) * q.partitions >> 10
+                    )
+                where q.topic = publish.topic collate "C"
+                    and q.partition = 0;
+
+                exit when known_layout is null;
+                perform set_config('pgq.deferred_layout', known_layout::text, false);
+            end loop;
+        else
             perform pgq._check_content(publish.payload, publish.headers, publish.body);
 
             if publish.idempotency_key is not null then
@@ -140,7 +147,7 @@ begin
                 return;
             end if;
 
-            if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+            if current_setting('transaction_isolation') <> 'read committed' then
                 return query
                 select b.partition, b.first_offset, b.duplicate
                 from pgq.publish_batch(
@@ -229,7 +236,9 @@ begin
         then
             -- No partition is free, or the topic is deferred: then it is not looked at again as
             -- long as this session publishes to it.
-            perform set_config('pgq.deferred_topic', p.topic, false)
+            perform
+                set_config('pgq.deferred_topic', p.topic, false),
+                set_config('pgq.deferred_layout', p.layout::text, false)
             from pgq.partition as p
             where p.topic = publish.topic collate "C"
                 and p.partition = 0

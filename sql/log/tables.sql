@@ -39,6 +39,9 @@ create table pgq.partition (
     segment_until timestamptz not null,
     deferred boolean not null default false,
     left_segments integer[] not null default '{}',
+    layout integer generated always as (
+        case when deferred then (partitions << 11) + (followed::integer << 10) + segment end
+    ) stored,
     primary key (topic_id, partition),
     unique (topic, partition)
 );
@@ -66,6 +69,8 @@ comment on column pgq.partition.deferred is
 'Whether messages are staged first; then only whoever gives them their offsets locks this row.';
 comment on column pgq.partition.left_segments is
 'Segments that it wrote to before, where staged messages may still stand; closing one removes it.';
+comment on column pgq.partition.layout is
+'What a session remembers of a deferred topic, in one number: partitions, followed and segment.';
 
 -- A journal, as group_position: the row with the highest seq counts. Nothing is lost without it: a
 -- staged message is one that has not been moved yet, and where this does not say from where to look

@@ -298,3 +298,33 @@ def test_a_drop_waits_for_who_assigns(shared_connect: Connect, log: Session) -> 
     drop = blocked(log, dropper, lambda: dropper.drop_topic(topic=topic))
     holder.commit()
     drop.result(30)
+
+
+def test_keys_move_together(shared_connect: Connect, log: Session) -> None:
+    """Partitions are added while one is held: all publishers agree where a key belongs, at once."""
+    topic = deferred_topic(log, 2)
+    keys = [f"key {n}" for n in range(30)]
+    old = shared_connect(autocommit=True)
+    for key in keys:
+        old.publish(topic=topic, payload=0, key=key)
+    holder = shared_connect()
+    assert holder.assign_offsets(topic=topic, partition=1) != []
+    log.alter_topic(topic=topic, partitions=8)
+    homes = log.execute(
+        "select pgq._home(k, 8) from unnest(%s::text[]) with ordinality as u (k, n) order by n",
+        [keys],
+    ).fetchall()
+    expected = [home for (home,) in homes]
+    assert {1, 7} <= set(expected)
+    for writer in (old, shared_connect(autocommit=True)):
+        for _ in range(2):
+            found = [writer.publish(topic=topic, payload=1, key=key).partition for key in keys]
+            assert found == expected
+            writer.publish(topic=topic, payload=2)
+    lagging = row(
+        log,
+        "select count(*) from pgq.partition where topic = %s and partitions = 2",
+        [topic],
+    )
+    assert lagging[0] == 1
+    holder.commit()

@@ -190,20 +190,6 @@ def test_a_transaction_that_publishes_and_consumes(shared_connect: Connect, log:
     assert consumed(log, topic) == []
 
 
-def test_the_newest_known_topic_is_only_a_hint(shared_connect: Connect, log: Session) -> None:
-    """A session may think that any topic is deferred, and none; it goes where it should."""
-    ordinary, deferred = new_name("topic"), deferred_topic(log)
-    log.create_topic(topic=ordinary, partitions=1)
-    session = shared_connect(autocommit=True)
-    session.execute("select set_config('pgq.deferred_topic', %s, false)", [ordinary])
-    assert session.publish(topic=ordinary, payload=1).log_offset == 1
-    assert session.publish(topic=deferred, payload=1).log_offset is None
-    session.drop_topic(topic=deferred)
-    refused("MQ001", session.publish, topic=deferred, payload=1)
-    session.create_topic(topic=deferred, partitions=1)
-    assert session.publish(topic=deferred, payload=1).log_offset == 1
-
-
 def test_time_rises_with_the_offset(log: Session) -> None:
     """It is when the offset was given, so a group can seek by it."""
     topic = deferred_topic(log)

@@ -3,7 +3,10 @@ alter table pgq.topic add column deferred boolean not null default false;
 
 alter table pgq.partition
 add column deferred boolean not null default false,
-add column left_segments integer[] not null default '{}';
+add column left_segments integer[] not null default '{}',
+add column layout integer generated always as (
+    case when deferred then (partitions << 11) + (followed::integer << 10) + segment end
+) stored;
 
 alter type pgq.topic_info add attribute deferred boolean;
 alter type pgq._partition_state add attribute deferred boolean;
