@@ -39,6 +39,7 @@ __all__ = [
     "topics",
     "turns",
     "uniques",
+    "windows",
 ]
 
 TOPICS = ["blue", "red"]
@@ -55,6 +56,8 @@ delays = st.one_of(st.none(), st.none(), seconds)
 lives = st.sampled_from([timedelta(minutes=10), timedelta(hours=1), None])
 # how many at most; None: the default
 sizes = st.sampled_from([1, 2, 3, 100, None])
+# how long idempotency keys count
+windows = st.sampled_from([10, 600, 86400]).map(lambda n: timedelta(seconds=n))
 # an idempotency key
 once = st.sampled_from([None, None, None, None, "first", "second"])
 members = st.sampled_from([0, 1])

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from model.content import Clocked, Content, check_existing
+from model.once import Noted, narrow
 from pgq import UnknownQueue
 
 __all__ = ["LAST_LEASE_RAN_OUT", "NEVER", "Ended", "Queue", "Queues", "Waiting"]
@@ -92,8 +93,8 @@ class Ended:
 class Queue:
     """A queue with its settings and jobs, by id.
 
-    ``shortest`` is its shortest retention so far. ``noted``: when an idempotency key was
-    given last, and with which job. ``pending``: the jobs of publishes that have no ids yet.
+    ``shortest`` is its shortest retention so far. ``noted``: its idempotency keys,
+    with the ids of jobs. ``pending``: the jobs of publishes that have no ids yet.
     ``lowered``: its max_attempts was lowered, beside
     that open transaction (0: none), and cleanup has not looked since which jobs have had as many.
     """
@@ -125,7 +126,7 @@ class Queue:
     jobs: dict[int, Waiting] = field(default_factory=dict)
     dead: dict[int, Ended] = field(default_factory=dict)
     archived: dict[int, Ended] = field(default_factory=dict)
-    noted: dict[str, tuple[datetime, int]] = field(default_factory=dict)
+    noted: dict[str, Noted] = field(default_factory=dict)
     pending: list[list[Waiting]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -205,6 +206,7 @@ class Queues(Clocked):
                 setattr(altered, name, value)
         for name in no_limit:
             setattr(altered, name, None)
+        narrow(altered.noted, altered.idempotency_window)
         if altered.rate_limit is None:
             altered.rate_interval = altered.rate_burst = None
         if per_key is not None and altered.max_leased_per_key is None:

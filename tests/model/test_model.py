@@ -35,6 +35,7 @@ from model.house_steps import HouseSteps
 from model.limit_steps import LimitSteps
 from model.looking import Looking
 from model.machine import Run
+from model.once_steps import OnceSteps
 from model.schedule_steps import ScheduleSteps
 from model.subscription_steps import SubscriptionSteps
 
@@ -45,6 +46,7 @@ class Comparison(
     SubscriptionSteps,
     LimitSteps,
     ScheduleSteps,
+    OnceSteps,
     HouseSteps,
     Looking,
 ):

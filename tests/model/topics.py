@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,6 +11,7 @@ from uuid import UUID
 from psycopg.errors import DependentObjectsStillExist
 
 from model.content import Clocked, Content, check_existing
+from model.once import Noted, followers, may_be_found, must_be_found, narrow
 from pgq import (
     OffsetRange,
     PublishBatchResult,
@@ -89,15 +90,16 @@ class Group:
 class Topic:
     """A topic; ``shortest`` is the shortest retention it ever had.
 
-    ``noted``: when an idempotency key was given last, and with which message.
+    ``noted``: its idempotency keys, with where their messages stand.
     """
 
     retention: timedelta | None
     shortest: timedelta | None
     logs: list[Partition]
     groups: dict[str, Group] = field(default_factory=dict)
-    noted: dict[str, tuple[datetime, PublishResult]] = field(default_factory=dict)
+    noted: dict[str, Noted] = field(default_factory=dict)
     deferred: bool = False
+    idempotency_window: timedelta = timedelta(days=1)
 
     @property
     def partitions(self) -> int:
@@ -155,9 +157,13 @@ class Topics(Clocked):
         *,
         partitions: int | None = None,
         retention: timedelta | None = None,
+        idempotency_window: timedelta | None = None,
         no_limit: Sequence[str] = (),
     ) -> None:
         altered = self._topic(topic)
+        if idempotency_window is not None:
+            altered.idempotency_window = idempotency_window
+            narrow(altered.noted, idempotency_window)
         for _ in range(altered.partitions, partitions or 0):
             altered.logs.append(Partition())
             for group in altered.groups.values():
@@ -168,6 +174,7 @@ class Topics(Clocked):
             altered.retention = retention
             altered.shortest = min(altered.shortest or retention, retention)
         assert (got.partitions, got.retention) == (altered.partitions, altered.retention)
+        assert got.idempotency_window == altered.idempotency_window
 
     def drop_topic(self, got: Any, topic: str) -> None:
         self._topic(topic)
@@ -233,10 +240,15 @@ class Topics(Clocked):
         held: Collection[int] = (),
     ) -> None:
         found = self._topic(topic)
-        noted_at, place = found.noted.get(idempotency_key or "", (None, None))
-        if noted_at is not None and noted_at + timedelta(days=1) > self.now:
-            assert got == place
+        note = found.noted.get(idempotency_key or "")
+        if must_be_found(note, self.now):
+            assert note is not None
+            assert got == note.place
             return
+        if may_be_found(note, found.idempotency_window, self.now):
+            assert note is not None
+            if got == note.place:
+                return
         if partition is not None and not 0 <= partition < found.partitions:
             raise UnknownPartition
         if partition is not None:
@@ -250,7 +262,11 @@ class Topics(Clocked):
         offset = None if found.deferred else log.last_offset
         assert got == PublishResult(got.partition, offset, duplicate=False)
         if idempotency_key is not None:
-            found.noted[idempotency_key] = (self.now, replace(got, duplicate=True))
+            self._note_message(found, idempotency_key, got)
+
+    def _note_message(self, topic: Topic, idempotency_key: str, place: PublishResult) -> None:
+        place, window = replace(place, duplicate=True), topic.idempotency_window
+        topic.noted[idempotency_key] = Noted.new(self.now, place, window)
 
     def publish_batch(
         self,
@@ -259,9 +275,13 @@ class Topics(Clocked):
         contents: Sequence[Content],
         *,
         partition: int | None,
+        idempotency_keys: Sequence[str | None] | None = None,
     ) -> None:
         found = self._topic(topic)
         count = found.partitions
+        if idempotency_keys is not None:
+            self._publish_once(got, topic, contents, idempotency_keys, partition)
+            return
         if partition is not None and contents and not 0 <= partition < count:
             raise UnknownPartition
         if not contents:
@@ -285,6 +305,48 @@ class Topics(Clocked):
             expected.append(PublishBatchResult(number, *ends, duplicate=False))
         assert got == expected, f"{got} instead of {expected}"
 
+    def _publish_once(
+        self,
+        got: list[PublishBatchResult],
+        topic: str,
+        contents: Sequence[Content],
+        idempotency_keys: Sequence[str | None],
+        partition: int | None,
+    ) -> None:
+        found = self._topic(topic)
+        count = found.partitions
+        leaders = followers(found.noted, idempotency_keys, self.now)
+        new = [place for place, leader in enumerate(leaders) if place == leader]
+        if new and partition is not None and not 0 <= partition < count:
+            raise UnknownPartition
+        # those without a key follow the first that has one, wherever it stands
+        other = next((self.homes[c.key, count] for c in contents if c.key is not None), None)
+        free = [row.partition for row in got if not row.duplicate]
+        homes: dict[int, int] = {}
+        for place in new:
+            key = contents[place].key
+            home = other if key is None else self.homes[key, count]
+            home = home if partition is None else partition
+            homes[place] = free[0] if home is None else home
+        stands: dict[int, PublishResult] = {}
+        for number in sorted(set(homes.values())):
+            log = found.logs[number]
+            there = [place for place in new if homes[place] == number]
+            first = log.last_offset + 1
+            self._append(topic, log, [contents[place] for place in there])
+            for offset, place in enumerate(there, first):
+                known = None if found.deferred else offset
+                stands[place] = PublishResult(number, known, duplicate=False)
+        for place, leader in enumerate(leaders):
+            key_of = idempotency_keys[place]
+            if isinstance(leader, Noted):
+                stands[place] = leader.place
+            elif leader != place:
+                stands[place] = replace(stands[leader], duplicate=True)
+            elif key_of is not None:
+                self._note_message(found, key_of, stands[place])
+        assert got == runs_of(stands.values())
+
     # -- retention -----------------------------------------------------------------------------
 
     def forget(self, topic: str, partition: int, first_offset: int) -> None:
@@ -296,3 +358,22 @@ class Topics(Clocked):
             assert found.shortest is not None
             assert log.times[offset - 1] + found.shortest <= self.now
         log.first_offset = first_offset
+
+
+def runs_of(places: Iterable[PublishResult]) -> list[PublishBatchResult]:
+    """A row for each run of offsets, as publish_batch answers."""
+    rows: list[PublishBatchResult] = []
+    order = sorted(set(places), key=lambda p: (p.partition, p.duplicate, p.log_offset or 0))
+    for place in order:
+        last = rows[-1] if rows else None
+        if (
+            last is not None
+            and last.last_offset is not None
+            and (last.partition, last.duplicate) == (place.partition, place.duplicate)
+            and last.last_offset + 1 == place.log_offset
+        ):
+            rows[-1] = replace(last, last_offset=place.log_offset)
+        else:
+            ends = (place.log_offset, place.log_offset)
+            rows.append(PublishBatchResult(place.partition, *ends, duplicate=place.duplicate))
+    return sorted(rows, key=lambda r: (r.partition, r.first_offset or 0, r.duplicate))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,6 +12,7 @@ from model.content import Content, ends_at
 from model.key_limits import Rooms, judge, park, rise
 from model.letters import Letters
 from model.limits import has_room, most_claims, note_claims
+from model.once import Noted, followers, may_be_found, must_be_found
 from model.queues import Queue, Waiting
 from pgq import EnqueueResult, Job, LeaseLost, QueueFull
 
@@ -38,8 +39,14 @@ class Workers(Letters):
         priority: int | None,
         delay: timedelta | None,
         max_attempts: int | None,
+        idempotency_keys: Sequence[str | None] | None = None,
     ) -> None:
         target = self._queue(queue)
+        if idempotency_keys is not None:
+            options = {"priority": priority, "delay": delay, "max_attempts": max_attempts}
+            arrays = {"labels": labels, "unique_keys": unique_keys}
+            self._enqueue_once(got, queue, contents, idempotency_keys, arrays, options)
+            return
         if not has_room(target, self._new_jobs(target, unique_keys), self.now, got):
             raise QueueFull
         for key in unique_keys:
@@ -90,15 +97,54 @@ class Workers(Letters):
         **options: Any,
     ) -> None:
         target = self._queue(queue)
-        noted_at, job_id = target.noted.get(idempotency_key or "", (None, 0))
-        if noted_at is not None and noted_at + target.idempotency_window > self.now:
-            assert got == EnqueueResult(job_id, duplicate=True)
+        note = target.noted.get(idempotency_key or "")
+        if must_be_found(note, self.now):
+            assert note is not None
+            assert got == note.place
             return
+        if may_be_found(note, target.idempotency_window, self.now):
+            assert note is not None
+            if got == note.place:
+                note.latest = self.now
+                return
+        # a refusal is the same for whatever answer
+        added = got if isinstance(got, type) else [got]
         self.enqueue_batch(
-            [got], queue, [content], labels=[label], unique_keys=[unique_key], **options
+            added, queue, [content], labels=[label], unique_keys=[unique_key], **options
         )
         if idempotency_key is not None:
-            target.noted[idempotency_key] = (self.now, got.job_id)
+            self._note_job(target, idempotency_key, got.job_id)
+
+    def _note_job(self, target: Queue, idempotency_key: str, job_id: int) -> None:
+        place = EnqueueResult(job_id, duplicate=True)
+        window = target.idempotency_window
+        target.noted[idempotency_key] = Noted.new(self.now, place, window)
+
+    def _enqueue_once(
+        self,
+        got: list[EnqueueResult],
+        queue: str,
+        contents: Sequence[Content],
+        idempotency_keys: Sequence[str | None],
+        arrays: Mapping[str, Sequence[str | None]],
+        options: Mapping[str, Any],
+    ) -> None:
+        target = self._queue(queue)
+        leaders = followers(target.noted, idempotency_keys, self.now)
+        new = [place for place, leader in enumerate(leaders) if place == leader]
+        # a refusal is the same for whatever answer
+        added = got if isinstance(got, type) else [got[place] for place in new]
+        chosen = {name: [array[place] for place in new] for name, array in arrays.items()}
+        some = [contents[place] for place in new]
+        self.enqueue_batch(added, queue, some, **chosen, **options)
+        for place, leader in enumerate(leaders):
+            key = idempotency_keys[place]
+            if isinstance(leader, Noted):
+                assert got[place] == leader.place
+            elif leader != place:
+                assert got[place] == EnqueueResult(got[leader].job_id, duplicate=True)
+            elif key is not None:
+                self._note_job(target, key, got[place].job_id)
 
     # -- claims --------------------------------------------------------------------------------
 
