@@ -962,7 +962,7 @@ create table pgq.partition (
     deferred boolean not null default false,
     left_segments integer[] not null default '{}',
     layout integer generated always as (
-        case when deferred then (partitions << 11) + (followed::integer << 10) + segment end
+        case when deferred then (partitions << 20) + (followed::integer << 19) + segment end
     ) stored,
     primary key (topic_id, partition),
     unique (topic, partition)
@@ -9779,6 +9779,7 @@ as $$
 declare
     place integer;
     known_layout integer;
+    stored integer;
     home_id bigint;
     leaf integer;
     xid bigint;
@@ -9812,7 +9813,7 @@ begin
             -- transaction takes another one.
             known_layout := coalesce(current_setting('pgq.deferred_layout', true), '0')::integer;
             if publish.key is null and publish.headers is null and publish.partition is null then
-                place := (xid * 633 & 1023) * (known_layout >> 11) >> 10;
+                place := (xid * 633 & 1023) * (known_layout >> 20) >> 10;
             else
                 if publish.headers is not null then
                     perform pgq._check_content(publish.payload, publish.headers, publish.body);
@@ -9821,7 +9822,7 @@ begin
                 if publish.partition is not null then
                     place := publish.partition;
                 elsif publish.key is null then
-                    place := (xid * 633 & 1023) * (known_layout >> 11) >> 10;
+                    place := (xid * 633 & 1023) * (known_layout >> 20) >> 10;
                 else
                     -- The row of partition 0 says for all keys at once how many partitions there
                     -- are: see _settle_partitions.
@@ -9834,7 +9835,7 @@ begin
             end if;
 
             loop
-                leaf := coalesce(known_layout & 1023, 0);
+                leaf := coalesce(known_layout & 524287, 0);
 
                 if leaf = 0 then
                     insert into pgq.message_0 (
@@ -10151,11 +10152,12 @@ begin
                     $leaf$, leaf)
                     using xid, publish.key, publish.headers, publish.payload, publish.body, publish.topic, place, known_layout;
                 end if;
+                get diagnostics stored = row_count;
 
-                if found then
+                if stored > 0 then
                     published.partition := place;
                     published.duplicate := false;
-                    if known_layout & 1024 <> 0 then
+                    if known_layout & 524288 <> 0 then
                         perform pgq._announce(p.partition_id)
                         from pgq.partition as p
                         where p.topic = publish.topic collate "C"

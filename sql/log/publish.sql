@@ -21,6 +21,7 @@ as $$
 declare
     place integer;
     known_layout integer;
+    stored integer;
     home_id bigint;
     leaf integer;
     xid bigint;
@@ -54,7 +55,7 @@ begin
             -- transaction takes another one.
             known_layout := coalesce(current_setting('pgq.deferred_layout', true), '0')::integer;
             if publish.key is null and publish.headers is null and publish.partition is null then
-                place := (xid * 633 & 1023) * (known_layout >> 11) >> 10;
+                place := (xid * 633 & 1023) * (known_layout >> 20) >> 10;
             else
                 if publish.headers is not null then
                     perform pgq._check_content(publish.payload, publish.headers, publish.body);
@@ -63,7 +64,7 @@ begin
                 if publish.partition is not null then
                     place := publish.partition;
                 elsif publish.key is null then
-                    place := (xid * 633 & 1023) * (known_layout >> 11) >> 10;
+                    place := (xid * 633 & 1023) * (known_layout >> 20) >> 10;
                 else
                     -- The row of partition 0 says for all keys at once how many partitions there
                     -- are: see _settle_partitions.
@@ -76,7 +77,7 @@ begin
             end if;
 
             loop
-                leaf := coalesce(known_layout & 1023, 0);
+                leaf := coalesce(known_layout & 524287, 0);
 
                 -- for the leaf: leaf
                 insert into pgq.message_{leaf} (
@@ -96,11 +97,12 @@ begin
                     and p.partition = {place}
                     and p.layout = {known_layout};
                 -- end of the leaf
+                get diagnostics stored = row_count;
 
-                if found then
+                if stored > 0 then
                     published.partition := place;
                     published.duplicate := false;
-                    if known_layout & 1024 <> 0 then
+                    if known_layout & 524288 <> 0 then
                         perform pgq._announce(p.partition_id)
                         from pgq.partition as p
                         where p.topic = publish.topic collate "C"

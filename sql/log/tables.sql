@@ -40,7 +40,7 @@ create table pgq.partition (
     deferred boolean not null default false,
     left_segments integer[] not null default '{}',
     layout integer generated always as (
-        case when deferred then (partitions << 11) + (followed::integer << 10) + segment end
+        case when deferred then (partitions << 20) + (followed::integer << 19) + segment end
     ) stored,
     primary key (topic_id, partition),
     unique (topic, partition)

@@ -55,19 +55,31 @@ def test_what_is_known_of_a_topic_is_only_a_hint(shared_connect: Connect, log: S
     session.execute("select set_config('pgq.deferred_layout', %s, false)", [str(before)])
     assert [session.publish(topic=topic, payload=2, key=k).partition for k in keys] == expected
     session.publish(topic=topic, payload=2)
-    assert known() == before + (6 << 11)
+    assert known() == before + (6 << 20)
     queue = new_name("queue")
     log.create_queue(queue=queue)
     log.subscribe(subscription=queue, topic=topic, queue=queue)
     session.publish(topic=topic, payload=3)
-    assert known() == before + (6 << 11) + 1024
-    for nonsense in ("0", "2048", str(2**31 - 1024), str(before)):
+    assert known() == before + (6 << 20) + (1 << 19)
+    for nonsense in ("0", str(1 << 20), str(2**31 - (1 << 20)), str(before)):
         session.execute("select set_config('pgq.deferred_layout', %s, false)", [nonsense])
         place = session.publish(topic=topic, payload=3, key="a").partition
         assert place == log.publish(topic=topic, payload=3, key="a").partition
         refused("MQ007", session.publish, topic=topic, payload=3, partition=8)
     log.assign_offsets(topic=topic)
     assert sum(r.last_offset for r in log.list_offsets(topic=topic)) == 51
+
+
+@pytest.mark.parametrize("given", [{}, {"key": "a"}, {"headers": {"a": 1}}, {"partition": 1}])
+def test_a_segment_that_was_made_later(connection: Session, given: dict[str, Any]) -> None:
+    """There are statements of their own for the first 16; what is written is written once."""
+    connection.execute("update pgq.leaf set free = false")
+    connection.create_topic(topic="t", partitions=2, deferred=True)
+    assert row(connection, "select min(segment) from pgq.partition")[0] >= 16
+    for n in range(3):
+        connection.publish(topic="t", payload=n, **given)
+    connection.assign_offsets(topic="t")
+    assert sum(r.last_offset for r in connection.list_offsets(topic="t")) == 3
 
 
 def test_transactions_without_a_key_take_turns(shared_connect: Connect, log: Session) -> None:

@@ -93,3 +93,10 @@ def test_nothing_marked_is_left() -> None:
     script = flatten()
     assert "{leaf}" not in script
     assert "-- paste:" not in script
+
+
+def test_nobody_asks_whether_a_row_was_found() -> None:
+    """EXECUTE, by which the later leaves are read and written, leaves FOUND as it was."""
+    script = re.compile(r"-- end of the leaf\n\s*(?:end loop;\s*)?[^;]*?\bfound\b", re.IGNORECASE)
+    sources = (Path(__file__).parents[2] / "sql").rglob("*.sql")
+    assert [path.name for path in sources if script.search(path.read_text())] == []

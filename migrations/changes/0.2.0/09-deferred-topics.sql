@@ -5,7 +5,7 @@ alter table pgq.partition
 add column deferred boolean not null default false,
 add column left_segments integer[] not null default '{}',
 add column layout integer generated always as (
-    case when deferred then (partitions << 11) + (followed::integer << 10) + segment end
+    case when deferred then (partitions << 20) + (followed::integer << 19) + segment end
 ) stored;
 
 alter type pgq.topic_info add attribute deferred boolean;
