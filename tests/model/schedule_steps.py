@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from model.content import Content
+from model.crons import CRONS, ZONES
 from model.drawn import members, seldom, topics
 from model.machine import Machine
 
@@ -15,6 +17,24 @@ __all__ = ["ScheduleSteps"]
 
 schedules = st.sampled_from(["hourly", "often"])
 intervals = st.sampled_from([20, 600, 3600]).map(lambda n: timedelta(seconds=n))
+zones = st.sampled_from([None, *ZONES])
+# how it is said when the ticks are
+times: st.SearchStrategy[dict[str, Any]] = st.one_of(
+    intervals.map(lambda every: {"every": every}),
+    st.fixed_dictionaries({"cron": st.sampled_from(list(CRONS)), "time_zone": zones}),
+    st.fixed_dictionaries({"cron": st.sampled_from(list(CRONS)), "time_zone": zones}),
+)
+# most of them are refused
+odd_times: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
+    [
+        {},
+        {"time_zone": "Asia/Kolkata"},
+        {"every": timedelta(hours=1), "time_zone": "UTC"},
+        {"every": timedelta(hours=1), "cron": "@hourly"},
+        {"cron": "0 * * *"},
+        {"cron": "@hourly", "time_zone": "Europe/Berln"},
+    ]
+)
 ways = st.sampled_from(["all", "all", "one", "skip", None])
 places = st.one_of(st.just({"queue": "mail"}), topics.map(lambda topic: {"topic": topic}))
 contents = st.sampled_from(
@@ -29,7 +49,7 @@ class ScheduleSteps(Machine):
         member=members,
         schedule=schedules,
         content=contents,
-        every=intervals,
+        times=st.one_of(times, times, odd_times),
         missed=ways,
         place=places,
         undo=seldom,
@@ -39,12 +59,12 @@ class ScheduleSteps(Machine):
         member: int,
         schedule: str,
         content: Content,
-        every: timedelta,
+        times: dict[str, Any],
         missed: str | None,
         place: dict[str, str],
         undo: bool,
     ) -> None:
-        options = {"every": every, "missed": missed}
+        options = {**times, "missed": missed}
         self.step(
             member,
             "create_schedule",
@@ -60,14 +80,14 @@ class ScheduleSteps(Machine):
     @rule(
         member=members,
         schedule=schedules,
-        every=st.one_of(st.none(), intervals),
+        times=st.one_of(times, times, odd_times, zones.map(lambda zone: {"time_zone": zone})),
         missed=ways,
         undo=seldom,
     )
     def alter_schedule(
-        self, member: int, schedule: str, every: timedelta | None, missed: str | None, undo: bool
+        self, member: int, schedule: str, times: dict[str, Any], missed: str | None, undo: bool
     ) -> None:
-        self.step(member, "alter_schedule", schedule, every=every, missed=missed, undo=undo)
+        self.step(member, "alter_schedule", schedule, **times, missed=missed, undo=undo)
 
     @rule(
         member=members,

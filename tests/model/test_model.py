@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, run_state_machine_as_test
 
+from model.crons import SEASONS
 from model.drawn import (
     GROUPS,
     MODES,
@@ -34,7 +35,7 @@ from model.failing_steps import FailingSteps
 from model.house_steps import HouseSteps
 from model.limit_steps import LimitSteps
 from model.looking import Looking
-from model.machine import Run
+from model.machine import BEGIN, Run
 from model.schedule_steps import ScheduleSteps
 from model.subscription_steps import SubscriptionSteps
 
@@ -51,6 +52,7 @@ class Comparison(
     """All steps, in any order."""
 
     @initialize(
+        season=st.sampled_from(SEASONS),
         first=st.sampled_from([1, 2, 3]),
         keep=lives,
         ttl=lives,
@@ -66,6 +68,7 @@ class Comparison(
     )
     def begin(
         self,
+        season: datetime,
         first: int,
         keep: timedelta | None,
         ttl: timedelta | None,
@@ -79,6 +82,7 @@ class Comparison(
         other: dict[str, Any],
         tries: tuple[int | None, int | None],
     ) -> None:
+        self.move_clock((season - BEGIN) // timedelta(seconds=1))
         ten_minutes = timedelta(minutes=10)
         blue = {"partitions": first, "deferred": deferred, **limited(retention=keep)}
         self.step(0, "create_topic", "blue", **blue)
