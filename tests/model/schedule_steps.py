@@ -10,19 +10,24 @@ from hypothesis.stateful import rule
 
 from model.content import Content
 from model.crons import CRONS, ZONES
-from model.drawn import members, seldom, topics
+from model.drawn import TOPICS, members, seldom
 from model.machine import Machine
 
-__all__ = ["ScheduleSteps"]
+__all__ = ["CONTENTS", "CRON_TIMES", "PLACES", "SCHEDULES", "ScheduleSteps"]
 
-schedules = st.sampled_from(["hourly", "often"])
+SCHEDULES = ["hourly", "often"]
+PLACES = [{"queue": "mail"}, *({"topic": topic} for topic in TOPICS)]
+CONTENTS = [Content(payload={"tick": None}, headers={"a": [1]}), Content(body=b"\x00", key="a")]
+CRON_TIMES: list[dict[str, Any]] = [
+    {"cron": cron, "time_zone": zone} for cron in CRONS for zone in (None, *ZONES)
+]
+
+schedules = st.sampled_from(SCHEDULES)
 intervals = st.sampled_from([20, 600, 3600]).map(lambda n: timedelta(seconds=n))
 zones = st.sampled_from([None, *ZONES])
 # how it is said when the ticks are
 times: st.SearchStrategy[dict[str, Any]] = st.one_of(
-    intervals.map(lambda every: {"every": every}),
-    st.fixed_dictionaries({"cron": st.sampled_from(list(CRONS)), "time_zone": zones}),
-    st.fixed_dictionaries({"cron": st.sampled_from(list(CRONS)), "time_zone": zones}),
+    intervals.map(lambda every: {"every": every}), *[st.sampled_from(CRON_TIMES)] * 2
 )
 # most of them are refused
 odd_times: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
@@ -35,11 +40,10 @@ odd_times: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
         {"cron": "@hourly", "time_zone": "Europe/Berln"},
     ]
 )
+waits = st.sampled_from([20, 600, 3600])
 ways = st.sampled_from(["all", "all", "one", "skip", None])
-places = st.one_of(st.just({"queue": "mail"}), topics.map(lambda topic: {"topic": topic}))
-contents = st.sampled_from(
-    [Content(payload={"tick": None}, headers={"a": [1]}), Content(body=b"\x00", key="a")]
-)
+places = st.sampled_from(PLACES)
+contents = st.sampled_from(CONTENTS)
 
 
 class ScheduleSteps(Machine):
@@ -102,7 +106,7 @@ class ScheduleSteps(Machine):
     def run_schedules(self, member: int, max_ticks: int | None, undo: bool) -> None:
         self.step(member, "run_schedules", max_ticks=max_ticks, undo=undo)
 
-    @rule(by=st.sampled_from([20, 600, 3600]), times=st.sampled_from([1, 3]))
+    @rule(by=waits, times=st.sampled_from([1, 3]))
     def let_schedules_run(self, by: int, times: int) -> None:
         """As in a life with regular calls, some of which are late."""
         for _ in range(times):

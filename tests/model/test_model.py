@@ -36,6 +36,7 @@ from model.house_steps import HouseSteps
 from model.limit_steps import LimitSteps
 from model.looking import Looking
 from model.machine import BEGIN, Run
+from model.schedule_lives import ScheduleLives
 from model.schedule_steps import ScheduleSteps
 from model.subscription_steps import SubscriptionSteps
 
@@ -117,8 +118,10 @@ def run(dsn: str) -> Iterator[Run]:
     run.close()
 
 
-def test_database_and_model_agree(run: Run) -> None:
-    class Machine(Comparison):
+def compare(
+    run: Run, steps: type[Comparison] | type[ScheduleLives], examples: int, length: int
+) -> None:
+    class Machine(steps):  # type: ignore[misc, valid-type]
         pass
 
     Machine.run = run
@@ -126,8 +129,8 @@ def test_database_and_model_agree(run: Run) -> None:
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=1000 if long else 20,
-            stateful_step_count=80 if long else 50,
+            max_examples=1000 if long else examples,
+            stateful_step_count=80 if long else length,
             derandomize=not long,
             print_blob=False,
             database=None,
@@ -136,3 +139,11 @@ def test_database_and_model_agree(run: Run) -> None:
             phases=[Phase.generate, Phase.shrink],
         ),
     )
+
+
+def test_database_and_model_agree(run: Run) -> None:
+    compare(run, Comparison, 20, 50)
+
+
+def test_schedules_agree(run: Run) -> None:
+    compare(run, ScheduleLives, 6, 2)
