@@ -66,7 +66,7 @@ class ScheduleLives(ScheduleSteps, Looking):
                 self.step(0, "drop_schedule", schedule)
             self.turn_target(0, place, True)
             times = rng.choice([*CRON_TIMES, *CHANGED, {"every": timedelta(minutes=7)}])
-            missed = rng.choice(["all", "one", "skip", None])
+            missed = rng.choice([*["all"] * 4, "one", "skip", None])
             self.create_schedule(0, schedule, rng.choice(CONTENTS), times, missed, place, undo)
             if undo:
                 self.create_schedule(1, schedule, rng.choice(CONTENTS), times, missed, place, False)
