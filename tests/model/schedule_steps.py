@@ -10,7 +10,7 @@ from hypothesis.stateful import rule
 
 from model.content import Content
 from model.crons import CRONS, ZONES
-from model.drawn import TOPICS, members, seldom
+from model.drawn import TOPICS, members, seldom, topics
 from model.machine import Machine
 
 __all__ = ["CONTENTS", "CRON_TIMES", "PLACES", "SCHEDULES", "ScheduleSteps"]
@@ -26,8 +26,9 @@ schedules = st.sampled_from(SCHEDULES)
 intervals = st.sampled_from([20, 600, 3600]).map(lambda n: timedelta(seconds=n))
 zones = st.sampled_from([None, *ZONES])
 # how it is said when the ticks are
+crons = st.fixed_dictionaries({"cron": st.sampled_from(list(CRONS)), "time_zone": zones})
 times: st.SearchStrategy[dict[str, Any]] = st.one_of(
-    intervals.map(lambda every: {"every": every}), *[st.sampled_from(CRON_TIMES)] * 2
+    intervals.map(lambda every: {"every": every}), crons, crons
 )
 # most of them are refused
 odd_times: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
@@ -42,7 +43,7 @@ odd_times: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
 )
 waits = st.sampled_from([20, 600, 3600])
 ways = st.sampled_from(["all", "all", "one", "skip", None])
-places = st.sampled_from(PLACES)
+places = st.one_of(st.just({"queue": "mail"}), topics.map(lambda topic: {"topic": topic}))
 contents = st.sampled_from(CONTENTS)
 
 
