@@ -10,6 +10,7 @@ from model.content import Content
 from model.limits import held_by
 from model.machine import Machine
 from model.queues import Ended, Waiting
+from model.schedules import SHOWN
 from pgq import Client
 
 __all__ = ["Looking"]
@@ -136,12 +137,8 @@ class Looking(Machine):
 
     def look_at_schedules(self, client: Client) -> None:
         assert [
-            (s.schedule, s.queue, s.topic, s.every, s.missed, s.next_at, s.last_at, s.paused)
-            for s in client.list_schedules()
-        ] == [
-            (name, s.queue, s.topic, s.every, s.missed, s.next_at, s.last_at, s.paused)
-            for name, s in sorted(self.broker.schedules.items())
-        ]
+            (s.schedule, *(getattr(s, name) for name in SHOWN)) for s in client.list_schedules()
+        ] == [(name, *s.shown()) for name, s in sorted(self.broker.schedules.items())]
         failed = {name for name, each in self.broker.schedules.items() if each.failed}
         assert {s.schedule for s in client.list_schedules() if s.last_error} == failed
 

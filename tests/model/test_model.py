@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, run_state_machine_as_test
 
+from model.crons import SEASONS
 from model.drawn import (
     GROUPS,
     MODES,
@@ -34,8 +35,9 @@ from model.failing_steps import FailingSteps
 from model.house_steps import HouseSteps
 from model.limit_steps import LimitSteps
 from model.looking import Looking
-from model.machine import Run
+from model.machine import BEGIN, Run
 from model.once_steps import OnceSteps
+from model.schedule_lives import ScheduleLives
 from model.schedule_steps import ScheduleSteps
 from model.subscription_steps import SubscriptionSteps
 
@@ -53,6 +55,7 @@ class Comparison(
     """All steps, in any order."""
 
     @initialize(
+        season=st.sampled_from(SEASONS),
         first=st.sampled_from([1, 2, 3]),
         keep=lives,
         ttl=lives,
@@ -68,6 +71,7 @@ class Comparison(
     )
     def begin(
         self,
+        season: datetime,
         first: int,
         keep: timedelta | None,
         ttl: timedelta | None,
@@ -81,6 +85,7 @@ class Comparison(
         other: dict[str, Any],
         tries: tuple[int | None, int | None],
     ) -> None:
+        self.move_clock((season - BEGIN) // timedelta(seconds=1))
         ten_minutes = timedelta(minutes=10)
         blue = {"partitions": first, "deferred": deferred, **limited(retention=keep)}
         self.step(0, "create_topic", "blue", **blue)
@@ -115,8 +120,10 @@ def run(dsn: str) -> Iterator[Run]:
     run.close()
 
 
-def test_database_and_model_agree(run: Run) -> None:
-    class Machine(Comparison):
+def compare(
+    run: Run, steps: type[Comparison] | type[ScheduleLives], examples: int, length: int
+) -> None:
+    class Machine(steps):  # type: ignore[misc, valid-type]
         pass
 
     Machine.run = run
@@ -124,8 +131,8 @@ def test_database_and_model_agree(run: Run) -> None:
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=1000 if long else 20,
-            stateful_step_count=80 if long else 50,
+            max_examples=1000 if long else examples,
+            stateful_step_count=80 if long else length,
             derandomize=not long,
             print_blob=False,
             database=None,
@@ -134,3 +141,11 @@ def test_database_and_model_agree(run: Run) -> None:
             phases=[Phase.generate, Phase.shrink],
         ),
     )
+
+
+def test_database_and_model_agree(run: Run) -> None:
+    compare(run, Comparison, 20, 50)
+
+
+def test_schedules_agree(run: Run) -> None:
+    compare(run, ScheduleLives, 6, 2)
