@@ -207,6 +207,16 @@ class Groups(Topics):
             for number in range(len(group.positions))
         )
 
+    def emptied(self, topic: str, consumer_group: str) -> bool:
+        """Whether retention has left a group nothing in a partition where it had not come to."""
+        known = self.topics[topic].groups if topic in self.topics else {}
+        group = known.get(consumer_group, Group("error", []))
+        logs = self.topics[topic].logs if group.positions else []
+        return any(
+            position.next_offset < log.first_offset > log.last_offset
+            for position, log in zip(group.positions, logs, strict=True)
+        )
+
     def was_looked_at(self, topic: str, consumer_group: str, partition: int) -> bool:
         """Whether a call has come across a partition in which a group had failed."""
         position = self.topics[topic].groups[consumer_group].positions[partition]

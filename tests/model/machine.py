@@ -213,6 +213,7 @@ class Machine(RuleBasedStateMachine):
         tips = {} if isinstance(got, type) else self.tips
         broker.shown = Shown() if isinstance(got, type) else self.shown
         broker.assign(tips)
+        broker.tips = tips
         broker.rooms = self.rooms
         broker.adopt(seen)
         try:

@@ -199,6 +199,9 @@ class MemberSteps(TopicSteps):
         if self.broker.exhausted(topic, group) > 1:
             # two that give up may publish to one partition, and wait for each other
             return
+        if self.broker.emptied(topic, group):
+            # the first one may note that, and hold it
+            return
 
         def positions(broker: Broker) -> list[Position]:
             known = broker.topics.get(topic)

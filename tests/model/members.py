@@ -106,7 +106,8 @@ class Members(Groups):
             position = position.moved(first)
         group.positions[got.partition] = position
         most = MESSAGES if max_messages is None else max_messages
-        end = min(first + most - 1, log.last_offset)
+        newest = self.tips.get((topic, got.partition), log.last_offset)
+        end = min(first + most - 1, newest)
         if first <= position.single_offset:
             end = first
         elif position.attempt > 0:

@@ -108,10 +108,13 @@ class Topic:
 
 @dataclass
 class Topics(Clocked):
-    """``homes`` says to which partition a key belongs, by the number of partitions."""
+    """``homes`` says to which partition a key belongs, by the number of partitions; ``tips``, what
+    of deferred topics had offsets when the call ended, which may be long ago in an open
+    transaction."""
 
     homes: dict[tuple[str, int], int] = field(default_factory=dict)
     topics: dict[str, Topic] = field(default_factory=dict)
+    tips: Tips = field(default_factory=dict)
 
     def _topic(self, topic: str) -> Topic:
         if topic not in self.topics:
