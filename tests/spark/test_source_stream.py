@@ -49,6 +49,7 @@ def sources(query: Any) -> list[dict[str, Any]]:
 # ---------------------------------------------------------------------------- batches
 
 
+@pytest.mark.slow
 def test_each_message_once_over_restarts(stream: Stream, own: Session) -> None:
     topic = new_topic(own, partitions=2, messages=3)
     assert stream.run(topic, startingOffsets="earliest") == [
@@ -60,6 +61,7 @@ def test_each_message_once_over_restarts(stream: Stream, own: Session) -> None:
     assert stream.run(topic, startingOffsets="earliest")[1:] == [[(1, 4)]]
 
 
+@pytest.mark.slow
 def test_limits_and_what_comes_later(stream: Stream, own: Session, connect: Connect) -> None:
     """AvailableNow takes what was there at its start, in batches within the limit."""
     topic = new_topic(own, partitions=2, messages=5)
@@ -181,6 +183,7 @@ def test_a_reader_without_limits(stream: Stream, plain: str, own: Session) -> No
 # ---------------------------------------------------------------------------- data loss
 
 
+@pytest.mark.slow
 def test_what_retention_removed(stream: Stream, own: Session, clock: Clock) -> None:
     topic = new_topic(own, messages=2)
     stream.run(topic, startingOffsets="earliest")
