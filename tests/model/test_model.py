@@ -144,7 +144,7 @@ def compare(
 
 
 def test_database_and_model_agree(run: Run) -> None:
-    compare(run, Comparison, 20, 50)
+    compare(run, Comparison, 15, 50)
 
 
 def test_schedules_agree(run: Run) -> None:

@@ -209,6 +209,7 @@ def test_what_retention_removed(load: Any, own: Session, clock: Clock) -> None:
     assert places(found) == [(0, 4), (0, 5)]
 
 
+@pytest.mark.slow
 def test_what_retention_removes_between_plan_and_task(
     load: Any, own: Session, clock: Clock
 ) -> None:

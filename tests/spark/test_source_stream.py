@@ -110,6 +110,7 @@ def test_a_stream_begins_at_the_latest(stream: Stream, own: Session) -> None:
     wait_until(lambda: own.execute(planners).fetchone() is None, what="for the connection to end")
 
 
+@pytest.mark.slow
 def test_the_latest_is_that_of_the_first_run(stream: Stream, own: Session) -> None:
     """Also if nothing was there to read; what comes between two runs is not passed over."""
     topic = new_topic(own, messages=2)
@@ -153,6 +154,7 @@ def test_where_a_stream_begins(stream: Stream, own: Session, clock: Clock) -> No
         assert stream.run(topic, **options) == [[(0, n) for n in range(3 - number, 5)]]
 
 
+@pytest.mark.slow
 def test_partitions_that_are_added(stream: Stream, own: Session) -> None:
     """While a query runs, and between two: they are read from their beginnings."""
     topic = new_topic(own, messages=1)
@@ -200,6 +202,7 @@ def test_what_retention_removed(stream: Stream, own: Session, clock: Clock) -> N
     assert stream.run(topic)[2:] == [[(0, 7)]]
 
 
+@pytest.mark.slow
 def test_a_topic_made_anew(stream: Stream, own: Session) -> None:
     topic = new_topic(own, messages=3)
     stream.run(topic, startingOffsets="earliest")
