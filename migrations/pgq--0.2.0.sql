@@ -126,7 +126,8 @@ create type pgq.topic_info as (
     created_at timestamptz,
     updated_at timestamptz,
     idempotency_window interval,
-    deferred boolean
+    deferred boolean,
+    restricted boolean
 );
 
 comment on type pgq.topic_info is 'A topic and its settings.';
@@ -143,6 +144,8 @@ comment on column pgq.topic_info.idempotency_window is
 'How long an idempotency key stands for the message that it was given with.';
 comment on column pgq.topic_info.deferred is
 'Whether messages get their offsets not when they are published, but when somebody consumes.';
+comment on column pgq.topic_info.restricted is
+'Whether only roles with a grant may use it; see grant_access.';
 
 create type pgq.group_info as (
     topic text,
@@ -375,7 +378,8 @@ create type pgq.queue_info as (
     rate_interval interval,
     rate_burst integer,
     max_unfinished integer,
-    max_leased_per_key integer
+    max_leased_per_key integer,
+    restricted boolean
 );
 
 comment on type pgq.queue_info is 'A queue and its settings.';
@@ -419,6 +423,8 @@ comment on column pgq.queue_info.max_unfinished is
 'With how many unfinished jobs enqueue fails; null: no limit.';
 comment on column pgq.queue_info.max_leased_per_key is
 'The most jobs of one key that are leased at one time; null: no limit.';
+comment on column pgq.queue_info.restricted is
+'Whether only roles with a grant may use it; see grant_access.';
 
 create type pgq.claimed_job as (
     job_id bigint,
@@ -739,6 +745,26 @@ comment on type pgq._cron_times is
 'What a cron expression says: numbers in ascending order, Sunday is 0.
 either_day: one of day and weekday is enough. real_time: hours that come twice count twice.';
 
+-- ==== sql/access/types.sql
+
+create type pgq.access_info as (
+    role text,
+    topic text,
+    queue text,
+    access text,
+    granted_by text,
+    granted_at timestamptz
+);
+
+comment on type pgq.access_info is 'What a role may do with a topic or a queue.';
+comment on column pgq.access_info.role is 'The role; public: every role.';
+comment on column pgq.access_info.topic is 'The topic; *: all topics; null: it is about a queue.';
+comment on column pgq.access_info.queue is 'The queue; *: all queues; null: it is about a topic.';
+comment on column pgq.access_info.access is
+'publish, consume, monitor (see names and figures), or admin for all of them and settings.';
+comment on column pgq.access_info.granted_by is 'Who granted it.';
+comment on column pgq.access_info.granted_at is 'When.';
+
 -- ==== sql/store/tables.sql
 
 create table pgq.storage_class (
@@ -929,7 +955,8 @@ create table pgq.topic (
     created_at timestamptz not null,
     updated_at timestamptz not null,
     idempotency_window interval not null default '1 day',
-    deferred boolean not null default false
+    deferred boolean not null default false,
+    restricted boolean not null default false
 );
 
 comment on table pgq.topic is 'A log of messages in one or more partitions.';
@@ -942,6 +969,8 @@ comment on column pgq.topic.created_at is 'When it was made.';
 comment on column pgq.topic.updated_at is 'When its settings last changed.';
 comment on column pgq.topic.idempotency_window is
 'How long an idempotency key stands for the message that it was given with.';
+comment on column pgq.topic.restricted is
+'Whether only roles with a grant may use it, see grant_access.';
 comment on column pgq.topic.deferred is
 'Whether messages are staged when they are published, and get offsets when somebody consumes.';
 
@@ -964,6 +993,8 @@ create table pgq.partition (
     layout integer generated always as (
         case when deferred then (partitions << 20) + (followed::integer << 19) + segment end
     ) stored,
+    publishers text [] collate "C",
+    consumers text [] collate "C",
     primary key (topic_id, partition),
     unique (topic, partition)
 );
@@ -991,6 +1022,9 @@ comment on column pgq.partition.deferred is
 'Whether messages are staged first; then only whoever gives them their offsets locks this row.';
 comment on column pgq.partition.left_segments is
 'Segments that it wrote to before, where staged messages may still stand; closing one removes it.';
+comment on column pgq.partition.publishers is
+'The roles that may publish to it, see _settle_access; null: EXECUTE decides.';
+comment on column pgq.partition.consumers is 'The roles that may read it; null: EXECUTE decides.';
 comment on column pgq.partition.layout is
 'What a session remembers of a deferred topic, in one number: partitions, followed and segment.';
 
@@ -1131,20 +1165,6 @@ comment on column pgq.group_position.lease_last_offset is
 comment on column pgq.group_position.attempts is
 'The attempts that there were at next_offset; null: they are not counted.';
 
-create table pgq.view_key (
-    key uuid not null
-);
-
--- A key of one row would be slower to look up than the row. Why it is needed: see bulk_producer.
-alter table pgq.view_key replica identity full;
-
-insert into pgq.view_key (key)
-values (gen_random_uuid());
-
-comment on table pgq.view_key is
-'What the views show to the functions that they call. Who reads a view may call these, but does not
-know the key.';
-
 -- ==== sql/queue/tables.sql
 
 create table pgq.queue (
@@ -1187,7 +1207,10 @@ create table pgq.queue (
         and max_leased is null
         and max_leased_per_key is null
         and rate_limit is null
-    ) stored
+    ) stored,
+    restricted boolean not null default false,
+    publishers text [] collate "C",
+    consumers text [] collate "C"
 );
 
 comment on table pgq.queue is 'A queue of jobs and its settings.';
@@ -1233,6 +1256,11 @@ comment on column pgq.queue.subscribed is
 'Whether it may have rows in job_run, at which a claim then looks.';
 comment on column pgq.queue.max_leased_per_key is
 'The most jobs of one key that are leased at one time; null: no limit.';
+comment on column pgq.queue.restricted is
+'Whether only roles with a grant may use it, see grant_access.';
+comment on column pgq.queue.publishers is
+'The roles that may enqueue, see _settle_access; null: EXECUTE decides.';
+comment on column pgq.queue.consumers is 'The roles that may claim; null: EXECUTE decides.';
 comment on column pgq.queue.plain_enqueue is
 'Whether no setting asks an enqueue for more than to write the job.';
 comment on column pgq.queue.plain_claim is
@@ -1514,6 +1542,8 @@ comment on column pgq.queue_floor.candidate_xid is
 'It does so once every transaction below this one has ended.';
 comment on column pgq.queue_floor.note_floor is
 'No ordered_note has a lower look_at; null: it has none.';
+
+-- ==== sql/queue/effect_tables.sql
 
 -- Those of jobs that have ended stay until cleanup finds them: what ends a job does not know them.
 create table pgq.effect (
@@ -1867,6 +1897,67 @@ comment on column pgq.schedule.last_error is
 'Why the last try to write a tick failed; null: it did not.';
 comment on column pgq.schedule.created_at is 'When it was made.';
 comment on column pgq.schedule.updated_at is 'When its settings last changed.';
+
+-- ==== sql/access/tables.sql
+
+create table pgq.access_grant (
+    grant_id bigint generated always as identity primary key,
+    scope text collate "C" not null check (scope in ('topic', 'queue')),
+    topic_id bigint references pgq.topic (topic_id) on delete cascade,
+    queue_id bigint references pgq.queue (queue_id) on delete cascade,
+    role text collate "C" not null,
+    access text collate "C" not null check (access in ('publish', 'consume', 'monitor', 'admin')),
+    granted_by text collate "C" not null,
+    granted_at timestamptz not null
+);
+
+create unique index access_grant_target on pgq.access_grant (
+    scope, coalesce(topic_id, queue_id, 0), role, access
+);
+create index access_grant_topic on pgq.access_grant (topic_id) where topic_id is not null;
+create index access_grant_queue on pgq.access_grant (queue_id) where queue_id is not null;
+
+comment on table pgq.access_grant is
+'What roles may do with restricted topics and queues. What publish and claims ask for stands in the
+rows that they read anyway, see _settle_access.';
+comment on column pgq.access_grant.grant_id is 'Its id.';
+comment on column pgq.access_grant.scope is 'Whether it is about topics or queues.';
+comment on column pgq.access_grant.topic_id is 'The topic; null: all topics, or a queue.';
+comment on column pgq.access_grant.queue_id is 'The queue; null: all queues, or a topic.';
+comment on column pgq.access_grant.role is
+'The role, by its name, so that a dump can be restored where its id is another; public: all roles.';
+comment on column pgq.access_grant.access is 'publish, consume, monitor, or admin for all of them.';
+comment on column pgq.access_grant.granted_by is 'Who granted it.';
+comment on column pgq.access_grant.granted_at is 'When.';
+
+-- One row, which every change of access updates before anything else: so changes are one after the
+-- other, and one with an older snapshot raises 40001.
+create table pgq.access_change (
+    only_row boolean primary key default true check (only_row),
+    changed_at timestamptz not null
+);
+
+insert into pgq.access_change (changed_at)
+values ('-infinity');
+
+comment on table pgq.access_change is
+'One row, which every change of access updates before anything else.';
+comment on column pgq.access_change.only_row is 'There is one row.';
+comment on column pgq.access_change.changed_at is 'When access was changed last.';
+
+create table pgq.view_key (
+    key uuid not null
+);
+
+-- A key of one row would be slower to look up than the row. Why it is needed: see bulk_producer.
+alter table pgq.view_key replica identity full;
+
+insert into pgq.view_key (key)
+values (gen_random_uuid());
+
+comment on table pgq.view_key is
+'What the views show to the functions that they call. Who reads a view may call these, but does not
+know the key.';
 
 -- ==== sql/shared/_clock.sql
 
@@ -4404,6 +4495,8 @@ as $$
 declare
     target pgq.topic;
 begin
+    perform pgq._check_access(_check_group.topic, null, 'consume');
+
     select t.*
     into target
     from pgq.topic as t
@@ -5274,6 +5367,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 begin
+    perform pgq._check_access(list_offsets.topic collate "C", null, 'monitor');
     return query
     select
         s.partition,
@@ -5346,9 +5440,11 @@ begin
     into place
     from pgq.partition as p
     where p.topic = check_range.topic collate "C"
-        and p.partition = check_range.partition;
+        and p.partition = check_range.partition
+        and (p.consumers is null or pgq._may(p.consumers));
 
     if place.partition_id is null then
+        perform pgq._check_access(check_range.topic collate "C", null, 'consume');
         perform pgq._fail_unknown_partition(t.topic, check_range.partition, t.partitions)
         from pgq.topic as t
         where t.topic = check_range.topic collate "C";
@@ -5629,7 +5725,8 @@ select
     t.created_at,
     t.updated_at,
     t.idempotency_window,
-    t.deferred
+    t.deferred,
+    t.restricted
 from pgq.topic as t
 inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
 where t.topic = _topic_info.topic
@@ -5664,6 +5761,961 @@ $$;
 
 comment on function pgq._group_info(text, text) is
 'A consumer group and its settings; no row when there is none of that name.';
+
+-- ==== sql/access/_caller.sql
+
+create function pgq._caller()
+returns text
+language sql
+stable
+parallel safe
+as $$
+select case current_setting('role')
+    when 'none' then session_user::text
+    else current_setting('role')
+end
+$$;
+
+comment on function pgq._caller() is
+'The role that calls: the one that was set by SET ROLE, else that of the session; within functions
+of pgq current_user is its owner.';
+
+-- ==== sql/access/_named.sql
+
+create function pgq._named(roles text[])
+returns boolean
+language sql
+stable
+parallel safe
+as $$
+select pgq._caller() collate "C" = any(roles)
+$$;
+
+comment on function pgq._named(text[]) is
+'Whether the caller is one of these roles: asked first, since it takes less time than _may.';
+
+-- ==== sql/access/_of_first.sql
+
+create function pgq._of_first(roles text[])
+returns boolean
+language sql
+stable
+parallel safe
+as $$
+select pg_has_role(pgq._caller(), to_regrole(quote_ident(roles[1])), 'usage')
+$$;
+
+comment on function pgq._of_first(text[]) is
+'Whether the caller has the privileges of the first of these roles: asked before _may, too.';
+
+-- ==== sql/access/_act_for.sql
+
+create function pgq._act_for(owner boolean)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    perform set_config(
+        'pgq.acts_for_owner',
+        case when _act_for.owner then (select k.key::text from pgq.view_key as k) else '' end,
+        true
+    );
+end
+$$;
+
+comment on function pgq._act_for(boolean) is
+'Lets a function publish or enqueue where its caller may not: what a schedule writes, or goes to a
+dead-letter topic, was allowed to whoever set that up. Between true and false there is nothing but
+that; a rollback undoes it too. It goes by a key that nobody else can know.';
+
+-- ==== sql/access/_may.sql
+
+create function pgq._may(roles text[])
+returns boolean
+language plpgsql
+stable
+parallel safe
+cost 1
+as $$
+#variable_conflict use_column
+declare
+    caller text := pgq._caller();
+    member text;
+begin
+    if _may.roles is null or caller collate "C" = any(_may.roles) or 'public' = any(_may.roles) then
+        return true;
+    end if;
+
+    foreach member in array _may.roles loop
+        -- A role that is no more is nobody's.
+        if pg_has_role(caller, to_regrole(quote_ident(member)), 'usage') then
+            return true;
+        end if;
+    end loop;
+
+    -- The owner of the schema may do everything, and so may superusers.
+    return pg_has_role(
+        caller,
+        (select n.nspowner from pg_catalog.pg_namespace as n where n.nspname = 'pgq'),
+        'usage'
+    )
+    or exists (
+        select
+        from pgq.view_key as k
+        where k.key::text = current_setting('pgq.acts_for_owner', true)
+    );
+end
+$$;
+
+comment on function pgq._may(text[]) is
+'Whether the caller is one of these roles or has their privileges, or those of the owner of pgq;
+null stands for every role.';
+
+-- ==== sql/access/_granted.sql
+
+create function pgq._granted(scope text, target_id bigint, access text)
+returns text[]
+language sql
+stable
+parallel safe
+as $$
+select coalesce(array_agg(r.role order by r.only_admin, r.login, r.role), '{}')
+from (
+    select
+        g.role,
+        min((g.access = 'admin')::integer) as only_admin,
+        coalesce((
+            select a.rolcanlogin
+            from pg_catalog.pg_roles as a
+            where a.rolname = g.role
+        ), true) as login
+    from pgq.access_grant as g
+    where g.scope = _granted.scope
+        and coalesce(g.topic_id, g.queue_id, 0) in (0, _granted.target_id)
+        and (g.access in (_granted.access, 'admin') or _granted.access = 'monitor')
+    group by g.role
+) as r
+$$;
+
+comment on function pgq._granted(text, bigint, text) is
+'The roles that have this access to a topic or a queue, or to all of them. Each access includes
+monitor, and admin includes each. The one that most callers will be members of comes first.';
+
+-- ==== sql/access/_may_use.sql
+
+create function pgq._may_use(topic text, queue text, access text)
+returns boolean
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    return not exists (
+        select
+        from pgq.topic as t
+        where t.topic = _may_use.topic collate "C"
+            and t.restricted
+            and not pgq._may(pgq._granted('topic', t.topic_id, _may_use.access))
+    )
+    and not exists (
+        select
+        from pgq.queue as q
+        where q.queue = _may_use.queue collate "C"
+            and q.restricted
+            and not pgq._may(pgq._granted('queue', q.queue_id, _may_use.access))
+    );
+end
+$$;
+
+comment on function pgq._may_use(text, text, text) is
+'Whether the caller has this access to a topic, to a queue, or to both; also where there is none of
+that name, or none is given.';
+
+-- ==== sql/access/_check_access.sql
+
+create function pgq._check_access(topic text, queue text, access text)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    -- Usually it is open to all.
+    if exists (
+        select
+        from pgq.topic as t
+        where t.topic = _check_access.topic collate "C"
+            and not t.restricted
+            and _check_access.queue is null
+    )
+    then
+        return;
+    end if;
+
+    -- What may not be known and what is not there fail at the same place: the context of an error
+    -- says where.
+    if _check_access.topic is not null and not (
+        exists (select from pgq.topic as t where t.topic = _check_access.topic collate "C")
+        and pgq._may_use(_check_access.topic, null, 'monitor')
+    )
+    then
+        perform pgq._fail_unknown_topic(_check_access.topic);
+    end if;
+    if _check_access.queue is not null and not (
+        exists (select from pgq.queue as q where q.queue = _check_access.queue collate "C")
+        and pgq._may_use(null, _check_access.queue, 'monitor')
+    )
+    then
+        perform pgq._fail_unknown_queue(_check_access.queue);
+    end if;
+
+    if pgq._may_use(_check_access.topic, _check_access.queue, _check_access.access) then
+        return;
+    end if;
+    raise exception 'permission denied for % "%"',
+        case when _check_access.topic is not null then 'topic' else 'queue' end,
+        coalesce(_check_access.topic, _check_access.queue)
+        using errcode = '42501',
+            detail = format('Role "%s" has no %s access.', pgq._caller(), _check_access.access),
+            hint = 'Who has admin access can give it with pgq.grant_access.';
+end
+$$;
+
+comment on function pgq._check_access(text, text, text) is
+'Raises MQ001 or MQ002 when there is no such topic or queue, or the caller may know nothing of it,
+and 42501 when he has other access than this. Where no name is given it says nothing.';
+
+-- ==== sql/access/_check_taken.sql
+
+create function pgq._check_taken(topic text, queue text)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if not pgq._may_use(_check_taken.topic, _check_taken.queue, 'monitor') then
+        raise exception '% "%" exists already',
+            case when _check_taken.topic is not null then 'topic' else 'queue' end,
+            coalesce(_check_taken.topic, _check_taken.queue)
+            using errcode = 'MQ005',
+                detail = format('Role "%s" has no access to it.', pgq._caller()),
+                hint = 'Use another name.';
+    end if;
+end
+$$;
+
+comment on function pgq._check_taken(text, text) is
+'Raises MQ005, without its settings, for a topic or a queue of which the caller may know nothing.';
+
+-- ==== sql/access/_may_write.sql
+
+create function pgq._may_write(topic_id bigint, queue_id bigint)
+returns boolean
+language sql
+stable
+parallel safe
+as $$
+select pgq._may_use(
+    (select t.topic from pgq.topic as t where t.topic_id = _may_write.topic_id),
+    (select q.queue from pgq.queue as q where q.queue_id = _may_write.queue_id),
+    'publish'
+)
+$$;
+
+comment on function pgq._may_write(bigint, bigint) is
+'Whether the caller may publish to the target of a bulk write, by its id.';
+
+-- ==== sql/access/_check_schedule_access.sql
+
+create function pgq._check_schedule_access(schedule text)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if not exists (
+        select
+        from pgq.schedule as s
+        where s.schedule = _check_schedule_access.schedule
+            and pgq._may_use(s.topic, s.queue, 'publish')
+    ) then
+        perform pgq._fail_unknown_schedule(_check_schedule_access.schedule);
+    end if;
+end
+$$;
+
+comment on function pgq._check_schedule_access(text) is
+'Raises MQ009 when there is no such schedule, or the caller may not publish to its topic or queue.';
+
+-- ==== sql/access/_check_subscription_access.sql
+
+create function pgq._check_subscription_access(subscription text)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    target record;
+begin
+    for target in
+        select t.topic, q.queue
+        from pgq.subscription as s
+        inner join pgq.topic as t on t.topic_id = s.topic_id
+        inner join pgq.queue as q on q.queue_id = s.queue_id
+        where s.subscription = _check_subscription_access.subscription
+    loop
+        exit when not pgq._may_use(target.topic, target.queue, 'monitor');
+        perform pgq._check_access(target.topic, null, 'consume');
+        perform pgq._check_access(null, target.queue, 'publish');
+        return;
+    end loop;
+
+    perform pgq._fail_unknown_subscription(_check_subscription_access.subscription);
+end
+$$;
+
+comment on function pgq._check_subscription_access(text) is
+'Raises 42501 for a subscription whose topic the caller may not consume, or to whose queue he may
+not publish; MQ011 where there is none, or he may not see one of them.';
+
+-- ==== sql/access/_visible.sql
+
+create function pgq._visible(scope text, access text)
+returns bigint[]
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    -- Usually nothing is restricted, or the caller may see all.
+    if pgq._may(pgq._granted(_visible.scope, 0, _visible.access)) then
+        return array(
+            select t.topic_id
+            from pgq.topic as t
+            where _visible.scope = 'topic'
+                and t.restricted
+            union all
+            select q.queue_id
+            from pgq.queue as q
+            where _visible.scope = 'queue'
+                and q.restricted
+        );
+    end if;
+
+    return array(
+        select coalesce(g.topic_id, g.queue_id)
+        from pgq.access_grant as g
+        where g.scope = _visible.scope
+            and (g.access in (_visible.access, 'admin') or _visible.access = 'monitor')
+            and pgq._may(array[g.role])
+    );
+end
+$$;
+
+comment on function pgq._visible(text, text) is
+'The ids of the restricted topics or queues to which the caller has this access.';
+
+-- ==== sql/access/_visible_topics.sql
+
+create function pgq._visible_topics(key uuid, access text)
+returns table (topic_id bigint, topic text)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    if not exists (select from pgq.view_key as k where k.key = _visible_topics.key) then
+        raise exception 'permission denied for the names of topics'
+            using errcode = '42501',
+                hint = 'The views of pgq show them to those who may read these.';
+    end if;
+
+    return query
+    select t.topic_id, t.topic
+    from pgq.topic as t
+    where t.topic_id = any(pgq._visible('topic', _visible_topics.access))
+        or not t.restricted;
+end
+$$;
+
+comment on function pgq._visible_topics(uuid, text) is
+'The topics to which the caller has this access. The key is what only the views can read.
+Errors: 42501 no permission.';
+
+-- ==== sql/access/_visible_queues.sql
+
+create function pgq._visible_queues(key uuid, access text)
+returns table (queue_id bigint, queue text)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    if not exists (select from pgq.view_key as k where k.key = _visible_queues.key) then
+        raise exception 'permission denied for the names of queues'
+            using errcode = '42501',
+                hint = 'The views of pgq show them to those who may read these.';
+    end if;
+
+    return query
+    select q.queue_id, q.queue
+    from pgq.queue as q
+    where q.queue_id = any(pgq._visible('queue', _visible_queues.access))
+        or not q.restricted;
+end
+$$;
+
+comment on function pgq._visible_queues(uuid, text) is
+'The queues to which the caller has this access. The key is what only the views can read.
+Errors: 42501 no permission.';
+
+-- ==== sql/access/_shown_target.sql
+
+create function pgq._shown_target(target text)
+returns text
+language sql
+stable
+parallel safe
+as $$
+select case
+    when pgq._may_use(split_part(target, '/', 1), split_part(target, '/', 1), 'monitor')
+        then target
+    else '(restricted)'
+end
+$$;
+
+comment on function pgq._shown_target(text) is
+'What cleanup says that it cleaned, without names that the caller may not know.';
+
+-- ==== sql/access/_lock_access.sql
+
+create function pgq._lock_access(topic text, queue text)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target_id bigint;
+begin
+    update pgq.access_change as c
+    set changed_at = pgq._clock();
+
+    if _lock_access.topic is not null then
+        return (pgq._lock_topic(_lock_access.topic)).topic_id;
+    end if;
+
+    while _lock_access.queue is not null loop
+        select q.queue_id
+        into target_id
+        from pgq.queue as q
+        where q.queue = _lock_access.queue
+        for no key update;
+
+        exit when target_id is not null;
+        perform pgq._check_queue(_lock_access.queue);
+    end loop;
+    return target_id;
+end
+$$;
+
+comment on function pgq._lock_access(text, text) is
+'Begins a change of access: others wait until this transaction ends, and so do those who publish to
+the topic or change the queue that is named, whose id is returned. Raises MQ001, MQ002.';
+
+-- ==== sql/access/_settle_access.sql
+
+create function pgq._settle_access(topic_id bigint, queue_id bigint, restricted boolean)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- The row of the topic changes in any case: so nobody adds partitions by an older snapshot.
+    update pgq.topic as t
+    set restricted = _settle_access.restricted, updated_at = pgq._clock()
+    where t.topic_id = _settle_access.topic_id;
+
+    update pgq.partition as p
+    set
+        publishers = case
+            when _settle_access.restricted
+                then pgq._granted('topic', _settle_access.topic_id, 'publish')
+        end,
+        consumers = case
+            when _settle_access.restricted
+                then pgq._granted('topic', _settle_access.topic_id, 'consume')
+        end
+    where p.topic_id = _settle_access.topic_id;
+
+    update pgq.queue as q
+    set
+        restricted = _settle_access.restricted,
+        updated_at = pgq._clock(),
+        publishers = case
+            when _settle_access.restricted
+                then pgq._granted('queue', _settle_access.queue_id, 'publish')
+        end,
+        consumers = case
+            when _settle_access.restricted
+                then pgq._granted('queue', _settle_access.queue_id, 'consume')
+        end
+    where q.queue_id = _settle_access.queue_id;
+end
+$$;
+
+comment on function pgq._settle_access(bigint, bigint, boolean) is
+'Restricts a topic or a queue or opens it, and writes who may publish and consume to the rows that
+publishers and consumers read anyway. The caller has locked it.';
+
+-- ==== sql/access/_settle_all_access.sql
+
+create function pgq._settle_all_access(scope text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target record;
+begin
+    for target in
+        select t.topic, null as queue
+        from pgq.topic as t
+        where _settle_all_access.scope = 'topic'
+            and t.restricted
+        union all
+        select null, q.queue
+        from pgq.queue as q
+        where _settle_all_access.scope = 'queue'
+            and q.restricted
+        order by 1, 2
+    loop
+        -- One that is dropped meanwhile is no concern of ours.
+        begin
+            if target.topic is not null then
+                perform pgq._settle_access(pgq._lock_access(target.topic, null), null, true);
+            else
+                perform pgq._settle_access(null, pgq._lock_access(null, target.queue), true);
+            end if;
+        exception
+            when sqlstate 'MQ001' or sqlstate 'MQ002' then
+                continue;
+        end;
+    end loop;
+end
+$$;
+
+comment on function pgq._settle_all_access(text) is
+'Writes anew who may publish and consume, for all restricted topics or queues.';
+
+-- ==== sql/access/_restrict.sql
+
+create function pgq._restrict(topic text, queue text, restricted boolean)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target_topic_id bigint;
+    target_queue_id bigint;
+begin
+    perform pgq._check_access(_restrict.topic, _restrict.queue, 'admin');
+    if _restrict.topic is not null then
+        target_topic_id := pgq._lock_access(_restrict.topic, null);
+    else
+        target_queue_id := pgq._lock_access(null, _restrict.queue);
+    end if;
+    -- Somebody may have restricted it in between.
+    perform pgq._check_access(_restrict.topic, _restrict.queue, 'admin');
+
+    if not _restrict.restricted then
+        delete from pgq.access_grant as g
+        where g.topic_id = target_topic_id
+            or g.queue_id = target_queue_id;
+    elsif not pgq._may(
+        pgq._granted(
+            case when _restrict.topic is not null then 'topic' else 'queue' end,
+            coalesce(target_topic_id, target_queue_id),
+            'admin'
+        )
+    )
+    then
+        -- It was open. Who restricts it is not to lose it.
+        insert into pgq.access_grant (
+            scope, topic_id, queue_id, role, access, granted_by, granted_at
+        )
+        values (
+            case when _restrict.topic is not null then 'topic' else 'queue' end,
+            target_topic_id,
+            target_queue_id,
+            pgq._caller(),
+            'admin',
+            pgq._caller(),
+            pgq._clock()
+        );
+    end if;
+
+    perform pgq._settle_access(target_topic_id, target_queue_id, _restrict.restricted);
+end
+$$;
+
+comment on function pgq._restrict(text, text, boolean) is
+'Restricts a topic or a queue, to the caller at first unless he is an owner of pgq, or opens it and
+removes its grants. Raises 42501, MQ001, MQ002.';
+
+-- ==== sql/access/_check_grant.sql
+
+create function pgq._check_grant(role text, topic text, queue text, access text)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    kind text := case when _check_grant.topic is not null then 'topic' else 'queue' end;
+begin
+    if _check_grant.role is null then
+        raise exception 'argument "role" must not be null'
+            using errcode = '22004';
+    end if;
+    if num_nonnulls(_check_grant.topic, _check_grant.queue) <> 1 then
+        raise exception '"topic", "queue": exactly one is needed'
+            using errcode = case when _check_grant.topic is null then '22004' else '22023' end;
+    end if;
+    if _check_grant.access not in ('publish', 'consume', 'monitor', 'admin') then
+        raise exception 'argument "access" must be publish, consume, monitor or admin'
+            using errcode = '22023';
+    end if;
+
+    if '*' in (_check_grant.topic, _check_grant.queue)
+        and not pgq._may(pgq._granted(kind, 0, 'admin'))
+    then
+        raise exception 'permission denied for all %s', kind
+            using errcode = '42501',
+                detail = format('Role "%s" has no admin access to them.', pgq._caller()),
+                hint = 'The owner of pgq can give it with pgq.grant_access.';
+    end if;
+end
+$$;
+
+comment on function pgq._check_grant(text, text, text, text) is
+'Checks the arguments of grant_access and revoke_access; of those for all topics or queues, whether
+the caller has admin access. Raises 22004, 22023, 42501.';
+
+-- ==== sql/access/grant_access.sql
+
+create function pgq.grant_access(
+    role text,
+    topic text default null,
+    queue text default null,
+    access text default null
+)
+returns setof pgq.access_info
+language plpgsql
+volatile
+parallel unsafe
+rows 1
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    kind text := case when grant_access.topic is not null then 'topic' else 'queue' end;
+    everything boolean := '*' in (grant_access.topic collate "C", grant_access.queue);
+    given pgq.access_grant;
+begin
+    if grant_access.access is null then
+        raise exception 'argument "access" must not be null'
+            using errcode = '22004';
+    end if;
+    perform pgq._check_grant(
+        grant_access.role collate "C", grant_access.topic, grant_access.queue, grant_access.access
+    );
+    if grant_access.role collate "C" <> 'public'
+        and to_regrole(quote_ident(grant_access.role)) is null
+    then
+        raise exception 'role "%" does not exist', grant_access.role
+            using errcode = '42704';
+    end if;
+
+    if everything then
+        perform pgq._lock_access(null, null);
+    else
+        perform pgq._restrict(grant_access.topic collate "C", grant_access.queue, true);
+        select t.topic_id
+        into given.topic_id
+        from pgq.topic as t
+        where t.topic = grant_access.topic collate "C";
+        select q.queue_id
+        into given.queue_id
+        from pgq.queue as q
+        where q.queue = grant_access.queue collate "C";
+    end if;
+
+    insert into pgq.access_grant (scope, topic_id, queue_id, role, access, granted_by, granted_at)
+    values (
+        kind,
+        given.topic_id,
+        given.queue_id,
+        grant_access.role,
+        grant_access.access,
+        pgq._caller(),
+        pgq._clock()
+    )
+    on conflict do nothing;
+
+    if everything then
+        perform pgq._settle_all_access(kind);
+    else
+        perform pgq._settle_access(given.topic_id, given.queue_id, true);
+    end if;
+
+    return query
+    select g.role, grant_access.topic, grant_access.queue, g.access, g.granted_by, g.granted_at
+    from pgq.access_grant as g
+    where g.scope = kind
+        and coalesce(g.topic_id, g.queue_id, 0) = coalesce(given.topic_id, given.queue_id, 0)
+        and g.role = grant_access.role collate "C"
+        and g.access = grant_access.access collate "C";
+end
+$$;
+
+comment on function pgq.grant_access(text, text, text, text) is
+'Lets a role publish to a topic or queue, consume it, see its figures, or administer it.
+With the first grant the topic or queue is restricted: it is open only to roles that have a grant,
+to the owner of pgq and to superusers; without one, EXECUTE decides, which each role needs in any
+case. access: publish (publish, enqueue, bulk writes, schedules), consume (read, consumer groups,
+claims, jobs, dead letters), monitor (names and figures, which each of the others includes), admin
+(all of these, settings, drop, purge, redrive, grants). topic or queue *: all that are there or
+come, without restricting them. role public: every role. The caller is the role that was set by SET
+ROLE, else that of the session, and has what the roles have that he inherits from; the owner of a
+function of yours cannot be seen. Roles are known by their names: revoke before one is dropped or
+renamed. It waits for those who are publishing. Who restricts what was open has admin access.
+Errors: MQ001 unknown topic, MQ002 unknown queue, 22004 a required argument is null, 22023 topic and
+queue, or a bad access, 40001 above READ COMMITTED when another transaction was first (try again),
+42501 the caller has no admin access, 42704 there is no such role.';
+
+-- ==== sql/access/revoke_access.sql
+
+create function pgq.revoke_access(
+    role text,
+    topic text default null,
+    queue text default null,
+    access text default null
+)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    kind text := case when revoke_access.topic is not null then 'topic' else 'queue' end;
+    everything boolean := '*' in (revoke_access.topic collate "C", revoke_access.queue);
+    target_id bigint;
+    revoked boolean;
+begin
+    perform pgq._check_grant(
+        revoke_access.role collate "C",
+        revoke_access.topic,
+        revoke_access.queue,
+        revoke_access.access
+    );
+    if not everything then
+        perform pgq._check_access(
+            revoke_access.topic collate "C", revoke_access.queue, 'admin'
+        );
+    end if;
+    target_id := coalesce(
+        pgq._lock_access(
+            case when not everything then revoke_access.topic collate "C" end,
+            case when not everything then revoke_access.queue end
+        ),
+        0
+    );
+    if not everything then
+        perform pgq._check_access(
+            revoke_access.topic collate "C", revoke_access.queue, 'admin'
+        );
+    end if;
+
+    delete from pgq.access_grant as g
+    where g.scope = kind
+        and coalesce(g.topic_id, g.queue_id, 0) = target_id
+        and g.role = revoke_access.role collate "C"
+        and g.access = coalesce(revoke_access.access collate "C", g.access);
+    revoked := found;
+
+    if revoked and everything then
+        perform pgq._settle_all_access(kind);
+    elsif revoked then
+        perform pgq._settle_access(
+            case when kind = 'topic' then target_id end,
+            case when kind = 'queue' then target_id end,
+            true
+        );
+    end if;
+    return revoked;
+end
+$$;
+
+comment on function pgq.revoke_access(text, text, text, text) is
+'Takes back what grant_access gave; without access all of it; false when there is nothing.
+What others gave counts as well. A topic or queue stays restricted when its last grant goes;
+alter_topic and alter_queue open it. Who has leased jobs or a partition may still finish them.
+Errors: MQ001 unknown topic, MQ002 unknown queue, 22004 a required argument is null, 22023 topic and
+queue, or a bad access, 40001 above READ COMMITTED when another transaction was first (try again),
+42501 the caller has no admin access.';
+
+-- ==== sql/access/list_access.sql
+
+create function pgq.list_access(topic text default null, queue text default null)
+returns setof pgq.access_info
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    if list_access.topic collate "C" <> '*' then
+        perform pgq._check_access(list_access.topic collate "C", null, 'monitor');
+    end if;
+    if list_access.queue collate "C" <> '*' then
+        perform pgq._check_access(null, list_access.queue collate "C", 'monitor');
+    end if;
+
+    return query
+    select
+        g.role,
+        case when g.scope = 'topic' then coalesce(t.topic, '*') end,
+        case when g.scope = 'queue' then coalesce(q.queue, '*') end,
+        g.access,
+        g.granted_by,
+        g.granted_at
+    from pgq.access_grant as g
+    left join pgq.topic as t on t.topic_id = g.topic_id
+    left join pgq.queue as q on q.queue_id = g.queue_id
+    where (
+        num_nonnulls(list_access.topic, list_access.queue) = 0
+        or g.scope = 'topic' and coalesce(t.topic, '*') = list_access.topic collate "C"
+        or g.scope = 'queue' and coalesce(q.queue, '*') = list_access.queue collate "C"
+    )
+    and (
+        pgq._may(array[g.role])
+        or pgq._may(pgq._granted(g.scope, coalesce(g.topic_id, g.queue_id, 0), 'admin'))
+    )
+    order by g.scope desc, coalesce(t.topic, q.queue, ''), g.role, g.access;
+end
+$$;
+
+comment on function pgq.list_access(text, text) is
+'What roles may do with restricted topics and queues, as grant_access gave it.
+Of one topic and one queue, or all. A role sees what it has itself, and all grants of what it
+administers; topic or queue * stands for all of them.
+Errors: MQ001 unknown topic, MQ002 unknown queue.';
+
+-- ==== sql/access/create_roles.sql
+
+create function pgq.create_roles()
+returns table (role text, created boolean)
+language plpgsql
+volatile
+parallel unsafe
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    name text;
+    reader text;
+begin
+    foreach name in array array['pgq_admin', 'pgq_monitor'] loop
+        create_roles.role := name;
+        create_roles.created := to_regrole(name) is null;
+        if create_roles.created then
+            execute format('create role %I', name);
+        end if;
+        execute format('grant usage on schema pgq to %I', name);
+        return next;
+    end loop;
+
+    grant execute on all functions in schema pgq to pgq_admin;
+    for reader in
+        select format('pgq.%I', c.relname)
+        from pg_catalog.pg_class as c
+        where c.relnamespace = 'pgq'::regnamespace
+            and c.relkind = 'v'
+    loop
+        execute format('grant select on %s to pgq_admin', reader);
+    end loop;
+    grant insert on pgq.publish_rows, pgq.enqueue_rows, pgq.write_chunks to pgq_admin;
+
+    grant select on pgq.topic_stats, pgq.group_lag, pgq.queue_stats to pgq_monitor;
+    for reader in
+        select p.oid::regprocedure::text
+        from pg_catalog.pg_proc as p
+        where p.pronamespace = 'pgq'::regnamespace
+            and p.proname in (
+                'version',
+                'list_topics',
+                'list_groups',
+                'list_offsets',
+                'list_queues',
+                'list_subscriptions',
+                'list_workers',
+                'metrics',
+                'metrics_text'
+            )
+    loop
+        execute format('grant execute on function %s to pgq_monitor', reader);
+    end loop;
+
+    perform pgq.grant_access('pgq_admin', topic => '*', access => 'admin');
+    perform pgq.grant_access('pgq_admin', queue => '*', access => 'admin');
+    perform pgq.grant_access('pgq_monitor', topic => '*', access => 'monitor');
+    perform pgq.grant_access('pgq_monitor', queue => '*', access => 'monitor');
+end
+$$;
+
+comment on function pgq.create_roles() is
+'Creates the roles pgq_admin and pgq_monitor, and grants them what they need in this database.
+pgq_admin may call every function and administer all topics and queues; pgq_monitor sees names and
+figures of all of them, and no messages. Grant them to whom you like: grant pgq_monitor to
+prometheus. A row says whether a role was created now; one that is there gets the rights, so call it
+again after an upgrade, which may bring functions. The caller is the owner of pgq and may create
+roles; where he may not, have somebody create them first, or give access with grant_access to
+another role and topic or queue *.
+Errors: 40001 above READ COMMITTED when another transaction was first (try again), 42501 the caller
+may not create roles, or is not the owner of pgq.';
 
 -- ==== sql/log/_try_offset.sql
 
@@ -5937,7 +6989,9 @@ begin
             segment_first_offset,
             segment_entered_at,
             segment_until,
-            deferred
+            deferred,
+            publishers,
+            consumers
         )
         select
             (_add_partitions.topic).topic_id,
@@ -5957,10 +7011,15 @@ begin
             1,
             '-infinity',
             pgq._segment_until(_add_partitions.class),
-            (_add_partitions.topic).deferred
+            (_add_partitions.topic).deferred,
+            q.publishers,
+            q.consumers
         from generate_series(
             _add_partitions.first_partition, _add_partitions.last_partition
         ) as n (number)
+        left join pgq.partition as q
+            on q.topic_id = (_add_partitions.topic).topic_id
+            and q.partition = 0
         returning partition_id, segment, partition
     ),
 
@@ -6117,7 +7176,8 @@ create function pgq.create_topic(
     notify boolean default null,
     idempotency_window interval default null,
     no_limit text[] default null,
-    deferred boolean default null
+    deferred boolean default null,
+    restricted boolean default null
 )
 returns setof pgq.topic_info
 language plpgsql
@@ -6162,6 +7222,7 @@ begin
     from pgq._topic_info(create_topic.topic collate "C") as i;
 
     if existing.topic is not null then
+        perform pgq._check_taken(create_topic.topic collate "C", null);
         -- An old snapshot may show one that was dropped since; it cannot be locked.
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             perform
@@ -6179,7 +7240,8 @@ begin
                 'max_bytes', create_topic.max_bytes,
                 'notify', create_topic.notify,
                 'idempotency_window', create_topic.idempotency_window,
-                'deferred', create_topic.deferred
+                'deferred', create_topic.deferred,
+                'restricted', create_topic.restricted
             ),
             create_topic.no_limit,
             to_jsonb(existing)
@@ -6225,7 +7287,8 @@ begin
             create_topic.notify,
             create_topic.idempotency_window,
             create_topic.no_limit,
-            create_topic.deferred
+            create_topic.deferred,
+            create_topic.restricted
         ) as c;
         return;
     end if;
@@ -6237,6 +7300,9 @@ begin
         where t.topic_id = made.topic_id;
     end if;
     perform pgq._add_partitions(made, class, 0, settings.partitions - 1);
+    if create_topic.restricted then
+        perform pgq._restrict(create_topic.topic collate "C", null, true);
+    end if;
 
     return query
     select i.*
@@ -6245,7 +7311,7 @@ end
 $$;
 
 comment on function pgq.create_topic(
-    text, integer, interval, bigint, boolean, interval, text[], boolean
+    text, integer, interval, bigint, boolean, interval, text[], boolean, boolean
 ) is
 'Creates a topic and returns it; one that exists is returned if it has the settings that are given.
 partitions (1 to 1024; by default 8): a partition takes one publishing transaction at a time, so
@@ -6253,15 +7319,16 @@ several let publishers work side by side; use 1 only for one total order. retent
 message is kept at least, and about a third longer at most; by default 7 days. max_bytes: cleanup
 removes the oldest messages, a segment at a time, also before their retention is over, when all
 younger ones have at least so many bytes, so about a third more can be stored; by default no limit.
-notify: a publish notifies the channel pgq_topic with the topic''s name; it makes commits wait for
-each other, so it is off by default. idempotency_window: how long an idempotency key stands for the
-message that it was given with, from 1 second to 366 days; by default 1 day. no_limit: names of
-settings that shall have no limit: retention (messages are kept for ever), max_bytes. deferred: a
-publish takes no lock and returns no offset, so that transactions may stay open for hours after it;
-messages get their offsets, in the order in which they are seen to be committed, when somebody
-consumes or calls assign_offsets; by default false; it cannot be changed later. Topics with
-one retention share their storage; use few different ones. So that it can be called at each start of
-an application, settings that are not given are not compared.
+notify: a publish notifies the channel pgq_topic with the topic''s name (a restricted one without
+it); it makes commits wait for each other, so it is off by default. idempotency_window: how long an
+idempotency key stands for the message that it was given with, from 1 second to 366 days; by default
+1 day. no_limit: names of settings that shall have no limit: retention (messages are kept for ever),
+max_bytes. deferred: a publish takes no lock and returns no offset, so that transactions may stay
+open for hours after it; messages get their offsets, in the order in which they are seen to be
+committed, when somebody consumes or calls assign_offsets; by default false; it cannot be changed
+later. restricted: only roles that get access by grant_access may use it, beside the caller; by
+default false. Topics with one retention share their storage; use few different ones. So that it can
+be called at each start of an application, settings that are not given are not compared.
 Errors: MQ005 the topic exists with other settings than those given, 22004 a required argument is
 null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
 (try again).';
@@ -6275,7 +7342,8 @@ create function pgq.alter_topic(
     max_bytes bigint default null,
     notify boolean default null,
     idempotency_window interval default null,
-    no_limit text[] default null
+    no_limit text[] default null,
+    restricted boolean default null
 )
 returns setof pgq.topic_info
 language plpgsql
@@ -6292,6 +7360,15 @@ declare
     class pgq.storage_class;
     previous integer;
 begin
+    perform pgq._check_access(alter_topic.topic collate "C", null, 'admin');
+    if exists (
+        select
+        from pgq.topic as t
+        where t.topic = alter_topic.topic collate "C"
+            and t.restricted <> alter_topic.restricted
+    ) then
+        perform pgq._restrict(alter_topic.topic collate "C", null, alter_topic.restricted);
+    end if;
     loop
         select t.*
         into target
@@ -6373,7 +7450,7 @@ end
 $$;
 
 comment on function pgq.alter_topic(
-    text, integer, interval, bigint, boolean, interval, text[]
+    text, integer, interval, bigint, boolean, interval, text[], boolean
 ) is
 'Changes settings of a topic and returns it; what is null stays as it is.
 A partition that an open transaction publishes to gets the new settings from the next cleanup.
@@ -6383,6 +7460,8 @@ from now on; where there was no retention before, what is stored is kept for the
 on. With a shorter one, what is older goes together with the first that it removes. A new
 idempotency_window counts for keys noted before as well, from when each was noted; but what was
 noted by a shorter one is forgotten when that ends. no_limit lifts settings: retention, max_bytes.
+restricted: true opens it only to roles with access, see grant_access; false opens it to all that
+have EXECUTE, and removes its grants.
 Errors: MQ001 unknown topic, 22004 a required argument is null, 22023 bad setting, 40001 above
 READ COMMITTED when another transaction was first (try again).';
 
@@ -6401,6 +7480,7 @@ declare
     target pgq.topic;
     group_ids bigint[];
 begin
+    perform pgq._check_access(drop_topic.topic collate "C", null, 'admin');
     -- Members that are consuming end first, while publishers still continue; those that come later
     -- find nothing.
     perform
@@ -6485,6 +7565,8 @@ as $$
 select i.*
 from pgq.topic as t
 cross join lateral pgq._topic_info(t.topic) as i
+where not t.restricted
+    or t.topic_id = any((select pgq._visible('topic', 'monitor'))::bigint[])
 order by t.topic
 $$;
 
@@ -6574,6 +7656,8 @@ begin
         create_group.max_attempts,
         create_group.dead_letter_topic collate "C"
     );
+    perform pgq._check_access(create_group.topic collate "C", null, 'consume');
+    perform pgq._check_access(create_group.dead_letter_topic collate "C", null, 'publish');
 
     -- One that is there is found without a lock.
     select i.*
@@ -6748,6 +7832,8 @@ begin
         alter_group.max_attempts,
         alter_group.dead_letter_topic collate "C"
     );
+    perform pgq._check_access(alter_group.topic collate "C", null, 'consume');
+    perform pgq._check_access(alter_group.dead_letter_topic collate "C", null, 'publish');
     perform pgq._check_no_limit(
         alter_group.no_limit collate "C",
         jsonb_build_object(
@@ -6872,6 +7958,7 @@ as $$
 declare
     target_id bigint;
 begin
+    perform pgq._check_access(drop_group.topic collate "C", null, 'consume');
     loop
         -- Members end first. Only then the topic, which an alter_topic that adds partitions to its
         -- groups locks.
@@ -6926,6 +8013,7 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 begin
+    perform pgq._check_access(list_groups.topic collate "C", null, 'monitor');
     if list_groups.topic is not null
         and not exists (select from pgq.topic as t where t.topic = list_groups.topic collate "C")
     then
@@ -6945,6 +8033,10 @@ begin
     inner join pgq.consumer_group as g on g.topic_id = t.topic_id
     left join pgq.topic as d on d.topic_id = g.dead_letter_topic_id
     where t.topic = coalesce(list_groups.topic collate "C", t.topic)
+        and (
+            not t.restricted
+            or t.topic_id = any((select pgq._visible('topic', 'monitor'))::bigint[])
+        )
     order by t.topic, g.consumer_group;
 end
 $$;
@@ -7505,12 +8597,19 @@ begin
     perform pgq._check_filter(subscribe.filter);
     regex := pgq._routing_regex(subscribe.routing_key collate "C");
 
+    perform pgq._check_access(subscribe.topic collate "C", null, 'consume');
+    perform pgq._check_access(null, subscribe.queue collate "C", 'publish');
+
     -- One that is there is found without a lock.
     select i.*
     into existing
     from pgq._subscription_info(subscribe.subscription collate "C") as i;
 
     if existing.subscription is not null then
+        if not pgq._may_use(existing.topic, existing.queue, 'monitor') then
+            raise exception 'subscription "%" exists already', subscribe.subscription
+                using errcode = 'MQ005';
+        end if;
         -- An old snapshot may show one that is gone since; it cannot be locked.
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             perform
@@ -7663,6 +8762,7 @@ declare
     target_id bigint;
     deferred_topic text;
 begin
+    perform pgq._check_subscription_access(unsubscribe.subscription collate "C");
     loop
         select s.topic_id
         into target_id
@@ -7730,6 +8830,16 @@ as $$
 select i.*
 from pgq.subscription as s
 cross join lateral pgq._subscription_info(s.subscription) as i
+inner join pgq.topic as t on t.topic_id = s.topic_id
+inner join pgq.queue as q on q.queue_id = s.queue_id
+where (
+    not t.restricted
+    or t.topic_id = any((select pgq._visible('topic', 'monitor'))::bigint[])
+)
+and (
+    not q.restricted
+    or q.queue_id = any((select pgq._visible('queue', 'monitor'))::bigint[])
+)
 order by s.subscription
 $$;
 
@@ -7757,7 +8867,7 @@ declare
     moment timestamptz := pgq._clock();
 begin
     -- Heard when this transaction commits.
-    perform pg_notify('pgq_topic', t.topic)
+    perform pg_notify('pgq_topic', case when t.restricted then '' else t.topic end)
     from pgq.partition as p
     inner join pgq.topic as t on t.topic_id = p.topic_id
     where p.partition_id = _deliver.partition_id
@@ -7768,6 +8878,7 @@ begin
             s.filter,
             s.routing_regex,
             q.queue_id,
+            q.restricted,
             q.queue,
             q.notify,
             q.ordered,
@@ -7963,7 +9074,9 @@ begin
         end if;
 
         if target.notify then
-            perform pg_notify('pgq_queue', target.queue);
+            perform pg_notify(
+                'pgq_queue', case when target.restricted then '' else target.queue end
+            );
         end if;
     end loop;
 end
@@ -8065,13 +9178,13 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
-    perform pg_notify('pgq_topic', t.topic)
+    perform pg_notify('pgq_topic', case when t.restricted then '' else t.topic end)
     from pgq.partition as p
     inner join pgq.topic as t on t.topic_id = p.topic_id
     where p.partition_id = _announce.partition_id
         and t.notify;
 
-    perform pg_notify('pgq_queue', q.queue)
+    perform pg_notify('pgq_queue', case when q.restricted then '' else q.queue end)
     from pgq.partition as p
     inner join pgq.subscription as s on s.topic_id = p.topic_id
     inner join pgq.queue as q on q.queue_id = s.queue_id
@@ -8286,6 +9399,7 @@ begin
                 )
             )
             and not (p.deferred and _lock_partition.may_stage)
+            and (p.publishers is null or pgq._may(p.publishers))
         for no key update;
     else
         -- Any that is free, beginning where this session begins at this second.
@@ -8304,6 +9418,7 @@ begin
         from pgq.partition as p
         where p.topic = _lock_partition.topic
             and not (p.deferred and _lock_partition.may_stage)
+            and (p.publishers is null or pgq._may(p.publishers))
         order by (start_at - p.ring + 1024) % 1024
         limit 1
         for no key update skip locked;
@@ -8332,6 +9447,7 @@ begin
     end if;
 
     if state.partition is null then
+        perform pgq._check_access(_lock_partition.topic, null, 'publish');
         perform pgq._fail_unknown_partition(t.topic, _lock_partition.partition, t.partitions)
         from pgq.topic as t
         where t.topic = _lock_partition.topic
@@ -9040,6 +10156,8 @@ declare
     offsets bigint[];
     place integer;
 begin
+    perform pgq._check_access(_publish_keyed.topic, null, 'publish');
+
     -- The transaction id first, then the window: see _note_keys.
     if pg_current_xact_id() is null then
         return;
@@ -9789,6 +10907,7 @@ declare
     newest_offset bigint;
     newest_at timestamptz;
     followed boolean;
+    roles text [];
     state pgq._partition_state;
     published pgq.publish_result;
 begin
@@ -9853,7 +10972,8 @@ begin
                     from pgq.partition as p
                     where p.topic = publish.topic collate "C"
                         and p.partition = place
-                        and p.layout = known_layout;
+                        and p.layout = known_layout
+                        and (p.publishers is null or pgq._may(p.publishers));
                 elsif leaf = 1 then
                     insert into pgq.message_1 (
                         partition_id, log_offset, published_at, segment, key, headers, payload, body
@@ -9870,7 +10990,8 @@ begin
                     from pgq.partition as p
                     where p.topic = publish.topic collate "C"
                         and p.partition = place
-                        and p.layout = known_layout;
+                        and p.layout = known_layout
+                        and (p.publishers is null or pgq._may(p.publishers));
                 elsif leaf <= 3 then
                     if leaf <= 2 then
                         insert into pgq.message_2 (
@@ -9888,7 +11009,8 @@ begin
                         from pgq.partition as p
                         where p.topic = publish.topic collate "C"
                             and p.partition = place
-                            and p.layout = known_layout;
+                            and p.layout = known_layout
+                            and (p.publishers is null or pgq._may(p.publishers));
                     else
                         insert into pgq.message_3 (
                             partition_id, log_offset, published_at, segment, key, headers, payload, body
@@ -9905,7 +11027,8 @@ begin
                         from pgq.partition as p
                         where p.topic = publish.topic collate "C"
                             and p.partition = place
-                            and p.layout = known_layout;
+                            and p.layout = known_layout
+                            and (p.publishers is null or pgq._may(p.publishers));
                     end if;
                 elsif leaf <= 7 then
                     if leaf <= 5 then
@@ -9925,7 +11048,8 @@ begin
                             from pgq.partition as p
                             where p.topic = publish.topic collate "C"
                                 and p.partition = place
-                                and p.layout = known_layout;
+                                and p.layout = known_layout
+                                and (p.publishers is null or pgq._may(p.publishers));
                         else
                             insert into pgq.message_5 (
                                 partition_id, log_offset, published_at, segment, key, headers, payload, body
@@ -9942,7 +11066,8 @@ begin
                             from pgq.partition as p
                             where p.topic = publish.topic collate "C"
                                 and p.partition = place
-                                and p.layout = known_layout;
+                                and p.layout = known_layout
+                                and (p.publishers is null or pgq._may(p.publishers));
                         end if;
                     else
                         if leaf <= 6 then
@@ -9961,7 +11086,8 @@ begin
                             from pgq.partition as p
                             where p.topic = publish.topic collate "C"
                                 and p.partition = place
-                                and p.layout = known_layout;
+                                and p.layout = known_layout
+                                and (p.publishers is null or pgq._may(p.publishers));
                         else
                             insert into pgq.message_7 (
                                 partition_id, log_offset, published_at, segment, key, headers, payload, body
@@ -9978,7 +11104,8 @@ begin
                             from pgq.partition as p
                             where p.topic = publish.topic collate "C"
                                 and p.partition = place
-                                and p.layout = known_layout;
+                                and p.layout = known_layout
+                                and (p.publishers is null or pgq._may(p.publishers));
                         end if;
                     end if;
                 elsif leaf <= 15 then
@@ -10000,7 +11127,8 @@ begin
                                 from pgq.partition as p
                                 where p.topic = publish.topic collate "C"
                                     and p.partition = place
-                                    and p.layout = known_layout;
+                                    and p.layout = known_layout
+                                    and (p.publishers is null or pgq._may(p.publishers));
                             else
                                 insert into pgq.message_9 (
                                     partition_id, log_offset, published_at, segment, key, headers, payload, body
@@ -10017,7 +11145,8 @@ begin
                                 from pgq.partition as p
                                 where p.topic = publish.topic collate "C"
                                     and p.partition = place
-                                    and p.layout = known_layout;
+                                    and p.layout = known_layout
+                                    and (p.publishers is null or pgq._may(p.publishers));
                             end if;
                         else
                             if leaf <= 10 then
@@ -10036,7 +11165,8 @@ begin
                                 from pgq.partition as p
                                 where p.topic = publish.topic collate "C"
                                     and p.partition = place
-                                    and p.layout = known_layout;
+                                    and p.layout = known_layout
+                                    and (p.publishers is null or pgq._may(p.publishers));
                             else
                                 insert into pgq.message_11 (
                                     partition_id, log_offset, published_at, segment, key, headers, payload, body
@@ -10053,7 +11183,8 @@ begin
                                 from pgq.partition as p
                                 where p.topic = publish.topic collate "C"
                                     and p.partition = place
-                                    and p.layout = known_layout;
+                                    and p.layout = known_layout
+                                    and (p.publishers is null or pgq._may(p.publishers));
                             end if;
                         end if;
                     else
@@ -10074,7 +11205,8 @@ begin
                                 from pgq.partition as p
                                 where p.topic = publish.topic collate "C"
                                     and p.partition = place
-                                    and p.layout = known_layout;
+                                    and p.layout = known_layout
+                                    and (p.publishers is null or pgq._may(p.publishers));
                             else
                                 insert into pgq.message_13 (
                                     partition_id, log_offset, published_at, segment, key, headers, payload, body
@@ -10091,7 +11223,8 @@ begin
                                 from pgq.partition as p
                                 where p.topic = publish.topic collate "C"
                                     and p.partition = place
-                                    and p.layout = known_layout;
+                                    and p.layout = known_layout
+                                    and (p.publishers is null or pgq._may(p.publishers));
                             end if;
                         else
                             if leaf <= 14 then
@@ -10110,7 +11243,8 @@ begin
                                 from pgq.partition as p
                                 where p.topic = publish.topic collate "C"
                                     and p.partition = place
-                                    and p.layout = known_layout;
+                                    and p.layout = known_layout
+                                    and (p.publishers is null or pgq._may(p.publishers));
                             else
                                 insert into pgq.message_15 (
                                     partition_id, log_offset, published_at, segment, key, headers, payload, body
@@ -10127,7 +11261,8 @@ begin
                                 from pgq.partition as p
                                 where p.topic = publish.topic collate "C"
                                     and p.partition = place
-                                    and p.layout = known_layout;
+                                    and p.layout = known_layout
+                                    and (p.publishers is null or pgq._may(p.publishers));
                             end if;
                         end if;
                     end if;
@@ -10149,6 +11284,7 @@ begin
                         where p.topic = $6 collate "C"
                             and p.partition = $7
                             and p.layout = $8
+                            and (p.publishers is null or pgq._may(p.publishers))
                     $leaf$, leaf)
                     using xid, publish.key, publish.headers, publish.payload, publish.body, publish.topic, place, known_layout;
                 end if;
@@ -10177,6 +11313,7 @@ begin
                         pgq._home(publish.key collate "C", q.partitions),
                         (xid * 633 & 1023) * q.partitions >> 10
                     )
+                    and (p.publishers is null or pgq._may(p.publishers))
                 where q.topic = publish.topic collate "C"
                     and q.partition = 0;
 
@@ -10235,7 +11372,8 @@ begin
             p.segment_entered_at,
             p.segment_until,
             p.followed,
-            false
+            false,
+            p.publishers
         into
             published.partition,
             home_id,
@@ -10244,7 +11382,8 @@ begin
             entered_at,
             until,
             followed,
-            published.duplicate
+            published.duplicate,
+            roles
         from pgq.partition as p
         where p.topic = publish.topic collate "C"
             and p.ring <= place
@@ -10261,7 +11400,8 @@ begin
             p.segment_entered_at,
             p.segment_until,
             p.followed,
-            false
+            false,
+            p.publishers
         into
             published.partition,
             home_id,
@@ -10270,7 +11410,8 @@ begin
             entered_at,
             until,
             followed,
-            published.duplicate
+            published.duplicate,
+            roles
         from pgq.partition as p
         where p.topic = publish.topic collate "C"
             and p.partition = coalesce(
@@ -10286,59 +11427,81 @@ begin
         for no key update;
     end if;
 
-    if (until > pgq._clock() and not followed) is not true then
-        if home_id is null
-            and publish.topic collate "C" is distinct from
-            current_setting('pgq.deferred_topic', true)
-        then
-            -- No partition is free, or the topic is deferred: then it is not looked at again as
-            -- long as this session publishes to it.
-            perform
-                set_config('pgq.deferred_topic', p.topic, false),
-                set_config('pgq.deferred_layout', p.layout::text, false)
-            from pgq.partition as p
-            where p.topic = publish.topic collate "C"
-                and p.partition = 0
-                and p.deferred;
-
-            if found then
-                return query
-                select s.*
-                from pgq.publish(
-                    topic => publish.topic,
-                    payload => publish.payload,
-                    key => publish.key,
-                    headers => publish.headers,
-                    partition => publish.partition,
-                    body => publish.body
-                ) as s;
-                return;
+    -- Several conditions, since each takes time in proportion to what it names.
+    if (until > pgq._clock() and not followed and roles is null) is not true then
+        if roles is not null then
+            if pgq._named(roles) is not true then
+                if pgq._of_first(roles) is not true then
+                    if not pgq._may(roles) then
+                        -- As if it were not there.
+                        home_id := null;
+                        until := null;
+                    end if;
+                end if;
             end if;
         end if;
+        if (until > pgq._clock() and not followed) is not true then
+            if home_id is null then
+                -- No partition is free, or the topic is deferred, or there is none.
+                select p.deferred, p.layout, p.publishers
+                into state.deferred, known_layout, roles
+                from pgq.partition as p
+                where p.topic = publish.topic collate "C"
+                    and p.partition = 0;
 
-        if (until > pgq._clock()) is not true then
-            state := pgq._lock_partition(publish.topic collate "C", publish.partition, publish.key);
-            published.partition := state.partition;
-            published.duplicate := false;
-            home_id := state.partition_id;
-            leaf := state.segment;
-            first_offset := state.segment_first_offset;
-            entered_at := state.segment_entered_at;
-            followed := state.followed;
-        end if;
-        if followed then
-            -- The partition is locked by now.
-            return query
-            select b.partition, b.first_offset, b.duplicate
-            from pgq.publish_batch(
-                topic => publish.topic,
-                payloads => case when publish.payload is not null then array[publish.payload] end,
-                keys => array[publish.key],
-                headers => array[publish.headers],
-                partition => published.partition,
-                bodies => case when publish.body is not null then array[publish.body] end
-            ) as b;
-            return;
+                if state.deferred is null or not pgq._may(roles) then
+                    perform pgq._check_access(publish.topic collate "C", null, 'publish');
+                end if;
+                if state.deferred
+                    and publish.topic collate "C" is distinct from
+                    current_setting('pgq.deferred_topic', true)
+                then
+                    -- It is not looked at again as long as this session publishes to it.
+                    perform
+                        set_config('pgq.deferred_topic', publish.topic, false),
+                        set_config('pgq.deferred_layout', known_layout::text, false);
+                    return query
+                    select s.*
+                    from pgq.publish(
+                        topic => publish.topic,
+                        payload => publish.payload,
+                        key => publish.key,
+                        headers => publish.headers,
+                        partition => publish.partition,
+                        body => publish.body
+                    ) as s;
+                    return;
+                end if;
+            end if;
+
+            if (until > pgq._clock()) is not true then
+                state := pgq._lock_partition(
+                    publish.topic collate "C", publish.partition, publish.key
+                );
+                published.partition := state.partition;
+                published.duplicate := false;
+                home_id := state.partition_id;
+                leaf := state.segment;
+                first_offset := state.segment_first_offset;
+                entered_at := state.segment_entered_at;
+                followed := state.followed;
+            end if;
+            if followed then
+                -- The partition is locked by now.
+                return query
+                select b.partition, b.first_offset, b.duplicate
+                from pgq.publish_batch(
+                    topic => publish.topic,
+                    payloads => case
+                        when publish.payload is not null then array[publish.payload]
+                    end,
+                    keys => array[publish.key],
+                    headers => array[publish.headers],
+                    partition => published.partition,
+                    bodies => case when publish.body is not null then array[publish.body] end
+                ) as b;
+                return;
+            end if;
         end if;
     end if;
 
@@ -11262,9 +12425,11 @@ begin
     into target
     from pgq.partition as p
     where p.topic = _stage_batch.topic
-        and p.partition = 0;
+        and p.partition = 0
+        and (p.publishers is null or pgq._may(p.publishers));
 
     if target.topic_id is null then
+        perform pgq._check_access(_stage_batch.topic, null, 'publish');
         perform pgq._fail_unknown_topic(_stage_batch.topic);
     end if;
 
@@ -13180,6 +14345,7 @@ as $$
 declare
     partition_count integer;
 begin
+    perform pgq._check_access(assign_offsets.topic collate "C", null, 'consume');
     select t.partitions
     into partition_count
     from pgq.topic as t
@@ -13228,6 +14394,7 @@ declare
     state pgq._group_state;
     is_deferred boolean;
     assigned boolean := false;
+    permitted boolean;
 begin
     loop
         if _lock_group.partition is not null then
@@ -13242,6 +14409,7 @@ begin
             where l.topic = _lock_group.topic
                 and l.consumer_group = _lock_group.consumer_group
                 and l.partition = _lock_group.partition
+                and permitted is not false
             for no key update;
         else
             -- Of the partitions that have something to read and that no member holds, the one that
@@ -13265,6 +14433,7 @@ begin
             ) as q
             where l.topic = _lock_group.topic
                 and l.consumer_group = _lock_group.consumer_group
+                and (p.consumers is null or pgq._may(p.consumers))
                 and (q.leased_until is null or q.leased_until <= pgq._clock())
                 and (
                     q.next_offset < p.segment_first_offset
@@ -13281,6 +14450,7 @@ begin
             is_deferred := pgq._check_group(
                 _lock_group.topic, _lock_group.consumer_group, _lock_group.partition
             );
+            permitted := null;
             -- The named partition exists: it was dropped and created again while this call waited.
             continue when _lock_group.partition is not null;
 
@@ -13306,6 +14476,7 @@ begin
             p.segment,
             p.segment_first_offset,
             p.deferred,
+            p.consumers is null or pgq._may(p.consumers),
             pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset),
             j.seq,
             j.next_offset,
@@ -13316,6 +14487,7 @@ begin
             state.segment,
             state.segment_first_offset,
             is_deferred,
+            permitted,
             state.last_offset,
             state.seq,
             state.next_offset,
@@ -13332,6 +14504,12 @@ begin
             limit 1
         ) as j
         where p.partition_id = state.partition_id;
+
+        if not permitted then
+            -- As if it were not there.
+            state.group_id := null;
+            continue;
+        end if;
 
         if state.max_attempts is not null then
             select
@@ -13583,6 +14761,7 @@ begin
 
     -- The one that moves the position is the one that publishes.
     if pgq._append_position(current, current.next_offset + 1, null, null) then
+        perform pgq._act_for(true);
         perform
         from pgq.publish(
             topic => dead_letter_topic,
@@ -13599,6 +14778,7 @@ begin
             ),
             body => poison.body
         );
+        perform pgq._act_for(false);
     end if;
 end
 $$;
@@ -13775,6 +14955,7 @@ begin
         from pgq.partition as p
         where p.topic = _claim.topic collate "C"
             and p.ring <= place
+            and (p.consumers is null or pgq._may(p.consumers))
         order by p.ring desc
         limit 1;
 
@@ -14262,9 +15443,11 @@ begin
     into place
     from pgq.partition as p
     where p.topic = fetch_range.topic collate "C"
-        and p.partition = fetch_range.partition;
+        and p.partition = fetch_range.partition
+        and (p.consumers is null or pgq._may(p.consumers));
 
     if place.partition_id is null then
+        perform pgq._check_access(fetch_range.topic collate "C", null, 'consume');
         perform pgq._fail_unknown_partition(t.topic, fetch_range.partition, t.partitions)
         from pgq.topic as t
         where t.topic = fetch_range.topic collate "C";
@@ -14633,6 +15816,7 @@ begin
         from pgq.partition as p
         where p.topic = consume.topic collate "C"
             and p.ring <= place
+            and (p.consumers is null or pgq._may(p.consumers))
         order by p.ring desc
         limit 1;
 
@@ -18415,7 +19599,8 @@ select
     q.rate_interval,
     q.rate_burst,
     q.max_unfinished,
-    q.max_leased_per_key
+    q.max_leased_per_key,
+    q.restricted
 from pgq.queue as q
 where q.queue = _queue_info.queue
 $$;
@@ -18507,7 +19692,8 @@ create function pgq.create_queue(
     rate_burst integer default null,
     max_unfinished integer default null,
     max_leased_per_key integer default null,
-    no_limit text[] default null
+    no_limit text[] default null,
+    restricted boolean default null
 )
 returns setof pgq.queue_info
 language plpgsql
@@ -18578,6 +19764,7 @@ begin
     from pgq._queue_info(create_queue.queue collate "C") as i;
 
     if existing.queue is not null then
+        perform pgq._check_taken(null, create_queue.queue collate "C");
         -- An old snapshot may show one that was dropped since; it cannot be locked.
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             perform
@@ -18609,7 +19796,8 @@ begin
                 'rate_interval', create_queue.rate_interval,
                 'rate_burst', create_queue.rate_burst,
                 'max_unfinished', create_queue.max_unfinished,
-                'max_leased_per_key', create_queue.max_leased_per_key
+                'max_leased_per_key', create_queue.max_leased_per_key,
+                'restricted', create_queue.restricted
             ),
             create_queue.no_limit,
             to_jsonb(existing)
@@ -18705,7 +19893,8 @@ begin
             create_queue.rate_burst,
             create_queue.max_unfinished,
             create_queue.max_leased_per_key,
-            create_queue.no_limit
+            create_queue.no_limit,
+            create_queue.restricted
         ) as c;
         return;
     end if;
@@ -18746,6 +19935,10 @@ begin
         values (new_id, pg_current_xact_id());
     end if;
 
+    if create_queue.restricted then
+        perform pgq._restrict(null, create_queue.queue collate "C", true);
+    end if;
+
     return query
     select i.*
     from pgq._queue_info(create_queue.queue collate "C") as i;
@@ -18774,7 +19967,8 @@ comment on function pgq.create_queue(
     integer,
     integer,
     integer,
-    text[]
+    text[],
+    boolean
 ) is
 'Creates a queue and returns it; one that exists is returned if it has the settings that are given.
 lease: how long a worker has a job before another one may get it; by default 30 seconds.
@@ -18785,7 +19979,8 @@ from when they were enqueued; by default 14 days. backoff: the delay before the 
 default 1 second; each further one doubles it up to backoff_max, by default 1 hour, and up to the
 share backoff_jitter (0 to 1, by default 0.1) is added at random. archive: a job that ack finishes,
 or that expires or is cancelled, is noted among the archived ones, which is the default. notify: an
-enqueue notifies the channel pgq_queue with the queue''s name; off by default. idempotency_window:
+enqueue notifies the channel pgq_queue with the queue''s name (a restricted one without it); off by
+default. idempotency_window:
 how long an idempotency key stands for the job that it was given with, from 1 second to 366 days; by
 default 1 day; queues and topics with one window share their storage. unique_until: how long a job
 keeps others of its unique_key out; by default finished: until it is finished, cancelled, expired,
@@ -18805,8 +20000,9 @@ after a pause up to rate_burst (1 to 1000000; by default the rate_limit) at once
 limit. Claims of such a queue wait for each other until the transaction ends, so claim in short
 transactions. max_unfinished: enqueue fails with MQ010 while there are so many unfinished jobs; by
 default no limit. no_limit: names of settings that shall have no limit: max_attempts, job_ttl,
-retention, max_leased, max_leased_per_key, rate_limit, max_unfinished. So that it can be called at
-each start of an application, settings that are not given are not compared.
+retention, max_leased, max_leased_per_key, rate_limit, max_unfinished. restricted: only roles that
+get access by grant_access may use it, beside the caller; by default false. So that it can be
+called at each start of an application, settings that are not given are not compared.
 Errors: MQ005 the queue exists with other settings than those given, 22004 a required argument is
 null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
 (try again).';
@@ -18834,7 +20030,8 @@ create function pgq.alter_queue(
     rate_burst integer default null,
     max_unfinished integer default null,
     max_leased_per_key integer default null,
-    no_limit text[] default null
+    no_limit text[] default null,
+    restricted boolean default null
 )
 returns setof pgq.queue_info
 language plpgsql
@@ -18857,6 +20054,15 @@ declare
     leased_before integer;
     per_key_before integer;
 begin
+    perform pgq._check_access(null, alter_queue.queue collate "C", 'admin');
+    if exists (
+        select
+        from pgq.queue as q
+        where q.queue = alter_queue.queue collate "C"
+            and q.restricted <> alter_queue.restricted
+    ) then
+        perform pgq._restrict(null, alter_queue.queue collate "C", alter_queue.restricted);
+    end if;
     loop
         perform
         from pgq.queue as q
@@ -19053,7 +20259,8 @@ comment on function pgq.alter_queue(
     integer,
     integer,
     integer,
-    text[]
+    text[],
+    boolean
 ) is
 'Changes settings of a queue and returns it; what is null stays as it is.
 See create_queue for the settings. no_limit lifts settings: max_attempts, job_ttl, retention,
@@ -19066,7 +20273,8 @@ is kept for the new one from now on. A new idempotency_window counts for keys no
 from when each was noted; but what was noted by a shorter one is forgotten when that ends. A
 max_leased below what is leased takes no job away: claims get nothing until it is less;
 max_leased_per_key is lowered in the same way, and lifting it waits for claims that are under way.
-rate_burst follows the rate_limit unless it was given.
+rate_burst follows the rate_limit unless it was given. restricted: true opens it only to roles with
+access, see grant_access; false opens it to all that have EXECUTE, and removes its grants.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad setting, 40001 above
 READ COMMITTED when another transaction was first (try again).';
 
@@ -19089,6 +20297,7 @@ declare
     target pgq.queue;
     newest_id bigint;
 begin
+    perform pgq._check_access(null, drop_queue.queue collate "C", 'admin');
     loop
         delete from pgq.queue as q
         where q.queue = drop_queue.queue collate "C"
@@ -19197,6 +20406,8 @@ as $$
 select i.*
 from pgq.queue as q
 cross join lateral pgq._queue_info(q.queue) as i
+where not q.restricted
+    or q.queue_id = any((select pgq._visible('queue', 'monitor'))::bigint[])
 order by q.queue
 $$;
 
@@ -19216,6 +20427,7 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 begin
+    perform pgq._check_access(null, pause_queue.queue collate "C", 'admin');
     loop
         update pgq.queue as q
         set paused = true
@@ -19251,6 +20463,7 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 begin
+    perform pgq._check_access(null, resume_queue.queue collate "C", 'admin');
     loop
         update pgq.queue as q
         set paused = false
@@ -19303,6 +20516,7 @@ declare
 begin
     -- Jobs that came after the snapshot would be overlooked, and no row tells of them.
     perform pgq._check_read_committed('purge_queue');
+    perform pgq._check_access(null, purge_queue.queue collate "C", 'admin');
 
     select q.queue_id
     into target_id
@@ -19554,6 +20768,8 @@ declare
     duplicates boolean[];
     rank integer := 0;
 begin
+    perform pgq._check_access(null, _enqueue_keyed.queue, 'publish');
+
     -- The transaction id first, then the window: see _note_keys.
     if pg_current_xact_id() is null then
         return;
@@ -19984,6 +21200,7 @@ declare
     queue_delay interval;
     ttl interval;
     usual boolean;
+    roles text [];
     moment timestamptz;
     due_at timestamptz;
     holder_id bigint;
@@ -20062,7 +21279,8 @@ begin
         enqueue.delay is null
         and enqueue.run_at is null
         and enqueue.unique_key is null
-        and q.plain_enqueue
+        and q.plain_enqueue,
+        q.publishers
     into
         target_id,
         store_id,
@@ -20072,54 +21290,73 @@ begin
         moment,
         added.job_id,
         added.duplicate,
-        usual
+        usual,
+        roles
     from pgq.queue as q
     where q.queue = enqueue.queue collate "C";
 
-    if usual is not true then
-        if target_id is null then
-            perform pgq._fail_unknown_queue(enqueue.queue collate "C");
-        end if;
-        if enqueue.key is not null
-            and (select q.ordered from pgq.queue as q where q.queue_id = target_id)
-        then
-            turn_key := enqueue.key;
-            free := pgq._join_order(target_id, array[turn_key]);
-            added.job_id := nextval('pgq.job_id');
-            moment := pgq._clock();
-        end if;
-        if enqueue.delay is not null or enqueue.run_at is not null then
-            due_at := pgq._due_at(
-                enqueue.queue collate "C", moment, enqueue.delay, enqueue.run_at, ttl
-            );
-        end if;
-        if enqueue.unique_key is not null then
-            holder_id := pgq._take_key(
-                target_id, enqueue.unique_key collate "C", added.job_id, true
-            );
-            if holder_id <> added.job_id then
-                if turn_key is not null then
-                    perform pgq._turns(target_id, null, free);
+    -- Several conditions, since each takes time in proportion to what it names.
+    if (usual and roles is null) is not true then
+        if roles is not null then
+            if pgq._named(roles) is not true then
+                if pgq._of_first(roles) is not true then
+                    if not pgq._may(roles) then
+                        -- As if it were not there.
+                        target_id := null;
+                        usual := null;
+                    end if;
                 end if;
-                return query
-                select holder_id, true;
-                return;
             end if;
         end if;
-        if turn_key is not null and cardinality(free) = 0 then
-            turn_at := coalesce(due_at, moment + queue_delay);
-            due_at := 'infinity';
+        if usual is not true then
+            if target_id is null then
+                perform pgq._check_access(null, enqueue.queue collate "C", 'publish');
+                perform pgq._fail_unknown_queue(enqueue.queue collate "C");
+            end if;
+            if enqueue.key is not null
+                and (select q.ordered from pgq.queue as q where q.queue_id = target_id)
+            then
+                turn_key := enqueue.key;
+                free := pgq._join_order(target_id, array[turn_key]);
+                added.job_id := nextval('pgq.job_id');
+                moment := pgq._clock();
+            end if;
+            if enqueue.delay is not null or enqueue.run_at is not null then
+                due_at := pgq._due_at(
+                    enqueue.queue collate "C", moment, enqueue.delay, enqueue.run_at, ttl
+                );
+            end if;
+            if enqueue.unique_key is not null then
+                holder_id := pgq._take_key(
+                    target_id, enqueue.unique_key collate "C", added.job_id, true
+                );
+                if holder_id <> added.job_id then
+                    if turn_key is not null then
+                        perform pgq._turns(target_id, null, free);
+                    end if;
+                    return query
+                    select holder_id, true;
+                    return;
+                end if;
+            end if;
+            if turn_key is not null and cardinality(free) = 0 then
+                turn_at := coalesce(due_at, moment + queue_delay);
+                due_at := 'infinity';
+            end if;
+            -- The notification is heard when this transaction commits.
+            perform
+                case
+                    when q.max_unfinished is not null
+                        then pgq._check_room(q.queue_id, q.max_unfinished, 1, added.job_id)
+                end,
+                case
+                    when q.notify
+                        then pg_notify('pgq_queue', case when q.restricted then '' else q.queue end)
+                end
+            from pgq.queue as q
+            where q.queue_id = target_id
+                and (q.notify or q.max_unfinished is not null);
         end if;
-        -- The notification is heard when this transaction commits.
-        perform
-            case
-                when q.max_unfinished is not null
-                    then pgq._check_room(q.queue_id, q.max_unfinished, 1, added.job_id)
-            end,
-            case when q.notify then pg_notify('pgq_queue', q.queue) end
-        from pgq.queue as q
-        where q.queue_id = target_id
-            and (q.notify or q.max_unfinished is not null);
     end if;
 
     insert into pgq.job (
@@ -20482,6 +21719,7 @@ declare
     ttl interval;
     notify boolean;
     room integer;
+    roles text [];
     moment timestamptz;
     visible_at timestamptz;
     size integer;
@@ -20551,12 +21789,14 @@ begin
         q.job_ttl,
         q.notify,
         q.ordered,
-        q.max_unfinished
-    into target_id, store_id, leaf, queue_delay, ttl, notify, ordered, room
+        q.max_unfinished,
+        q.publishers
+    into target_id, store_id, leaf, queue_delay, ttl, notify, ordered, room, roles
     from pgq.queue as q
     where q.queue = enqueue_batch.queue collate "C";
 
-    if target_id is null then
+    if target_id is null or roles is not null and not pgq._may(roles) then
+        perform pgq._check_access(null, enqueue_batch.queue collate "C", 'publish');
         perform pgq._fail_unknown_queue(enqueue_batch.queue collate "C");
     end if;
 
@@ -20936,7 +22176,9 @@ begin
     where holders is null;
 
     if notify then
-        perform pg_notify('pgq_queue', enqueue_batch.queue);
+        perform pg_notify(
+            'pgq_queue', case when roles is null then enqueue_batch.queue else '' end
+        );
     end if;
 end
 $$;
@@ -22404,7 +23646,8 @@ begin
         order by g.seq desc
         limit 1
     ) as f
-    where q.queue = _claim_jobs.queue;
+    where q.queue = _claim_jobs.queue
+        and (q.consumers is null or pgq._may(q.consumers));
 
     if target_id is null
         or paused
@@ -22416,6 +23659,7 @@ begin
         or current_setting('transaction_isolation') <> 'read committed'
     then
         if target_id is null then
+            perform pgq._check_access(null, _claim_jobs.queue, 'consume');
             perform pgq._fail_unknown_queue(_claim_jobs.queue);
         end if;
         if paused or wanted = 0 then
@@ -22435,10 +23679,7 @@ begin
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             -- An old snapshot may name a limit of attempts that was lowered since, and cleanup has
             -- marked what had as many; the lock then raises 40001.
-            perform
-            from pgq.queue as q
-            where q.queue_id = target_id
-            for share;
+            perform from pgq.queue as q where q.queue_id = target_id for share;
         end if;
         if limited or most_per_key is not null then
             wanted := pgq._allowed_claims(target_id, wanted);
@@ -23834,7 +25075,8 @@ begin
         and q.plain_claim
     into target_id, keep, most_attempts, token, moment, usual
     from pgq.queue as q
-    where q.queue = claim_job.queue collate "C";
+    where q.queue = claim_job.queue collate "C"
+        and (q.consumers is null or pgq._may(q.consumers));
 
     if usual then
         select
@@ -25434,7 +26676,8 @@ begin
         q.partition_id
     into target_id, keep, most_attempts, token, moment, usual, archives, own_store_id
     from pgq.queue as q
-    where q.queue = finish_and_claim.queue collate "C";
+    where q.queue = finish_and_claim.queue collate "C"
+        and (q.consumers is null or pgq._may(q.consumers));
 
     if cardinality(finish_and_claim.job_ids) = 1 then
         -- Not one that has a unique or an ordered key, of which _finish knows.
@@ -27481,6 +28724,18 @@ begin
     -- What is not found may have been replaced by a new row while this statement waited. Above READ
     -- COMMITTED that it is not there has to be proved.
     loop
+        -- To who may not see it, it is not there.
+        if exists (
+            select
+            from pgq.job as j
+            inner join pgq.queue as q on q.queue_id = j.queue_id
+            where j.job_id = cancel_job.job_id
+                and q.consumers is not null
+                and not pgq._may(q.consumers)
+        ) then
+            return false;
+        end if;
+
         delete from pgq.job as j
         where j.job_id = cancel_job.job_id
         returning j.*
@@ -27624,9 +28879,10 @@ begin
     select q.queue, coalesce(held.max_attempts, q.max_attempts)
     into info.queue, info.max_attempts
     from pgq.queue as q
-    where q.queue_id = held.queue_id;
+    where q.queue_id = held.queue_id
+        and (q.consumers is null or pgq._may(q.consumers));
 
-    -- Of a queue that was dropped there are no jobs.
+    -- Of a queue that was dropped, or that is not the caller's to see, there are no jobs.
     if info.queue is null then
         return;
     end if;
@@ -28010,6 +29266,8 @@ begin
             using errcode = '22023';
     end if;
 
+    perform pgq._check_access(null, fetch_dead_letters.queue collate "C", 'consume');
+
     select q.queue_id, q.queue
     into target_id, letter.queue
     from pgq.queue as q
@@ -28220,6 +29478,7 @@ declare
 begin
     -- A dead letter that came after the snapshot would be overlooked, and no row tells of it.
     perform pgq._check_read_committed('redrive');
+    perform pgq._check_access(null, redrive.queue collate "C", 'admin');
 
     -- The transaction id first, then the clock: the floor relies on it.
     if pg_current_xact_id() is null then
@@ -30888,6 +32147,8 @@ begin
             using errcode = '22023';
     end if;
 
+    perform pgq._check_access(_wanted_write.topic, _wanted_write.queue, 'publish');
+
     if _wanted_write.topic is not null then
         select t.topic_id
         into wanted.topic_id
@@ -31178,7 +32439,8 @@ begin
     from pgq.bulk_write as w
     left join pgq.topic as t on t.topic_id = w.topic_id
     left join pgq.queue as q on q.queue_id = w.queue_id
-    where w.write_id = _find_write.write_id;
+    where w.write_id = _find_write.write_id
+        and pgq._may_write(w.topic_id, w.queue_id);
 
     if target.bulk_write_id is null
         or ended_at is not null
@@ -32357,7 +33619,8 @@ begin
     select w.*
     into target
     from pgq.bulk_write as w
-    where w.write_id = _lock_write.write_id;
+    where w.write_id = _lock_write.write_id
+        and pgq._may_write(w.topic_id, w.queue_id);
 
     if target.bulk_write_id is null then
         perform pgq._fail_write_lost(_lock_write.write_id, null);
@@ -32784,6 +34047,7 @@ begin
     from pgq.bulk_write as w
     where w.write_id = abort_write.write_id
         and w.committed_at is null
+        and pgq._may_write(w.topic_id, w.queue_id)
     for update;
 
     if target.bulk_write_id is null then
@@ -33727,6 +34991,10 @@ as $$
 declare
     partitions integer;
 begin
+    perform pgq._check_access(
+        _check_schedule_target.topic, _check_schedule_target.queue, 'publish'
+    );
+
     if _check_schedule_target.queue is not null then
         if not exists (
             select
@@ -33856,6 +35124,10 @@ begin
     from pgq._schedule_info(create_schedule.schedule collate "C") as i;
 
     if existing.schedule is not null then
+        if not pgq._may_use(existing.topic, existing.queue, 'publish') then
+            raise exception 'schedule "%" exists already', create_schedule.schedule
+                using errcode = 'MQ005';
+        end if;
         -- An old snapshot may show one that was dropped since; it cannot be locked.
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             perform
@@ -34046,6 +35318,7 @@ declare
     settings pgq.schedule_info;
     times pgq._cron_times;
 begin
+    perform pgq._check_schedule_access(alter_schedule.schedule collate "C");
     perform
     from pgq.schedule as s
     where s.schedule = alter_schedule.schedule collate "C"
@@ -34175,6 +35448,7 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 begin
+    perform pgq._check_schedule_access(drop_schedule.schedule collate "C");
     delete from pgq.schedule as s
     where s.schedule = drop_schedule.schedule collate "C";
 
@@ -34207,6 +35481,7 @@ begin
     from pgq.schedule as s
     cross join lateral pgq._schedule_info(s.schedule) as i
     where s.schedule = coalesce(list_schedules.schedule collate "C", s.schedule)
+        and pgq._may_use(s.topic, s.queue, 'publish')
     order by s.schedule;
 
     if not found and list_schedules.schedule is not null then
@@ -34232,6 +35507,7 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 begin
+    perform pgq._check_schedule_access(pause_schedule.schedule collate "C");
     update pgq.schedule as s
     set paused = true
     where s.schedule = pause_schedule.schedule collate "C";
@@ -34265,6 +35541,7 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 begin
+    perform pgq._check_schedule_access(resume_schedule.schedule collate "C");
     update pgq.schedule as s
     set paused = false
     where s.schedule = resume_schedule.schedule collate "C";
@@ -34385,6 +35662,7 @@ begin
         tick_headers := coalesce(target.headers, '{}') || jsonb_build_object(
             'scheduled_at', (to_jsonb(run.tick_at at time zone 'UTC') #>> '{}') || '+00:00'
         );
+        perform pgq._act_for(true);
         if target.queue is not null then
             select e.job_id
             into run.job_id
@@ -34409,6 +35687,7 @@ begin
                 body => target.body
             ) as p;
         end if;
+        perform pgq._act_for(false);
         target.last_at := run.tick_at;
         target.last_error := null;
         return next run;
@@ -34448,6 +35727,7 @@ declare
     moment timestamptz := pgq._clock();
     due text[];
     name text;
+    shown boolean;
     problem text;
 begin
     perform pgq._check_count('max_ticks', wanted, 1, 100000);
@@ -34471,8 +35751,8 @@ begin
     -- Partitions are locked in ascending order; messages that go to any that is free come after
     -- those whose partition is fixed, as they need not wait. Behind them the keys of ordered
     -- queues, in ascending order too.
-    for name in
-        select s.schedule
+    for name, shown in
+        select s.schedule, pgq._may_use(s.topic, s.queue, 'publish')
         from pgq.schedule as s
         left join pgq.queue as q on q.queue = s.queue and q.ordered
         left join pgq.partition as p on p.topic = s.topic and p.partition = 0
@@ -34492,25 +35772,30 @@ begin
             -- One that has many ticks to make up for leaves room for the others.
             return query
             select r.*
-            from pgq._run_schedule(name, moment, wanted / cardinality(due)) as r;
+            from pgq._run_schedule(name, moment, wanted / cardinality(due)) as r
+            where shown;
         exception
             when invalid_parameter_value or sqlstate 'MQ001' or sqlstate 'MQ002'
                 or sqlstate 'MQ007' or sqlstate 'MQ010'
             then
                 problem := format('%s: %s', sqlstate, sqlerrm);
-                return query
                 update pgq.schedule as s
                 set
                     due_at = moment + interval '1 minute',
                     last_error = problem
-                where s.schedule = name
-                returning
+                where s.schedule = name;
+
+                return query
+                select
                     s.schedule,
                     s.next_at,
                     null::bigint,
                     null::integer,
                     null::bigint,
-                    s.last_error;
+                    s.last_error
+                from pgq.schedule as s
+                where s.schedule = name
+                    and shown;
         end;
     end loop;
 end
@@ -35321,7 +36606,8 @@ begin
             case part
                 when 'jobs' then
                     return query
-                    select r.* from pgq._clean_jobs(started, horizon, moment) as r;
+                    select r.action, pgq._shown_target(r.target), r.amount
+                    from pgq._clean_jobs(started, horizon, moment) as r;
                 when 'effects' then
                     return query
                     select r.* from pgq._clean_effects() as r;
@@ -35329,7 +36615,8 @@ begin
                     perform pgq._clean_subscriptions();
                 when 'positions' then
                     return query
-                    select r.* from pgq._clean_positions() as r;
+                    select r.action, pgq._shown_target(r.target), r.amount
+                    from pgq._clean_positions() as r;
                 when 'writes' then
                     return query
                     select r.* from pgq._clean_writes(moment) as r;
@@ -35340,7 +36627,8 @@ begin
                     perform pgq._clean_windows(started, horizon, moment);
                 when 'offsets' then
                     return query
-                    select r.* from pgq._assign_staged() as r;
+                    select r.action, pgq._shown_target(r.target), r.amount
+                    from pgq._assign_staged() as r;
                 when 'closing' then
                     return query
                     select r.* from pgq._close_segments(started, horizon, moment) as r;
@@ -35419,15 +36707,16 @@ $leaves$;
 -- ==== sql/log/views.sql
 
 -- Whoever reads a view needs the right to the functions in it, though not to its tables. So the
--- views do not use the helpers, except for two that are open to all; the one that shows data asks
--- for a key that only the views can read.
+-- views do not use the helpers, except for some that are open to all; those that show data or names
+-- ask for a key that only the views can read. What the caller may not see is left out before
+-- anything is looked up by a name, so that no plan tells of it.
 -- The linter cannot lay out lateral joins.
 -- noqa: disable=AM09,LT02,LT09,LT14,ST05,ST09
 
 create view pgq.messages
 with (security_barrier) as
 select
-    p.topic,
+    v.topic collate "C" as topic,
     p.partition,
     m.log_offset,
     m.published_at,
@@ -35436,7 +36725,8 @@ select
     m.payload,
     m.body,
     m.partition_id
-from pgq.partition as p
+from pgq._visible_topics((select k.key from pgq.view_key as k), 'consume') as v
+inner join pgq.partition as p on p.topic_id = v.topic_id
 cross join lateral (
     select min(r.first_offset) as first_offset
     from pgq.segment_range as r
@@ -35465,7 +36755,7 @@ comment on column pgq.messages.partition_id is 'What check_range returns for its
 create view pgq.group_lag
 with (security_barrier) as
 select
-    l.topic,
+    v.topic collate "C" as topic,
     l.consumer_group,
     l.partition,
     q.next_offset - 1 as committed_offset,
@@ -35475,8 +36765,9 @@ select
     case when q.leased_until > pgq._clock() then q.leased_until end as leased_until,
     coalesce(q.attempt, 0) as attempt,
     q.last_error
-from pgq.group_partition as l
-inner join pgq.partition as p on p.partition_id = l.partition_id
+from pgq._visible_topics((select k.key from pgq.view_key as k), 'monitor') as v
+inner join pgq.partition as p on p.topic_id = v.topic_id
+inner join pgq.group_partition as l on l.partition_id = p.partition_id
 cross join lateral (
     select
         j.next_offset,
@@ -35522,13 +36813,14 @@ comment on column pgq.group_lag.last_error is
 create view pgq.topic_stats
 with (security_barrier) as
 select
-    p.topic,
+    v.topic collate "C" as topic,
     p.partition,
     s.first_offset,
     s.last_offset,
     s.last_offset - s.first_offset + 1 as messages,
     s.last_offset + 1 - s.since_offset as published_last_minute
-from pgq.partition as p
+from pgq._visible_topics((select k.key from pgq.view_key as k), 'monitor') as v
+inner join pgq.partition as p on p.topic_id = v.topic_id
 cross join lateral pgq._partition_figures(
     (select k.key from pgq.view_key as k),
     p.partition_id,
@@ -35551,14 +36843,14 @@ comment on column pgq.topic_stats.published_last_minute is
 -- ==== sql/queue/views.sql
 
 -- Whoever reads a view needs the right to the functions in it, though not to its tables: the clock
--- is open to all, and no other is used.
+-- is open to all, and so is what asks for a key that only the views can read.
 -- The linter cannot lay out lateral joins.
 -- noqa: disable=AM09,LT02,LT09,LT14,ST05,ST09
 
 create view pgq.queue_stats
 with (security_barrier) as
 select
-    q.queue,
+    v.queue collate "C" as queue,
     coalesce(s.ready, 0) as ready,
     coalesce(s.leased, 0) as leased,
     coalesce(s.delayed, 0) as delayed,
@@ -35577,7 +36869,8 @@ select
             then 'rate_limit'
     end as held_by,
     coalesce(s.unfinished >= q.max_unfinished, false) as is_full
-from pgq.queue as q
+from pgq._visible_queues((select k.key from pgq.view_key as k), 'monitor') as v
+inner join pgq.queue as q on q.queue_id = v.queue_id
 cross join lateral (select pgq._clock() as moment limit 1) as c
 cross join lateral (
     select
@@ -35644,7 +36937,7 @@ comment on column pgq.queue_stats.is_full is
 create view pgq.dead_letters
 with (security_barrier) as
 select
-    q.queue,
+    v.queue collate "C" as queue,
     d.job_id,
     d.attempt,
     d.last_error,
@@ -35657,8 +36950,8 @@ select
     m.payload,
     m.body,
     d.stops_key
-from pgq.dead_job as d
-inner join pgq.queue as q on q.queue_id = d.queue_id
+from pgq._visible_queues((select k.key from pgq.view_key as k), 'consume') as v
+inner join pgq.dead_job as d on d.queue_id = v.queue_id
 left join pgq.message as m
     on m.segment = d.segment
     and m.partition_id = d.partition_id
@@ -35686,7 +36979,7 @@ comment on column pgq.dead_letters.stops_key is
 create view pgq.archived_jobs
 with (security_barrier) as
 select
-    q.queue,
+    v.queue collate "C" as queue,
     a.job_id,
     a.outcome,
     a.attempt,
@@ -35699,8 +36992,9 @@ select
     m.headers,
     m.payload,
     m.body
-from pgq.job_archive as a
-inner join pgq.queue as q on q.queue_id = a.queue_id
+from pgq._visible_queues((select k.key from pgq.view_key as k), 'consume') as v
+inner join pgq.queue as q on q.queue_id = v.queue_id
+inner join pgq.job_archive as a on a.queue_id = v.queue_id
 left join pgq.message as m
     on m.segment = a.segment
     and m.partition_id = coalesce(a.partition_id, q.partition_id)
@@ -35727,7 +37021,7 @@ comment on column pgq.archived_jobs.body is 'Its content as raw bytes; null when
 create view pgq.effects
 with (security_barrier) as
 select
-    q.queue,
+    v.queue collate "C" as queue,
     e.job_id,
     e.effect,
     case
@@ -35744,7 +37038,8 @@ from pgq.effect as e
 cross join lateral (select pgq._clock() as moment limit 1) as c
 left join pgq.job as j on j.job_id = e.job_id
 left join pgq.dead_job as d on d.job_id = e.job_id
-inner join pgq.queue as q on q.queue_id = coalesce(j.queue_id, d.queue_id);
+inner join pgq._visible_queues((select k.key from pgq.view_key as k), 'consume') as v
+    on v.queue_id = coalesce(j.queue_id, d.queue_id);
 
 comment on view pgq.effects is
 'Effects of jobs that are to happen once, as long as the jobs are not finished; see begin_effect.';
@@ -35896,7 +37191,7 @@ begin
         where c.relnamespace = 'pgq'::regnamespace
             and c.relkind in ('r', 'S')
             -- Each installation has its own.
-            and c.relname not in ('leaf', 'view_key')
+            and c.relname not in ('leaf', 'view_key', 'access_change')
             -- Leaves that were made since are no part of it; they are dumped anyway.
             and exists (
                 select
@@ -35925,3 +37220,5 @@ grant execute on function pgq._clock() to public;
 grant execute on function pgq._partition_figures(
     uuid, bigint, integer, bigint, bigint, timestamptz
 ) to public;
+grant execute on function pgq._visible_topics(uuid, text) to public;
+grant execute on function pgq._visible_queues(uuid, text) to public;

@@ -62,6 +62,33 @@
 \ir log/_topic_info.sql
 \ir log/_group_info.sql
 
+-- Access: who may do what with a topic or a queue
+\ir access/_caller.sql
+\ir access/_named.sql
+\ir access/_of_first.sql
+\ir access/_act_for.sql
+\ir access/_may.sql
+\ir access/_granted.sql
+\ir access/_may_use.sql
+\ir access/_check_access.sql
+\ir access/_check_taken.sql
+\ir access/_may_write.sql
+\ir access/_check_schedule_access.sql
+\ir access/_check_subscription_access.sql
+\ir access/_visible.sql
+\ir access/_visible_topics.sql
+\ir access/_visible_queues.sql
+\ir access/_shown_target.sql
+\ir access/_lock_access.sql
+\ir access/_settle_access.sql
+\ir access/_settle_all_access.sql
+\ir access/_restrict.sql
+\ir access/_check_grant.sql
+\ir access/grant_access.sql
+\ir access/revoke_access.sql
+\ir access/list_access.sql
+\ir access/create_roles.sql
+
 -- The log: topics and groups
 \ir log/_try_offset.sql
 \ir log/_enter_segment.sql

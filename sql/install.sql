@@ -10,13 +10,16 @@
 \ir bulk/types.sql
 \ir subscription/types.sql
 \ir schedule/types.sql
+\ir access/types.sql
 \ir store/tables.sql
 \ir log/tables.sql
 \ir queue/tables.sql
+\ir queue/effect_tables.sql
 \ir queue/limit_tables.sql
 \ir bulk/tables.sql
 \ir subscription/tables.sql
 \ir schedule/tables.sql
+\ir access/tables.sql
 \ir functions.sql
 \ir shared/kept_grant.sql
 \ir store/leaves.sql

@@ -40,7 +40,8 @@ begin
             case part
                 when 'jobs' then
                     return query
-                    select r.* from pgq._clean_jobs(started, horizon, moment) as r;
+                    select r.action, pgq._shown_target(r.target), r.amount
+                    from pgq._clean_jobs(started, horizon, moment) as r;
                 when 'effects' then
                     return query
                     select r.* from pgq._clean_effects() as r;
@@ -48,7 +49,8 @@ begin
                     perform pgq._clean_subscriptions();
                 when 'positions' then
                     return query
-                    select r.* from pgq._clean_positions() as r;
+                    select r.action, pgq._shown_target(r.target), r.amount
+                    from pgq._clean_positions() as r;
                 when 'writes' then
                     return query
                     select r.* from pgq._clean_writes(moment) as r;
@@ -59,7 +61,8 @@ begin
                     perform pgq._clean_windows(started, horizon, moment);
                 when 'offsets' then
                     return query
-                    select r.* from pgq._assign_staged() as r;
+                    select r.action, pgq._shown_target(r.target), r.amount
+                    from pgq._assign_staged() as r;
                 when 'closing' then
                     return query
                     select r.* from pgq._close_segments(started, horizon, moment) as r;

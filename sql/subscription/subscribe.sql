@@ -24,12 +24,19 @@ begin
     perform pgq._check_filter(subscribe.filter);
     regex := pgq._routing_regex(subscribe.routing_key collate "C");
 
+    perform pgq._check_access(subscribe.topic collate "C", null, 'consume');
+    perform pgq._check_access(null, subscribe.queue collate "C", 'publish');
+
     -- One that is there is found without a lock.
     select i.*
     into existing
     from pgq._subscription_info(subscribe.subscription collate "C") as i;
 
     if existing.subscription is not null then
+        if not pgq._may_use(existing.topic, existing.queue, 'monitor') then
+            raise exception 'subscription "%" exists already', subscribe.subscription
+                using errcode = 'MQ005';
+        end if;
         -- An old snapshot may show one that is gone since; it cannot be locked.
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             perform

@@ -372,6 +372,20 @@ def use_subscriptions(pgq: Caller, clock: Clock) -> None:
     pgq.cleanup()
 
 
+def use_access(pgq: Caller) -> None:
+    pgq.create_roles()
+    for target in ({"topic": "guarded"}, {"queue": "guarded"}):
+        [kind] = target
+        getattr(pgq, f"create_{kind}")(**target, restricted=True)
+        for role, access in (("public", "publish"), ("pgq_monitor", "consume")):
+            pgq.grant_access(role=role, access=access, **target)
+        pgq.list_access(**target)
+        pgq.revoke_access(role="public", **target)
+        getattr(pgq, f"alter_{kind}")(**target, restricted=False)
+        pgq.revoke_access(role="pgq_monitor", **{kind: "*"})
+    pgq.list_access()
+
+
 def test_every_call(strict: Session, connection: Session, clock: Clock) -> None:
     """Neither an error nor a warning comes from any of them."""
     pgq = Caller(strict)
@@ -383,6 +397,7 @@ def test_every_call(strict: Session, connection: Session, clock: Clock) -> None:
     use_the_queue(pgq, clock)
     use_schedules(pgq, clock)
     use_subscriptions(pgq, clock)
+    use_access(pgq)
     rows = connection.execute(
         "select proname from pg_proc where pronamespace = 'pgq'::regnamespace"
         " and not starts_with(proname, '_')"

@@ -25,9 +25,11 @@ from pgq.errors import (
     translated,
 )
 from pgq.messages import (
+    Access,
     ArchivedJob,
     BulkWriteState,
     CleanupAction,
+    CreatedRole,
     DeadLetter,
     Effect,
     EffectState,
@@ -53,12 +55,14 @@ from pgq.messages import (
 )
 
 __all__ = [
+    "Access",
     "AlreadyExists",
     "ArchivedJob",
     "AsyncClient",
     "BulkWriteState",
     "CleanupAction",
     "Client",
+    "CreatedRole",
     "DeadLetter",
     "Effect",
     "EffectInterrupted",

@@ -77,6 +77,7 @@ SIGNATURES: Mapping[str, Signature] = {
             "max_unfinished": "integer",
             "max_leased_per_key": "integer",
             "no_limit": "text[]",
+            "restricted": "boolean",
         },
         required=frozenset({"queue"}),
         returns="row",
@@ -111,6 +112,7 @@ SIGNATURES: Mapping[str, Signature] = {
             "notify": "boolean",
             "idempotency_window": "interval",
             "no_limit": "text[]",
+            "restricted": "boolean",
         },
         required=frozenset({"topic"}),
         returns="row",
@@ -273,9 +275,16 @@ SIGNATURES: Mapping[str, Signature] = {
             "max_unfinished": "integer",
             "max_leased_per_key": "integer",
             "no_limit": "text[]",
+            "restricted": "boolean",
         },
         required=frozenset({"queue"}),
         returns="row",
+    ),
+    "create_roles": Signature(
+        arguments={
+        },
+        required=frozenset(),
+        returns="rows",
     ),
     "create_schedule": Signature(
         arguments={
@@ -308,6 +317,7 @@ SIGNATURES: Mapping[str, Signature] = {
             "idempotency_window": "interval",
             "no_limit": "text[]",
             "deferred": "boolean",
+            "restricted": "boolean",
         },
         required=frozenset({"topic"}),
         returns="row",
@@ -473,6 +483,24 @@ SIGNATURES: Mapping[str, Signature] = {
         },
         required=frozenset({"job_id"}),
         returns="row",
+    ),
+    "grant_access": Signature(
+        arguments={
+            "role": "text",
+            "topic": "text",
+            "queue": "text",
+            "access": "text",
+        },
+        required=frozenset({"role"}),
+        returns="row",
+    ),
+    "list_access": Signature(
+        arguments={
+            "topic": "text",
+            "queue": "text",
+        },
+        required=frozenset(),
+        returns="rows",
     ),
     "list_groups": Signature(
         arguments={
@@ -679,6 +707,16 @@ SIGNATURES: Mapping[str, Signature] = {
         },
         required=frozenset({"schedule"}),
         returns="row",
+    ),
+    "revoke_access": Signature(
+        arguments={
+            "role": "text",
+            "topic": "text",
+            "queue": "text",
+            "access": "text",
+        },
+        required=frozenset({"role"}),
+        returns="scalar",
     ),
     "run_schedules": Signature(
         arguments={

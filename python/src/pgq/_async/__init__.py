@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pgq._async._access import AccessRights
 from pgq._async._bulk import BulkWrites
 from pgq._async._cleanup import Cleanup
 from pgq._async._consuming import Consuming
@@ -24,6 +25,7 @@ class AsyncClient(
     Effects,
     Schedules,
     Subscriptions,
+    AccessRights,
     BulkWrites,
     Cleanup,
     Transactions,

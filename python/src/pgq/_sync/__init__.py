@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from pgq._sync._access import AccessRights
 from pgq._sync._bulk import BulkWrites
 from pgq._sync._cleanup import Cleanup
 from pgq._sync._consuming import Consuming
@@ -26,6 +27,7 @@ class Client(
     Effects,
     Schedules,
     Subscriptions,
+    AccessRights,
     BulkWrites,
     Cleanup,
     Transactions,

@@ -10,6 +10,7 @@ or a `body` (raw bytes); the other one is None.
 
 from __future__ import annotations
 
+from pgq.messages._access import Access, CreatedRole
 from pgq.messages._effects import Effect, EffectState
 from pgq.messages._house import BulkWriteState, CleanupAction
 from pgq.messages._queues import (
@@ -38,9 +39,11 @@ from pgq.messages._topics import (
 )
 
 __all__ = [
+    "Access",
     "ArchivedJob",
     "BulkWriteState",
     "CleanupAction",
+    "CreatedRole",
     "DeadLetter",
     "Effect",
     "EffectState",
