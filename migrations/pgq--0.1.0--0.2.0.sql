@@ -605,13 +605,13 @@ add column plain_claim boolean not null generated always as (
 alter table pgq.topic add column restricted boolean not null default false;
 
 alter table pgq.partition
-add column publishers text [] collate "C",
-add column consumers text [] collate "C";
+add column publishers text[] collate "C",
+add column consumers text[] collate "C";
 
 alter table pgq.queue
 add column restricted boolean not null default false,
-add column publishers text [] collate "C",
-add column consumers text [] collate "C";
+add column publishers text[] collate "C",
+add column consumers text[] collate "C";
 
 alter type pgq.topic_info add attribute restricted boolean;
 alter type pgq.queue_info add attribute restricted boolean;
@@ -4062,9 +4062,9 @@ the caller has admin access. Raises 22004, 22023, 42501.';
 
 create function pgq.grant_access(
     role text,
+    access text,
     topic text default null,
-    queue text default null,
-    access text default null
+    queue text default null
 )
 returns setof pgq.access_info
 language plpgsql
@@ -4077,7 +4077,9 @@ as $$
 #variable_conflict use_column
 declare
     kind text := case when grant_access.topic is not null then 'topic' else 'queue' end;
-    everything boolean := '*' in (grant_access.topic collate "C", grant_access.queue);
+    everything boolean := coalesce(
+        '*' in (grant_access.topic collate "C", grant_access.queue collate "C"), false
+    );
     given pgq.access_grant;
 begin
     if grant_access.access is null then
@@ -4129,7 +4131,7 @@ begin
     return query
     select g.role, grant_access.topic, grant_access.queue, g.access, g.granted_by, g.granted_at
     from pgq.access_grant as g
-    where g.scope = kind
+    where g.scope = kind collate "C"
         and coalesce(g.topic_id, g.queue_id, 0) = coalesce(given.topic_id, given.queue_id, 0)
         and g.role = grant_access.role collate "C"
         and g.access = grant_access.access collate "C";
@@ -4155,9 +4157,9 @@ queue, or a bad access, 40001 above READ COMMITTED when another transaction was 
 
 create function pgq.revoke_access(
     role text,
+    access text default null,
     topic text default null,
-    queue text default null,
-    access text default null
+    queue text default null
 )
 returns boolean
 language plpgsql
@@ -4169,7 +4171,9 @@ as $$
 #variable_conflict use_column
 declare
     kind text := case when revoke_access.topic is not null then 'topic' else 'queue' end;
-    everything boolean := '*' in (revoke_access.topic collate "C", revoke_access.queue);
+    everything boolean := coalesce(
+        '*' in (revoke_access.topic collate "C", revoke_access.queue collate "C"), false
+    );
     target_id bigint;
     revoked boolean;
 begin
@@ -4198,7 +4202,7 @@ begin
     end if;
 
     delete from pgq.access_grant as g
-    where g.scope = kind
+    where g.scope = kind collate "C"
         and coalesce(g.topic_id, g.queue_id, 0) = target_id
         and g.role = revoke_access.role collate "C"
         and g.access = coalesce(revoke_access.access collate "C", g.access);
@@ -4222,7 +4226,9 @@ revoke all on function pgq.revoke_access from public;
 comment on function pgq.revoke_access(text, text, text, text) is
 'Takes back what grant_access gave; without access all of it; false when there is nothing.
 What others gave counts as well. A topic or queue stays restricted when its last grant goes;
-alter_topic and alter_queue open it. Who has leased jobs or a partition may still finish them.
+alter_topic and alter_queue open it. Who has leased jobs or a partition may still finish them, and a
+transaction above READ COMMITTED with an older snapshot may read and claim what it shows; nobody
+publishes any more.
 Errors: MQ001 unknown topic, MQ002 unknown queue, 22004 a required argument is null, 22023 topic and
 queue, or a bad access, 40001 above READ COMMITTED when another transaction was first (try again),
 42501 the caller has no admin access.';
@@ -4286,7 +4292,6 @@ as $$
 #variable_conflict use_column
 declare
     name text;
-    reader text;
 begin
     foreach name in array array['pgq_admin', 'pgq_monitor'] loop
         create_roles.role := name;
@@ -4299,40 +4304,31 @@ begin
     end loop;
 
     grant execute on all functions in schema pgq to pgq_admin;
-    for reader in
-        select format('pgq.%I', c.relname)
-        from pg_catalog.pg_class as c
-        where c.relnamespace = 'pgq'::regnamespace
-            and c.relkind = 'v'
-    loop
-        execute format('grant select on %s to pgq_admin', reader);
-    end loop;
+    grant select on
+        pgq.messages,
+        pgq.topic_stats,
+        pgq.group_lag,
+        pgq.queue_stats,
+        pgq.dead_letters,
+        pgq.archived_jobs,
+        pgq.effects
+        to pgq_admin;
     grant insert on pgq.publish_rows, pgq.enqueue_rows, pgq.write_chunks to pgq_admin;
 
+    grant execute on function
+        pgq.version(),
+        pgq.list_topics(),
+        pgq.list_groups(text),
+        pgq.list_offsets(text, timestamptz),
+        pgq.list_queues(),
+        pgq.list_subscriptions()
+        to pgq_monitor;
     grant select on pgq.topic_stats, pgq.group_lag, pgq.queue_stats to pgq_monitor;
-    for reader in
-        select p.oid::regprocedure::text
-        from pg_catalog.pg_proc as p
-        where p.pronamespace = 'pgq'::regnamespace
-            and p.proname in (
-                'version',
-                'list_topics',
-                'list_groups',
-                'list_offsets',
-                'list_queues',
-                'list_subscriptions',
-                'list_workers',
-                'metrics',
-                'metrics_text'
-            )
-    loop
-        execute format('grant execute on function %s to pgq_monitor', reader);
-    end loop;
 
-    perform pgq.grant_access('pgq_admin', topic => '*', access => 'admin');
-    perform pgq.grant_access('pgq_admin', queue => '*', access => 'admin');
-    perform pgq.grant_access('pgq_monitor', topic => '*', access => 'monitor');
-    perform pgq.grant_access('pgq_monitor', queue => '*', access => 'monitor');
+    perform pgq.grant_access('pgq_admin', 'admin', topic => '*');
+    perform pgq.grant_access('pgq_admin', 'admin', queue => '*');
+    perform pgq.grant_access('pgq_monitor', 'monitor', topic => '*');
+    perform pgq.grant_access('pgq_monitor', 'monitor', queue => '*');
 end
 $$;
 
@@ -6050,9 +6046,6 @@ begin
     perform pgq._check_filter(subscribe.filter);
     regex := pgq._routing_regex(subscribe.routing_key collate "C");
 
-    perform pgq._check_access(subscribe.topic collate "C", null, 'consume');
-    perform pgq._check_access(null, subscribe.queue collate "C", 'publish');
-
     -- One that is there is found without a lock.
     select i.*
     into existing
@@ -6097,6 +6090,8 @@ begin
     -- Whoever publishes ends first: who comes then, reads behind the lock of its partition what
     -- this has written, or, with an older snapshot, cannot lock it. The row of the topic is changed
     -- too, for whoever adds partitions by such a one.
+    perform pgq._check_access(subscribe.topic collate "C", null, 'consume');
+    perform pgq._check_access(null, subscribe.queue collate "C", 'publish');
     perform pgq._check_topic(subscribe.topic collate "C");
     perform pgq._check_queue(subscribe.queue collate "C");
     target := pgq._lock_topic(subscribe.topic collate "C");
@@ -6835,7 +6830,8 @@ begin
             into partition_count, state.deferred
             from pgq.partition as p
             where p.topic = _lock_partition.topic
-                and p.partition = 0;
+                and p.partition = 0
+                and (p.publishers is null or pgq._may(p.publishers));
 
             if state.deferred and _lock_partition.may_stage then
                 return null;
@@ -29683,6 +29679,7 @@ declare
     due text[];
     name text;
     shown boolean;
+    run pgq.schedule_run;
     problem text;
 begin
     perform pgq._check_count('max_ticks', wanted, 1, 100000);
@@ -29725,10 +29722,14 @@ begin
     loop
         begin
             -- One that has many ticks to make up for leaves room for the others.
-            return query
-            select r.*
-            from pgq._run_schedule(name, moment, wanted / cardinality(due)) as r
-            where shown;
+            for run in
+                select r.*
+                from pgq._run_schedule(name, moment, wanted / cardinality(due)) as r
+            loop
+                if shown then
+                    return next run;
+                end if;
+            end loop;
         exception
             when invalid_parameter_value or sqlstate 'MQ001' or sqlstate 'MQ002'
                 or sqlstate 'MQ007' or sqlstate 'MQ010'

@@ -8,7 +8,6 @@ as $$
 #variable_conflict use_column
 declare
     name text;
-    reader text;
 begin
     foreach name in array array['pgq_admin', 'pgq_monitor'] loop
         create_roles.role := name;
@@ -21,40 +20,31 @@ begin
     end loop;
 
     grant execute on all functions in schema pgq to pgq_admin;
-    for reader in
-        select format('pgq.%I', c.relname)
-        from pg_catalog.pg_class as c
-        where c.relnamespace = 'pgq'::regnamespace
-            and c.relkind = 'v'
-    loop
-        execute format('grant select on %s to pgq_admin', reader);
-    end loop;
+    grant select on
+        pgq.messages,
+        pgq.topic_stats,
+        pgq.group_lag,
+        pgq.queue_stats,
+        pgq.dead_letters,
+        pgq.archived_jobs,
+        pgq.effects
+        to pgq_admin;
     grant insert on pgq.publish_rows, pgq.enqueue_rows, pgq.write_chunks to pgq_admin;
 
+    grant execute on function
+        pgq.version(),
+        pgq.list_topics(),
+        pgq.list_groups(text),
+        pgq.list_offsets(text, timestamptz),
+        pgq.list_queues(),
+        pgq.list_subscriptions()
+        to pgq_monitor;
     grant select on pgq.topic_stats, pgq.group_lag, pgq.queue_stats to pgq_monitor;
-    for reader in
-        select p.oid::regprocedure::text
-        from pg_catalog.pg_proc as p
-        where p.pronamespace = 'pgq'::regnamespace
-            and p.proname in (
-                'version',
-                'list_topics',
-                'list_groups',
-                'list_offsets',
-                'list_queues',
-                'list_subscriptions',
-                'list_workers',
-                'metrics',
-                'metrics_text'
-            )
-    loop
-        execute format('grant execute on function %s to pgq_monitor', reader);
-    end loop;
 
-    perform pgq.grant_access('pgq_admin', topic => '*', access => 'admin');
-    perform pgq.grant_access('pgq_admin', queue => '*', access => 'admin');
-    perform pgq.grant_access('pgq_monitor', topic => '*', access => 'monitor');
-    perform pgq.grant_access('pgq_monitor', queue => '*', access => 'monitor');
+    perform pgq.grant_access('pgq_admin', 'admin', topic => '*');
+    perform pgq.grant_access('pgq_admin', 'admin', queue => '*');
+    perform pgq.grant_access('pgq_monitor', 'monitor', topic => '*');
+    perform pgq.grant_access('pgq_monitor', 'monitor', queue => '*');
 end
 $$;
 

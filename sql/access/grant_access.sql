@@ -1,8 +1,8 @@
 create function pgq.grant_access(
     role text,
+    access text,
     topic text default null,
-    queue text default null,
-    access text default null
+    queue text default null
 )
 returns setof pgq.access_info
 language plpgsql
@@ -15,7 +15,9 @@ as $$
 #variable_conflict use_column
 declare
     kind text := case when grant_access.topic is not null then 'topic' else 'queue' end;
-    everything boolean := '*' in (grant_access.topic collate "C", grant_access.queue);
+    everything boolean := coalesce(
+        '*' in (grant_access.topic collate "C", grant_access.queue collate "C"), false
+    );
     given pgq.access_grant;
 begin
     if grant_access.access is null then
@@ -67,7 +69,7 @@ begin
     return query
     select g.role, grant_access.topic, grant_access.queue, g.access, g.granted_by, g.granted_at
     from pgq.access_grant as g
-    where g.scope = kind
+    where g.scope = kind collate "C"
         and coalesce(g.topic_id, g.queue_id, 0) = coalesce(given.topic_id, given.queue_id, 0)
         and g.role = grant_access.role collate "C"
         and g.access = grant_access.access collate "C";

@@ -1,8 +1,8 @@
 create function pgq.revoke_access(
     role text,
+    access text default null,
     topic text default null,
-    queue text default null,
-    access text default null
+    queue text default null
 )
 returns boolean
 language plpgsql
@@ -14,7 +14,9 @@ as $$
 #variable_conflict use_column
 declare
     kind text := case when revoke_access.topic is not null then 'topic' else 'queue' end;
-    everything boolean := '*' in (revoke_access.topic collate "C", revoke_access.queue);
+    everything boolean := coalesce(
+        '*' in (revoke_access.topic collate "C", revoke_access.queue collate "C"), false
+    );
     target_id bigint;
     revoked boolean;
 begin
@@ -43,7 +45,7 @@ begin
     end if;
 
     delete from pgq.access_grant as g
-    where g.scope = kind
+    where g.scope = kind collate "C"
         and coalesce(g.topic_id, g.queue_id, 0) = target_id
         and g.role = revoke_access.role collate "C"
         and g.access = coalesce(revoke_access.access collate "C", g.access);
@@ -65,7 +67,9 @@ $$;
 comment on function pgq.revoke_access(text, text, text, text) is
 'Takes back what grant_access gave; without access all of it; false when there is nothing.
 What others gave counts as well. A topic or queue stays restricted when its last grant goes;
-alter_topic and alter_queue open it. Who has leased jobs or a partition may still finish them.
+alter_topic and alter_queue open it. Who has leased jobs or a partition may still finish them, and a
+transaction above READ COMMITTED with an older snapshot may read and claim what it shows; nobody
+publishes any more.
 Errors: MQ001 unknown topic, MQ002 unknown queue, 22004 a required argument is null, 22023 topic and
 queue, or a bad access, 40001 above READ COMMITTED when another transaction was first (try again),
 42501 the caller has no admin access.';

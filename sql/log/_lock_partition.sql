@@ -67,7 +67,8 @@ begin
             into partition_count, state.deferred
             from pgq.partition as p
             where p.topic = _lock_partition.topic
-                and p.partition = 0;
+                and p.partition = 0
+                and (p.publishers is null or pgq._may(p.publishers));
 
             if state.deferred and _lock_partition.may_stage then
                 return null;

@@ -45,8 +45,8 @@ create table pgq.partition (
     layout integer generated always as (
         case when deferred then (partitions << 20) + (followed::integer << 19) + segment end
     ) stored,
-    publishers text [] collate "C",
-    consumers text [] collate "C",
+    publishers text[] collate "C",
+    consumers text[] collate "C",
     primary key (topic_id, partition),
     unique (topic, partition)
 );

@@ -40,8 +40,8 @@ create table pgq.queue (
         and rate_limit is null
     ) stored,
     restricted boolean not null default false,
-    publishers text [] collate "C",
-    consumers text [] collate "C"
+    publishers text[] collate "C",
+    consumers text[] collate "C"
 );
 
 comment on table pgq.queue is 'A queue of jobs and its settings.';

@@ -17,6 +17,7 @@ declare
     due text[];
     name text;
     shown boolean;
+    run pgq.schedule_run;
     problem text;
 begin
     perform pgq._check_count('max_ticks', wanted, 1, 100000);
@@ -59,10 +60,14 @@ begin
     loop
         begin
             -- One that has many ticks to make up for leaves room for the others.
-            return query
-            select r.*
-            from pgq._run_schedule(name, moment, wanted / cardinality(due)) as r
-            where shown;
+            for run in
+                select r.*
+                from pgq._run_schedule(name, moment, wanted / cardinality(due)) as r
+            loop
+                if shown then
+                    return next run;
+                end if;
+            end loop;
         exception
             when invalid_parameter_value or sqlstate 'MQ001' or sqlstate 'MQ002'
                 or sqlstate 'MQ007' or sqlstate 'MQ010'

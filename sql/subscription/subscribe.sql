@@ -24,9 +24,6 @@ begin
     perform pgq._check_filter(subscribe.filter);
     regex := pgq._routing_regex(subscribe.routing_key collate "C");
 
-    perform pgq._check_access(subscribe.topic collate "C", null, 'consume');
-    perform pgq._check_access(null, subscribe.queue collate "C", 'publish');
-
     -- One that is there is found without a lock.
     select i.*
     into existing
@@ -71,6 +68,8 @@ begin
     -- Whoever publishes ends first: who comes then, reads behind the lock of its partition what
     -- this has written, or, with an older snapshot, cannot lock it. The row of the topic is changed
     -- too, for whoever adds partitions by such a one.
+    perform pgq._check_access(subscribe.topic collate "C", null, 'consume');
+    perform pgq._check_access(null, subscribe.queue collate "C", 'publish');
     perform pgq._check_topic(subscribe.topic collate "C");
     perform pgq._check_queue(subscribe.queue collate "C");
     target := pgq._lock_topic(subscribe.topic collate "C");

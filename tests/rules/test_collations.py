@@ -61,9 +61,13 @@ MORE: list[tuple[str, Arguments]] = [
         {"schedule": "new", "topic": "t", "payload": Jsonb(1), "missed": "all", **DAILY},
     ),
     ("create_topic", {"topic": "t", "partitions": 1}),
+    ("grant_access", {"role": "public", "access": "consume", "queue": "q"}),
+    ("list_access", {"topic": "t"}),
+    ("list_access", {"queue": "q"}),
     ("list_groups", {"topic": "t"}),
     ("list_schedules", {"schedule": "s"}),
     ("next_ticks", DAILY),
+    ("revoke_access", {"role": "public", "access": "consume", "queue": "q"}),
     ("subscribe", {"subscription": "b", "topic": "t", "queue": "followers"}),
 ]
 

@@ -30,7 +30,7 @@ _NAMED = re.compile(r"\bpgq\.(\w+?)(?:_\d*)?\b")
 USES = {
     "shared": (),
     "store": ("shared",),
-    "access": ("shared", "log", "queue", "subscription", "schedule"),
+    "access": ("shared", "log", "queue", "subscription", "schedule", "bulk"),
     "log": ("shared", "store", "access"),
     "queue": ("shared", "store", "access"),
     "subscription": ("shared", "store", "access", "log", "queue"),

@@ -11,6 +11,7 @@ import pytest
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
+from support.access import use_access
 from support.clock import Clock
 from support.house import load_pgq, refuse
 from support.session import Connect, Session
@@ -370,20 +371,6 @@ def use_subscriptions(pgq: Caller, clock: Clock) -> None:
     pgq.drop_queue(queue="bills")
     pgq.purge_queue(queue="mails", all_jobs=True)
     pgq.cleanup()
-
-
-def use_access(pgq: Caller) -> None:
-    pgq.create_roles()
-    for target in ({"topic": "guarded"}, {"queue": "guarded"}):
-        [kind] = target
-        getattr(pgq, f"create_{kind}")(**target, restricted=True)
-        for role, access in (("public", "publish"), ("pgq_monitor", "consume")):
-            pgq.grant_access(role=role, access=access, **target)
-        pgq.list_access(**target)
-        pgq.revoke_access(role="public", **target)
-        getattr(pgq, f"alter_{kind}")(**target, restricted=False)
-        pgq.revoke_access(role="pgq_monitor", **{kind: "*"})
-    pgq.list_access()
 
 
 def test_every_call(strict: Session, connection: Session, clock: Clock) -> None:

@@ -47,7 +47,6 @@ GIVEN: dict[str, Arguments] = {
     "consume": GROUP,
     "create_group": {"topic": "t", "consumer_group": "new"},
     "create_queue": {"queue": "new"},
-    "create_roles": {},
     "create_schedule": {"schedule": "new", **QUEUE, "payload": Jsonb(1), "cron": "@daily"},
     "create_topic": {"topic": "new"},
     "drop_group": GROUP,

@@ -2,13 +2,13 @@
 alter table pgq.topic add column restricted boolean not null default false;
 
 alter table pgq.partition
-add column publishers text [] collate "C",
-add column consumers text [] collate "C";
+add column publishers text[] collate "C",
+add column consumers text[] collate "C";
 
 alter table pgq.queue
 add column restricted boolean not null default false,
-add column publishers text [] collate "C",
-add column consumers text [] collate "C";
+add column publishers text[] collate "C",
+add column consumers text[] collate "C";
 
 alter type pgq.topic_info add attribute restricted boolean;
 alter type pgq.queue_info add attribute restricted boolean;

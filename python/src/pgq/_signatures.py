@@ -487,11 +487,11 @@ SIGNATURES: Mapping[str, Signature] = {
     "grant_access": Signature(
         arguments={
             "role": "text",
+            "access": "text",
             "topic": "text",
             "queue": "text",
-            "access": "text",
         },
-        required=frozenset({"role"}),
+        required=frozenset({"role", "access"}),
         returns="row",
     ),
     "list_access": Signature(
@@ -711,9 +711,9 @@ SIGNATURES: Mapping[str, Signature] = {
     "revoke_access": Signature(
         arguments={
             "role": "text",
+            "access": "text",
             "topic": "text",
             "queue": "text",
-            "access": "text",
         },
         required=frozenset({"role"}),
         returns="scalar",

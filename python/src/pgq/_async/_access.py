@@ -12,7 +12,7 @@ class AccessRights(Calling):
     """Who may do what with topics and queues."""
 
     async def grant_access(
-        self, role: str, *, topic: str | None = None, queue: str | None = None, access: str
+        self, role: str, access: str, *, topic: str | None = None, queue: str | None = None
     ) -> Access:
         """Let a role use a topic or a queue, which from then on is closed to roles without a grant.
 
@@ -23,23 +23,23 @@ class AccessRights(Calling):
         caller without admin access, and psycopg's UndefinedObject where there is no such role.
         """
         return await self._row(
-            Access, "grant_access", role=role, topic=topic, queue=queue, access=access
+            Access, "grant_access", role=role, access=access, topic=topic, queue=queue
         )
 
     async def revoke_access(
         self,
         role: str,
+        access: str | None = None,
         *,
         topic: str | None = None,
         queue: str | None = None,
-        access: str | None = None,
     ) -> bool:
         """Take back what `grant_access` gave, without `access` all of it; False: there was nothing.
 
         The topic or queue stays restricted; `alter_topic` and `alter_queue` open it.
         """
         return await self._value(
-            bool, "revoke_access", role=role, topic=topic, queue=queue, access=access
+            bool, "revoke_access", role=role, access=access, topic=topic, queue=queue
         )
 
     async def list_access(
