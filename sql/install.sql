@@ -11,6 +11,7 @@
 \ir subscription/types.sql
 \ir schedule/types.sql
 \ir access/types.sql
+\ir metrics/types.sql
 \ir store/tables.sql
 \ir log/tables.sql
 \ir queue/tables.sql
@@ -20,6 +21,7 @@
 \ir subscription/tables.sql
 \ir schedule/tables.sql
 \ir access/tables.sql
+\ir metrics/tables.sql
 \ir functions.sql
 \ir shared/kept_grant.sql
 \ir store/leaves.sql

@@ -37,7 +37,10 @@ begin
         pgq.list_groups(text),
         pgq.list_offsets(text, timestamptz),
         pgq.list_queues(),
-        pgq.list_subscriptions()
+        pgq.list_subscriptions(),
+        pgq.list_workers(interval),
+        pgq.metrics(),
+        pgq.metrics_text()
         to pgq_monitor;
     grant select on pgq.topic_stats, pgq.group_lag, pgq.queue_stats to pgq_monitor;
 

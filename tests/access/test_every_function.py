@@ -78,12 +78,15 @@ BY_TOKEN = {
 }
 # They make something new, show what the caller may see, or name nothing of these.
 OTHERS = {
+    "forget_worker",
+    "heartbeat",
     "create_queue",
     "create_schedule",
     "create_topic",
     "list_access",
     "list_groups",
     "list_schedules",
+    "list_workers",
     "next_ticks",
     "run_schedules",
 }
@@ -237,6 +240,22 @@ def test_what_lists_show(roles: Session, known: Arguments) -> None:
     with pytest.raises(psycopg.Error) as caught, acting(roles, STRANGER):
         roles.list_groups(topic="t")
     assert caught.value.sqlstate == "MQ001"
+
+
+def test_what_metrics_and_workers_show(roles: Session, known: Arguments) -> None:
+    """Labels and sources have no name that the caller may not know."""
+    hidden = {"t", "q", "followers", "s", "g", "leased"}
+    roles.heartbeat(worker="w", sources=["t", "open", "q"])
+    for role, sources in ((STRANGER, ["open"]), (role_of("monitor"), ["t", "open", "q"])):
+        with acting(roles, role):
+            [worker] = roles.list_workers()
+            metrics = roles.metrics()
+            text = roles.metrics_text()
+        assert worker.sources == sources
+        labels = {value for metric in metrics for value in metric.labels.values()}
+        assert (hidden & labels == set()) == (role == STRANGER)
+        assert ('"q"' in text) == (role != STRANGER)
+    roles.forget_worker(worker="w")
 
 
 def test_what_cleanup_says(roles: Session, known: Arguments) -> None:

@@ -30,13 +30,23 @@ _NAMED = re.compile(r"\bpgq\.(\w+?)(?:_\d*)?\b")
 USES = {
     "shared": (),
     "store": ("shared",),
-    "access": ("shared", "log", "queue", "subscription", "schedule", "bulk"),
+    "access": ("shared", "log", "queue", "subscription", "schedule", "bulk", "metrics"),
     "log": ("shared", "store", "access"),
     "queue": ("shared", "store", "access"),
     "subscription": ("shared", "store", "access", "log", "queue"),
     "bulk": ("shared", "store", "access", "log", "queue", "subscription"),
     "schedule": ("shared", "access", "log", "queue"),
-    "retention": ("shared", "store", "access", "log", "queue", "subscription", "bulk"),
+    "metrics": ("shared", "store", "access", "log", "queue", "subscription", "bulk", "schedule"),
+    "retention": (
+        "shared",
+        "store",
+        "access",
+        "log",
+        "queue",
+        "subscription",
+        "bulk",
+        "metrics",
+    ),
 }
 # What a folder uses of one that it does not know otherwise: what delivers, and who is subscribed.
 SINGLE = {

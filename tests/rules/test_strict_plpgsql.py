@@ -346,6 +346,11 @@ def use_schedules(pgq: Caller, clock: Clock) -> None:
     pgq.run_schedules()
     pgq.list_schedules()
     pgq.list_schedules(schedule="hourly")
+    for worker in ("a", "b", "b"):
+        pgq.heartbeat(worker=worker, sources=["ticks"])
+    for read in (pgq.list_workers, pgq.metrics, pgq.metrics_text):
+        read()
+    pgq.forget_worker(worker="a")
 
 
 def use_subscriptions(pgq: Caller, clock: Clock) -> None:

@@ -40,6 +40,7 @@ from pgq.messages import (
     JobInfo,
     LeasedMessage,
     Message,
+    Metric,
     OffsetRange,
     PartitionOffsets,
     PublishBatchResult,
@@ -52,6 +53,7 @@ from pgq.messages import (
     Subscription,
     Topic,
     TopicStats,
+    WorkerInfo,
 )
 
 __all__ = [
@@ -75,6 +77,7 @@ __all__ = [
     "LeaseLost",
     "LeasedMessage",
     "Message",
+    "Metric",
     "OffsetOutOfRange",
     "OffsetRange",
     "PartitionOffsets",
@@ -96,6 +99,7 @@ __all__ = [
     "UnknownSchedule",
     "UnknownSubscription",
     "UnknownTopic",
+    "WorkerInfo",
     "WriteLost",
     "translated",
 ]

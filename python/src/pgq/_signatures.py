@@ -477,6 +477,13 @@ SIGNATURES: Mapping[str, Signature] = {
         required=frozenset({"job_id", "lease_token", "effect"}),
         returns="scalar",
     ),
+    "forget_worker": Signature(
+        arguments={
+            "worker": "text",
+        },
+        required=frozenset({"worker"}),
+        returns="scalar",
+    ),
     "get_job": Signature(
         arguments={
             "job_id": "bigint",
@@ -493,6 +500,20 @@ SIGNATURES: Mapping[str, Signature] = {
         },
         required=frozenset({"role", "access"}),
         returns="row",
+    ),
+    "heartbeat": Signature(
+        arguments={
+            "worker": "text",
+            "kind": "text",
+            "host": "text",
+            "pid": "integer",
+            "sources": "text[]",
+            "running": "integer",
+            "started_at": "timestamp with time zone",
+            "details": "jsonb",
+        },
+        required=frozenset({"worker"}),
+        returns="scalar",
     ),
     "list_access": Signature(
         arguments={
@@ -541,6 +562,25 @@ SIGNATURES: Mapping[str, Signature] = {
         },
         required=frozenset(),
         returns="rows",
+    ),
+    "list_workers": Signature(
+        arguments={
+            "seen_within": "interval",
+        },
+        required=frozenset(),
+        returns="rows",
+    ),
+    "metrics": Signature(
+        arguments={
+        },
+        required=frozenset(),
+        returns="rows",
+    ),
+    "metrics_text": Signature(
+        arguments={
+        },
+        required=frozenset(),
+        returns="scalar",
     ),
     "nack": Signature(
         arguments={

@@ -13,6 +13,7 @@ from __future__ import annotations
 from pgq.messages._access import Access, CreatedRole
 from pgq.messages._effects import Effect, EffectState
 from pgq.messages._house import BulkWriteState, CleanupAction
+from pgq.messages._metrics import Metric, WorkerInfo
 from pgq.messages._queues import (
     ArchivedJob,
     DeadLetter,
@@ -54,6 +55,7 @@ __all__ = [
     "JobInfo",
     "LeasedMessage",
     "Message",
+    "Metric",
     "OffsetRange",
     "PartitionOffsets",
     "PublishBatchResult",
@@ -66,4 +68,5 @@ __all__ = [
     "Subscription",
     "Topic",
     "TopicStats",
+    "WorkerInfo",
 ]
