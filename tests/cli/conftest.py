@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -17,32 +15,7 @@ import pytest
 from pgq import Client
 from pgq.__main__ import main
 from support.clock import Clock
-
-PGQ = [sys.executable, "-m", "pgq"]
-
-
-@dataclass(frozen=True)
-class Done:
-    """What a command did."""
-
-    status: int
-    out: str
-    err: str
-
-    @property
-    def lines(self) -> list[str]:
-        return self.out.splitlines()
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-    @property
-    def json_lines(self) -> list[Any]:
-        return [json.loads(line) for line in self.lines]
-
-
-Run = Callable[..., Done]
+from support.command import PGQ, Done, Run
 
 
 @pytest.fixture

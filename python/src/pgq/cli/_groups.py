@@ -58,7 +58,7 @@ def _lag(
         if topic is not None:
             names = [one.consumer_group for one in client.list_groups(topic)]
             if group is not None and group not in names:
-                raise CommandError(f'topic "{topic}" has no consumer group "{group}"')
+                raise CommandError(f'unknown consumer group "{group}" of topic "{topic}"')
         rows = client.group_lag(topic, group)
     show_rows(rows, json=json, columns=_LAG, nothing="no groups")
 
@@ -111,7 +111,7 @@ def add(app: typer.Typer) -> None:
         with connected(database, read_only=True) as client:
             found = [one for one in client.list_groups(topic) if one.consumer_group == group]
             if not found:
-                raise CommandError(f'topic "{topic}" has no consumer group "{group}"')
+                raise CommandError(f'unknown consumer group "{group}" of topic "{topic}"')
             lags = client.group_lag(topic, group)
         if json:
             settings = {name: getattr(found[0], name) for name in found[0].__slots__}

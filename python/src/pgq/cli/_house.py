@@ -152,7 +152,8 @@ def one_line(error: psycopg.Error) -> str:
         )
     if isinstance(error, psycopg.errors.InsufficientPrivilege):
         hint = hint or "'pgq doctor' says what this role lacks"
-    detail = error.diag.message_detail if isinstance(error, PgqError) else None
+    telling = isinstance(error, (PgqError, psycopg.DataError))
+    detail = error.diag.message_detail if telling else None
     return (
         primary
         + (f" ({detail.rstrip('.')})" if detail else "")

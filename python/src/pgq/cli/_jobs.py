@@ -36,7 +36,7 @@ def purge(
         if not yes:
             stats = client.queue_stats(queue)
             if not stats:
-                raise CommandError(f'queue "{queue}" does not exist')
+                raise CommandError(f'unknown queue "{queue}"')
             [row] = stats
             jobs = row.ready + row.leased + row.delayed + row.waiting + row.expired
             if everything:

@@ -116,7 +116,7 @@ def _schedules(app: typer.Typer) -> None:
         with connected(database, read_only=True) as client:
             found = client.list_schedules(schedule)
         if not found:
-            raise CommandError(f'schedule "{schedule}" does not exist')
+            raise CommandError(f'unknown schedule "{schedule}"')
         show_object(found[0], json=json)
 
     @command(

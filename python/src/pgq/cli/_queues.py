@@ -86,7 +86,7 @@ def add(app: typer.Typer) -> None:
         with connected(database, read_only=True) as client:
             rows = client.queue_stats(queue)
         if queue is not None and not rows:
-            raise CommandError(f'queue "{queue}" does not exist')
+            raise CommandError(f'unknown queue "{queue}"')
         show_rows(rows, json=json, columns=_STATS, nothing="no queues")
 
     @command(queues, "show", examples=["pgq queues show mail"])
@@ -95,7 +95,7 @@ def add(app: typer.Typer) -> None:
         with connected(database, read_only=True) as client:
             found = [one for one in client.list_queues() if one.queue == queue]
             if not found:
-                raise CommandError(f'queue "{queue}" does not exist')
+                raise CommandError(f'unknown queue "{queue}"')
             stats = client.queue_stats(queue)
         if json:
             settings = {name: getattr(found[0], name) for name in found[0].__slots__}
@@ -193,7 +193,7 @@ def add(app: typer.Typer) -> None:
             if not yes:
                 rows = client.queue_stats(queue)
                 if not rows:
-                    raise CommandError(f'queue "{queue}" does not exist')
+                    raise CommandError(f'unknown queue "{queue}"')
                 [row] = rows
                 jobs = row.ready + row.leased + row.delayed + row.waiting + row.expired
                 confirm(

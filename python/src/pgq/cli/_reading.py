@@ -215,7 +215,7 @@ class _Tail:
         self._key = key
         found = [one for one in client.list_topics() if one.topic == topic]
         if not found:
-            raise CommandError(f'topic "{topic}" does not exist')
+            raise CommandError(f'unknown topic "{topic}"')
         if partition is not None and partition >= found[0].partitions:
             raise CommandError(f'topic "{topic}" has no partition {partition}')
         self._deferred = found[0].deferred

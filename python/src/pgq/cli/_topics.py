@@ -46,7 +46,7 @@ def add(app: typer.Typer) -> None:
         with connected(database, read_only=True) as client:
             found = [one for one in client.list_topics() if one.topic == topic]
             if not found:
-                raise CommandError(f'topic "{topic}" does not exist')
+                raise CommandError(f'unknown topic "{topic}"')
             stats = client.topic_stats(topic)
         if json:
             settings = {name: getattr(found[0], name) for name in found[0].__slots__}
@@ -142,7 +142,7 @@ def add(app: typer.Typer) -> None:
                 try:
                     groups = len(client.list_groups(topic))
                 except UnknownTopic:
-                    raise CommandError(f'topic "{topic}" does not exist') from None
+                    raise CommandError(f'unknown topic "{topic}"') from None
                 messages = sum(one.messages for one in client.topic_stats(topic))
                 confirm(
                     f'Drop topic "{topic}" with {messages:,} messages and {groups:,} groups?', yes
