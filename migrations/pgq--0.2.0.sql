@@ -1868,6 +1868,35 @@ comment on column pgq.schedule.last_error is
 comment on column pgq.schedule.created_at is 'When it was made.';
 comment on column pgq.schedule.updated_at is 'When its settings last changed.';
 
+-- ==== sql/metrics/tables.sql
+
+-- A row is written every few seconds. There is no index but that of its key, and half of each page
+-- is left free, so the new version of a row stands on the page of the old one.
+create table pgq.worker (
+    worker text collate "C" primary key,
+    kind text collate "C" not null,
+    host text,
+    pid integer,
+    sources text[] not null,
+    running integer not null,
+    details jsonb,
+    started_at timestamptz not null,
+    last_seen_at timestamptz not null
+)
+with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+
+comment on table pgq.worker is
+'Processes that do jobs or handle messages, as they have told of themselves by heartbeat.';
+comment on column pgq.worker.worker is 'Its name, which nothing else has.';
+comment on column pgq.worker.kind is 'What it is: worker, consumer, push, or what it says.';
+comment on column pgq.worker.host is 'The machine that it runs on; null: it did not say.';
+comment on column pgq.worker.pid is 'Its process there; null: it did not say.';
+comment on column pgq.worker.sources is 'The queues or topics that it works on.';
+comment on column pgq.worker.running is 'How many jobs or messages it was working on.';
+comment on column pgq.worker.details is 'What else it says of itself; null: nothing.';
+comment on column pgq.worker.started_at is 'When it began.';
+comment on column pgq.worker.last_seen_at is 'When it last told of itself.';
+
 -- ==== sql/shared/_clock.sql
 
 create function pgq._clock()
@@ -34603,6 +34632,217 @@ is then one that was missed.
 Errors: 22023 bad argument, 40001 above READ COMMITTED when another transaction was first (try
 again).';
 
+-- ==== sql/metrics/_check_worker.sql
+
+create function pgq._check_worker(worker text)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if _check_worker.worker is null then
+        raise exception 'argument "worker" must not be null'
+            using errcode = '22004';
+    end if;
+    if _check_worker.worker !~ '^[^\x01-\x1f\x7f]{1,200}$' then
+        raise exception 'argument "worker" must have 1 to 200 characters'
+            using errcode = '22023',
+                detail = format('Given: "%s".', left(_check_worker.worker, 100)),
+                hint = 'None of them may be a control character.';
+    end if;
+end
+$$;
+
+comment on function pgq._check_worker(text) is
+'Refuses the name of a worker that is null (22004), or a bad one (22023).';
+
+-- ==== sql/metrics/heartbeat.sql
+
+create function pgq.heartbeat(
+    worker text,
+    kind text default 'worker',
+    host text default null,
+    pid integer default null,
+    sources text[] default '{}',
+    running integer default 0,
+    started_at timestamptz default null,
+    details jsonb default null
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set lock_timeout = '1s'
+as $$
+#variable_conflict use_column
+declare
+    moment timestamptz := pgq._clock();
+begin
+    perform pgq._check_worker(heartbeat.worker collate "C");
+    perform pgq._check_name('kind', coalesce(heartbeat.kind, 'worker') collate "C");
+    perform pgq._check_count('running', coalesce(heartbeat.running, 0), 0, 2147483647);
+    if array_position(heartbeat.sources, null) is not null then
+        raise exception 'argument "sources" must not contain null'
+            using errcode = '22004';
+    end if;
+
+    insert into pgq.worker as w (
+        worker, kind, host, pid, sources, running, details, started_at, last_seen_at
+    )
+    values (
+        heartbeat.worker,
+        coalesce(heartbeat.kind, 'worker'),
+        heartbeat.host,
+        heartbeat.pid,
+        coalesce(heartbeat.sources, '{}'),
+        coalesce(heartbeat.running, 0),
+        heartbeat.details,
+        coalesce(heartbeat.started_at, moment),
+        moment
+    )
+    on conflict (worker) do update
+        set kind = excluded.kind,
+            host = excluded.host,
+            pid = excluded.pid,
+            sources = excluded.sources,
+            running = excluded.running,
+            details = excluded.details,
+            started_at = coalesce(heartbeat.started_at, w.started_at),
+            last_seen_at = excluded.last_seen_at;
+end
+$$;
+
+comment on function pgq.heartbeat(
+    text, text, text, integer, text[], integer, timestamptz, jsonb
+) is
+'Notes that a worker is alive, and what it is doing; list_workers and metrics show it.
+Call it every 10 s or so, under a name that nothing else has, such as host:pid:number. What calls it
+is up to you: nothing in pgq depends on it, and leases are kept by other calls. sources are the
+queues or topics that it works on, running is how many jobs or messages it has in hand. It waits for
+a lock for a second at most. cleanup forgets who was not seen for a day.
+Errors: 22004 a required argument is null, 22023 a bad argument, 40001 above READ COMMITTED when
+another transaction was first (try again).';
+
+-- ==== sql/metrics/list_workers.sql
+
+create function pgq.list_workers(seen_within interval default '1 minute')
+returns table (
+    worker text,
+    kind text,
+    host text,
+    pid integer,
+    sources text[],
+    running integer,
+    details jsonb,
+    started_at timestamptz,
+    last_seen_at timestamptz,
+    stale boolean
+)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    patience interval := coalesce(list_workers.seen_within, '1 minute');
+begin
+    perform pgq._check_interval('seen_within', patience, false);
+
+    return query
+    select
+        w.worker,
+        w.kind,
+        w.host,
+        w.pid,
+        w.sources,
+        w.running,
+        w.details,
+        w.started_at,
+        w.last_seen_at,
+        w.last_seen_at < pgq._clock() - patience
+    from pgq.worker as w
+    order by w.worker;
+end
+$$;
+
+comment on function pgq.list_workers(interval) is
+'The workers that have told of themselves by heartbeat, by name; stale: not within this time.
+One that ended in order has been forgotten. A stale one was killed, or has lost its connection; what
+it held is handed out again when its leases end.
+Errors: 22023 a bad argument.';
+
+-- ==== sql/metrics/forget_worker.sql
+
+create function pgq.forget_worker(worker text)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set lock_timeout = '1s'
+as $$
+#variable_conflict use_column
+begin
+    perform pgq._check_worker(forget_worker.worker collate "C");
+
+    delete from pgq.worker as w
+    where w.worker = forget_worker.worker collate "C";
+    return found;
+end
+$$;
+
+comment on function pgq.forget_worker(text) is
+'Removes a worker that has ended from list_workers; false when there is none of that name.
+A worker that is alive is there again with its next heartbeat.
+Errors: 22004 a required argument is null, 22023 a bad argument, 40001 above READ COMMITTED when
+another transaction was first (try again).';
+
+-- ==== sql/metrics/_clean_workers.sql
+
+create function pgq._clean_workers(moment timestamptz)
+returns setof pgq.cleanup_action
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    -- So many in one call.
+    most constant integer := 1000;
+    removed bigint;
+begin
+    with doomed as materialized (
+        select w.worker
+        from pgq.worker as w
+        where w.last_seen_at < _clean_workers.moment - interval '1 day'
+        limit most
+        for update skip locked
+    )
+
+    delete from pgq.worker as w
+    using doomed as d
+    where w.worker = d.worker;
+    get diagnostics removed = row_count;
+
+    if removed > 0 then
+        return next row('workers forgotten', 'workers', removed)::pgq.cleanup_action;
+    end if;
+    if removed = most then
+        return next row('more', 'workers', 1)::pgq.cleanup_action;
+    end if;
+end
+$$;
+
+comment on function pgq._clean_workers(timestamptz) is
+'The part of cleanup that forgets workers which were not seen for a day. It waits for nobody.';
+
 -- ==== sql/retention/_clean_leftovers.sql
 
 create function pgq._clean_leftovers(
@@ -35384,6 +35624,7 @@ begin
         'jobs',
         'effects',
         'subscriptions',
+        'workers',
         'writes',
         'leftovers',
         'truncation',
@@ -35403,6 +35644,9 @@ begin
                     select r.* from pgq._clean_effects() as r;
                 when 'subscriptions' then
                     perform pgq._clean_subscriptions();
+                when 'workers' then
+                    return query
+                    select r.* from pgq._clean_workers(moment) as r;
                 when 'positions' then
                     return query
                     select r.* from pgq._clean_positions() as r;
@@ -35446,6 +35690,7 @@ What it does, by the action that the row has:
 - dead letters removed: those of a queue, past its retention;
 - floor lowered: claims of a queue begin further in front again, after the clock went back;
 - effects removed: notes of `begin_effect` about jobs that have ended;
+- workers forgotten: those that sent no heartbeat for a day;
 - positions trimmed: old positions of a group, which nothing needs any more, are removed;
 - offsets assigned: messages of a deferred topic, which nobody consumed yet, got their offsets;
 - bulk write forgotten: it was not committed within its timeout, or what it writes to was dropped;

@@ -360,6 +360,13 @@
 \ir schedule/_run_schedule.sql
 \ir schedule/run_schedules.sql
 
+-- Metrics: heartbeats of workers
+\ir metrics/_check_worker.sql
+\ir metrics/heartbeat.sql
+\ir metrics/list_workers.sql
+\ir metrics/forget_worker.sql
+\ir metrics/_clean_workers.sql
+
 -- Retention
 \ir retention/_clean_leftovers.sql
 \ir retention/_clean_windows.sql

@@ -17,6 +17,7 @@
 \ir bulk/tables.sql
 \ir subscription/tables.sql
 \ir schedule/tables.sql
+\ir metrics/tables.sql
 \ir functions.sql
 \ir shared/kept_grant.sql
 \ir store/leaves.sql

@@ -53,6 +53,7 @@ PYTHON_TYPES = {
     "dict[str, Any]": {"jsonb"},
     "dict[str, list[Any]]": {"jsonb"},
     "Any": {"jsonb"},
+    "list[str]": {"text[]"},
 }
 
 

@@ -37,6 +37,9 @@ TEXTS: dict[str, Any] = {
     "unique_keys": ["k", "l"],
     "unique_until": "claimed",
     "after_dead_letter": "stop",
+    "host": "h",
+    "kind": "consumer",
+    "sources": ["a", "b"],
 }
 
 DAILY: Arguments = {"cron": "@daily", "time_zone": "UTC"}

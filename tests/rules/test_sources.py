@@ -35,7 +35,8 @@ USES = {
     "subscription": ("shared", "store", "log", "queue"),
     "bulk": ("shared", "store", "log", "queue", "subscription"),
     "schedule": ("shared", "log", "queue"),
-    "retention": ("shared", "store", "log", "queue", "subscription", "bulk"),
+    "metrics": ("shared", "store", "log", "queue", "subscription", "bulk", "schedule"),
+    "retention": ("shared", "store", "log", "queue", "subscription", "bulk", "metrics"),
 }
 # What a folder uses of one that it does not know otherwise: what delivers, and who is subscribed.
 SINGLE = {

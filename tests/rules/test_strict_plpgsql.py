@@ -345,6 +345,10 @@ def use_schedules(pgq: Caller, clock: Clock) -> None:
     pgq.run_schedules()
     pgq.list_schedules()
     pgq.list_schedules(schedule="hourly")
+    for worker in ("a", "b", "b"):
+        pgq.heartbeat(worker=worker, sources=["ticks"])
+    pgq.list_workers()
+    pgq.forget_worker(worker="a")
 
 
 def use_subscriptions(pgq: Caller, clock: Clock) -> None:

@@ -64,10 +64,13 @@ GIVEN: dict[str, Arguments] = {
     "finish_and_claim": QUEUE,
     "finish_effect": EFFECT,
     "forget_effect": EFFECT,
+    "forget_worker": {"worker": "w"},
     "get_job": {"job_id": "$job"},
+    "heartbeat": {"worker": "w"},
     "list_groups": {},
     "list_offsets": TOPIC,
     "list_schedules": {},
+    "list_workers": {},
     "nack": {"job_id": "$job", "lease_token": "$job_token"},
     "nack_batch": {"job_ids": "$jobs", "lease_token": "$job_token"},
     "nack_offsets": {**PLACE, "consumer_group": "leased", "lease_token": "$poll_token"},
@@ -128,6 +131,7 @@ def prepare(session: Session) -> Arguments:
         missed="all",
         starts_at="2029-12-31 23:00+00",
     )
+    session.heartbeat(worker="w", started_at="2029-12-31 23:00+00")
     return {
         "$poll_token": leased[0],
         "$job": jobs[0][0],

@@ -50,6 +50,7 @@ from pgq.messages import (
     Subscription,
     Topic,
     TopicStats,
+    WorkerInfo,
 )
 
 __all__ = [
@@ -92,6 +93,7 @@ __all__ = [
     "UnknownSchedule",
     "UnknownSubscription",
     "UnknownTopic",
+    "WorkerInfo",
     "WriteLost",
     "translated",
 ]

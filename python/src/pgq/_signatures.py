@@ -467,12 +467,33 @@ SIGNATURES: Mapping[str, Signature] = {
         required=frozenset({"job_id", "lease_token", "effect"}),
         returns="scalar",
     ),
+    "forget_worker": Signature(
+        arguments={
+            "worker": "text",
+        },
+        required=frozenset({"worker"}),
+        returns="scalar",
+    ),
     "get_job": Signature(
         arguments={
             "job_id": "bigint",
         },
         required=frozenset({"job_id"}),
         returns="row",
+    ),
+    "heartbeat": Signature(
+        arguments={
+            "worker": "text",
+            "kind": "text",
+            "host": "text",
+            "pid": "integer",
+            "sources": "text[]",
+            "running": "integer",
+            "started_at": "timestamp with time zone",
+            "details": "jsonb",
+        },
+        required=frozenset({"worker"}),
+        returns="scalar",
     ),
     "list_groups": Signature(
         arguments={
@@ -510,6 +531,13 @@ SIGNATURES: Mapping[str, Signature] = {
     ),
     "list_topics": Signature(
         arguments={
+        },
+        required=frozenset(),
+        returns="rows",
+    ),
+    "list_workers": Signature(
+        arguments={
+            "seen_within": "interval",
         },
         required=frozenset(),
         returns="rows",

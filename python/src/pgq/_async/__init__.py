@@ -7,6 +7,7 @@ from pgq._async._cleanup import Cleanup
 from pgq._async._consuming import Consuming
 from pgq._async._effects import Effects
 from pgq._async._jobs import Jobs
+from pgq._async._metrics import Metrics
 from pgq._async._queues import Queues
 from pgq._async._schedules import Schedules
 from pgq._async._subscriptions import Subscriptions
@@ -25,6 +26,7 @@ class AsyncClient(
     Schedules,
     Subscriptions,
     BulkWrites,
+    Metrics,
     Cleanup,
     Transactions,
 ):

@@ -9,6 +9,7 @@ from pgq._sync._cleanup import Cleanup
 from pgq._sync._consuming import Consuming
 from pgq._sync._effects import Effects
 from pgq._sync._jobs import Jobs
+from pgq._sync._metrics import Metrics
 from pgq._sync._queues import Queues
 from pgq._sync._schedules import Schedules
 from pgq._sync._subscriptions import Subscriptions
@@ -27,6 +28,7 @@ class Client(
     Schedules,
     Subscriptions,
     BulkWrites,
+    Metrics,
     Cleanup,
     Transactions,
 ):

@@ -36,6 +36,7 @@ from pgq.messages._topics import (
     Topic,
     TopicStats,
 )
+from pgq.messages._workers import WorkerInfo
 
 __all__ = [
     "ArchivedJob",
@@ -63,4 +64,5 @@ __all__ = [
     "Subscription",
     "Topic",
     "TopicStats",
+    "WorkerInfo",
 ]
