@@ -131,7 +131,7 @@ def test_a_bad_line_ends_it_and_says_what_is_stored(
         "stored": 5,
         "duplicates": 0,
         "stored_up_to_line": 6,
-        **{"bad_lines": [one]},
+        "bad_lines": [one],
     }
     assert payloads(orders) == [1, 2, 3, 1, 2, 3, 4, 5]
 

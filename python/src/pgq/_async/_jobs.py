@@ -237,9 +237,7 @@ class Jobs(Calling):
 
         `state` is 'ready', 'leased', 'delayed', 'waiting' or 'expired'; None: any of them.
         """
-        return await self._rows(
-            JobInfo, "peek_jobs", queue=queue, state=state, max_jobs=max_jobs
-        )
+        return await self._rows(JobInfo, "peek_jobs", queue=queue, state=state, max_jobs=max_jobs)
 
     async def archive_job(
         self,

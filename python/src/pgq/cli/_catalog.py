@@ -24,8 +24,12 @@ _QUERIES = {
             pg_is_in_recovery() as standby,
             pg_has_role(current_user, 'pg_read_all_stats', 'usage') as sees_all,
             to_regnamespace('pgq') is not null as has_schema,
-            to_regproc('pgq.version') is not null
-                and to_regproc('pgq.claim_offsets') is not null as is_ours,
+            2 = (
+                select count(distinct p.proname)
+                from pg_proc as p
+                where p.pronamespace = to_regnamespace('pgq')
+                    and p.proname in ('version', 'claim_offsets')
+            ) as is_ours,
             exists (select from pg_extension where extname = 'pgq') as is_extension,
             (
                 select pg_get_userbyid(n.nspowner)
@@ -172,14 +176,27 @@ _QUERIES = {
             union all
             select 'messages to remove', o.remove_at
             from pgq.leftover as o
+            union all
+            -- a journal keeps its last 1000 rows
+            select 'journals of positions to trim', p.recorded_at
+            from pgq.group_partition as l
+            cross join lateral (
+                select k.seq
+                from pgq.group_position as k
+                where k.group_id = l.group_id
+                    and k.partition = l.partition
+                    and k.seq >= l.trimmed_seq
+                order by k.seq
+                limit 1
+            ) as f
+            inner join pgq.group_position as p
+                on p.group_id = l.group_id
+                and p.partition = l.partition
+                and p.seq = f.seq + 1001
         ) as t
         where t.due_at < pgq._clock() - %s::interval
         group by t.task
         order by min(t.due_at)
-        """,
-    "positions": """
-        select (select count(*) from (select from pgq.group_position limit 1000000) as p) as rows,
-            (select count(*) from pgq.group_partition) as partitions
         """,
     "clock": """
         select pgq._clock() as moment

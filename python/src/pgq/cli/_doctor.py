@@ -37,6 +37,8 @@ def examine(
         look.checked.append(name)
         try:
             check(look)
+        except psycopg.errors.UndefinedObject:  # there is no such role
+            raise
         except (psycopg.errors.InsufficientPrivilege, psycopg.ProgrammingError) as error:
             look.unseen(
                 name, one_line(error).partition("; HINT")[0],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -9,7 +10,7 @@ import typer
 from pgq.cli._complete import GroupName, TopicName, topic_names
 from pgq.cli._house import AsJson, CommandError, Database, Yes, command, confirm, connected, family
 from pgq.cli._output import show_object, show_rows, write_line
-from pgq.cli._values import Moment
+from pgq.cli._values import a_moment
 
 __all__ = ["add"]
 
@@ -23,8 +24,9 @@ MaxAttempts = Annotated[
 DeadLetterTopic = Annotated[
     str | None, typer.Option(metavar="TOPIC", help="where dead letters go; with --max-attempts")
 ]
+At = Annotated[datetime | None, a_moment("the first message published then or later is next")]
 AnyTopic = Annotated[
-    str | None, typer.Argument(metavar="[TOPIC]", autocompletion=topic_names, show_default=False)
+    str | None, typer.Argument(metavar="TOPIC", autocompletion=topic_names, show_default=False)
 ]
 Partition = Annotated[int | None, typer.Option(min=0, help="only this partition")]
 
@@ -49,7 +51,7 @@ _SEEKS = [
 
 def _lag(
     topic: AnyTopic = None,
-    group: Annotated[str | None, typer.Argument(metavar="[GROUP]", show_default=False)] = None,
+    group: Annotated[str | None, typer.Argument(metavar="GROUP", show_default=False)] = None,
     database: Database = "",
     json: AsJson = False,
 ) -> None:
@@ -67,7 +69,7 @@ def _seek(
     topic: TopicName,
     group: GroupName,
     start: Annotated[str | None, typer.Option(metavar="WHERE", help="earliest or latest")] = None,
-    at: Moment = None,
+    at: At = None,
     offset: Annotated[
         int | None, typer.Option(help="the offset to read next, of one partition")
     ] = None,

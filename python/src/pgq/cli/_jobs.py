@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -9,11 +10,12 @@ import typer
 from pgq.cli._complete import JobId, QueueName
 from pgq.cli._house import AsJson, CommandError, Database, Yes, command, confirm, connected
 from pgq.cli._output import as_json, show_object, write_line
-from pgq.cli._values import Moment
+from pgq.cli._values import a_moment
 
 __all__ = ["add", "purge"]
 
-OneJob = Annotated[int | None, typer.Option("--job", help="only this one")]
+OneJob = Annotated[int | None, typer.Option("--job", help="only this dead letter")]
+DiedBefore = Annotated[datetime | None, a_moment("dead letters that died before")]
 
 
 def purge(
@@ -22,7 +24,7 @@ def purge(
         bool, typer.Option("--all", help="all unfinished jobs and dead letters")
     ] = False,
     dead: Annotated[bool, typer.Option("--dead", help="all dead letters")] = False,
-    died_before: Moment = None,
+    died_before: DiedBefore = None,
     job: OneJob = None,
     yes: Yes = False,
     database: Database = "",
@@ -44,7 +46,7 @@ def purge(
             elif dead:
                 what = f"all {row.dead:,} dead letters"
             elif job is not None:
-                what = f"job {job}"
+                what = f"dead letter {job}"
             else:
                 what = f"those of {row.dead:,} dead letters that died before {died_before}"
             confirm(f'Remove {what} of queue "{queue}"?', yes)

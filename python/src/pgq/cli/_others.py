@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 import typer
@@ -9,9 +10,11 @@ import typer
 from pgq.cli._complete import QueueName, ScheduleName, SubscriptionName, TopicName
 from pgq.cli._house import AsJson, CommandError, Database, Yes, command, confirm, connected, family
 from pgq.cli._output import instant, show_object, show_rows, write_line
-from pgq.cli._values import Moment, Span, headers_of, json_of
+from pgq.cli._values import a_moment, a_span, headers_of, json_of
 
 __all__ = ["add"]
+Every = Annotated[timedelta | None, a_span("so often, instead of --cron")]
+StartsAt = Annotated[datetime | None, a_moment("no tick before; default: now")]
 
 
 def add(app: typer.Typer) -> None:
@@ -129,25 +132,27 @@ def _schedules(app: typer.Typer) -> None:
     )
     def create_schedule(
         schedule: ScheduleName,
-        queue: Annotated[str | None, typer.Option(metavar="QUEUE")] = None,
-        topic: Annotated[str | None, typer.Option(metavar="TOPIC")] = None,
+        queue: Annotated[str | None, typer.Option(metavar="QUEUE", help="gets the jobs")] = None,
+        topic: Annotated[
+            str | None, typer.Option(metavar="TOPIC", help="gets the messages")
+        ] = None,
         cron: Annotated[
             str | None, typer.Option(metavar="'M H D M W'", help="five fields, or @daily …")
         ] = None,
-        every: Span = None,
+        every: Every = None,
         time_zone: Annotated[str | None, typer.Option(help="of --cron; default: UTC")] = None,
-        payload: Annotated[str | None, typer.Option(metavar="JSON")] = None,
-        key: str | None = None,
+        payload: Annotated[str | None, typer.Option(metavar="JSON", help="of each tick")] = None,
+        key: Annotated[str | None, typer.Option(help="the key of what it writes")] = None,
         header: Annotated[
             list[str] | None, typer.Option(metavar="NAME=VALUE", help="repeatable")
         ] = None,
         missed: Annotated[
             str | None, typer.Option(metavar="WHAT", help="of missed ticks write: skip, one, all")
         ] = None,
-        starts_at: Moment = None,
-        partition: int | None = None,
-        priority: int | None = None,
-        label: str | None = None,
+        starts_at: StartsAt = None,
+        partition: Annotated[int | None, typer.Option(min=0, help="of --topic")] = None,
+        priority: Annotated[int | None, typer.Option(min=0, max=9, help="of its jobs")] = None,
+        label: Annotated[str | None, typer.Option(help="of its jobs")] = None,
         database: Database = "",
         json: AsJson = False,
     ) -> None:

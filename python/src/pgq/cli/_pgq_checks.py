@@ -106,7 +106,8 @@ def grants(look: Examination) -> None:
         )  # fmt: skip
         return
     none = []
-    for purpose, names in _GROUPS.items():
+    for purpose, all_names in _GROUPS.items():
+        names = [name for name in all_names if name in functions]
         lacking = [name for name in names if not functions[name]["may"]]
         if len(lacking) == len(names):
             none.append(purpose)
@@ -154,14 +155,6 @@ def cleaning(look: Examination) -> None:
             "nobody calls cleanup, or what is held open hinders it: the disk fills up",
             _CALL_CLEANUP, row["due_at"],
         )  # fmt: skip
-    [kept] = look.ask("positions")
-    if kept["rows"] > 10_000 + 100 * kept["partitions"]:
-        look.note(
-            "cleanup", WARNING,
-            f"{kept['rows']:,} old positions are kept of {kept['partitions']:,} partitions of groups",
-            "nobody calls cleanup, or what is held open hinders it: consuming becomes slow",
-            _CALL_CLEANUP,
-        )  # fmt: skip
 
 
 def schedules(look: Examination) -> None:
@@ -194,8 +187,8 @@ def queues(look: Examination) -> None:
                     "leases", WARNING,
                     f"job {job.job_id} of queue {name} is leased until {instant(job.leased_until)}",
                     "if its worker is gone, nobody gets it before",
-                    f"is its worker alive (pgq workers)? If not: pgq purge {name} --job "
-                    f"{job.job_id}, and enqueue it again",
+                    f"is its worker alive (pgq workers)? If not: pgq cancel {job.job_id}, and "
+                    "enqueue it again",
                     job.leased_until,
                 )  # fmt: skip
         stranded = [

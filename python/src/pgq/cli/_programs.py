@@ -190,7 +190,7 @@ def _push(
             "own settings (PGHOST, …)",
         ),
     ] = None,
-    log_level: Level = Level.info,
+    log_level: Annotated[Level, typer.Option(help="how much is logged")] = Level.info,
 ) -> None:
     """Send what is published to topics to HTTP endpoints, as the file says.
 

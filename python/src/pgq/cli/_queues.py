@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Annotated, Any
 
 import typer
@@ -10,7 +11,7 @@ from pgq.cli._complete import QueueName
 from pgq.cli._house import AsJson, CommandError, Database, Yes, command, confirm, connected, family
 from pgq.cli._jobs import purge
 from pgq.cli._output import show_object, show_rows, write_line
-from pgq.cli._values import Span
+from pgq.cli._values import a_span
 
 __all__ = ["add"]
 
@@ -40,6 +41,22 @@ RateLimit = Annotated[int | None, _number("so many claims per --rate-interval", 
 RateBurst = Annotated[int | None, _number("so many claims at once after a pause", min=1)]
 MaxUnfinished = Annotated[int | None, _number("enqueue fails when there are so many", min=1)]
 PerKey = Annotated[int | None, _number("so many jobs of one key at workers at most", min=1)]
+Lease = Annotated[
+    timedelta | None, a_span("a claimed job belongs to its worker so long; default: 30s")
+]
+Delay = Annotated[timedelta | None, a_span("a new job waits so long; default: not at all")]
+Ttl = Annotated[
+    timedelta | None, a_span("an unfinished job expires after so long; default: 14 days")
+]
+Retention = Annotated[
+    timedelta | None, a_span("finished jobs and dead letters are kept so long; default: 14 days")
+]
+Backoff = Annotated[
+    timedelta | None, a_span("the wait after the first failure, then doubled; default: 1s")
+]
+BackoffMax = Annotated[timedelta | None, a_span("the longest wait between attempts; default: 1h")]
+Window = Annotated[timedelta | None, a_span("idempotency keys count so long; default: 1 day")]
+RateInterval = Annotated[timedelta | None, a_span("see --rate-limit; default: 1s")]
 NoLimit = Annotated[
     list[str] | None,
     typer.Option(
@@ -78,7 +95,7 @@ def add(app: typer.Typer) -> None:
 
     @command(queues, "stats", examples=["pgq queues stats mail --json"])
     def stats(
-        queue: Annotated[str | None, typer.Argument(metavar="[QUEUE]")] = None,
+        queue: Annotated[str | None, typer.Argument(metavar="QUEUE")] = None,
         database: Database = "",
         json: AsJson = False,
     ) -> None:
@@ -117,23 +134,23 @@ def add(app: typer.Typer) -> None:
     )
     def create_queue(
         queue: QueueName,
-        lease: Span = None,
+        lease: Lease = None,
         max_attempts: MaxAttempts = None,
-        delay: Span = None,
-        job_ttl: Span = None,
-        retention: Span = None,
-        backoff: Span = None,
-        backoff_max: Span = None,
+        delay: Delay = None,
+        job_ttl: Ttl = None,
+        retention: Retention = None,
+        backoff: Backoff = None,
+        backoff_max: BackoffMax = None,
         backoff_jitter: Jitter = None,
         archive: Archive = None,
         notify: Notify = None,
-        idempotency_window: Span = None,
+        idempotency_window: Window = None,
         unique_until: UniqueUntil = None,
         ordered: Ordered = None,
         after_dead_letter: AfterDeadLetter = None,
         max_leased: MaxLeased = None,
         rate_limit: RateLimit = None,
-        rate_interval: Span = None,
+        rate_interval: RateInterval = None,
         rate_burst: RateBurst = None,
         max_unfinished: MaxUnfinished = None,
         max_leased_per_key: PerKey = None,
@@ -157,22 +174,22 @@ def add(app: typer.Typer) -> None:
     )
     def alter_queue(
         queue: QueueName,
-        lease: Span = None,
+        lease: Lease = None,
         max_attempts: MaxAttempts = None,
-        delay: Span = None,
-        job_ttl: Span = None,
-        retention: Span = None,
-        backoff: Span = None,
-        backoff_max: Span = None,
+        delay: Delay = None,
+        job_ttl: Ttl = None,
+        retention: Retention = None,
+        backoff: Backoff = None,
+        backoff_max: BackoffMax = None,
         backoff_jitter: Jitter = None,
         archive: Archive = None,
         notify: Notify = None,
-        idempotency_window: Span = None,
+        idempotency_window: Window = None,
         unique_until: UniqueUntil = None,
         after_dead_letter: AfterDeadLetter = None,
         max_leased: MaxLeased = None,
         rate_limit: RateLimit = None,
-        rate_interval: Span = None,
+        rate_interval: RateInterval = None,
         rate_burst: RateBurst = None,
         max_unfinished: MaxUnfinished = None,
         max_leased_per_key: PerKey = None,

@@ -13,7 +13,7 @@ from pgq import Client, Message, OffsetOutOfRange
 from pgq.cli._complete import GroupName, TopicName, queue_names
 from pgq.cli._house import AsJson, CommandError, Database, command, connected
 from pgq.cli._output import Nowhere, as_json, body, instant, plain, show_rows, write_line
-from pgq.cli._values import Moment
+from pgq.cli._values import a_moment
 
 __all__ = ["add"]
 
@@ -22,6 +22,9 @@ T = TypeVar("T")
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="wait for more, until Ctrl-C")]
 Partition = Annotated[int | None, typer.Option(min=0, help="only this partition")]
 Contents = Annotated[bool, typer.Option("--payloads", help="only the content of each, a line")]
+Since = Annotated[
+    datetime | None, a_moment("those published then or later, in place of the last ones")
+]
 BLOCK = 500
 """Messages that tail reads at a time."""
 
@@ -133,7 +136,7 @@ def add(app: typer.Typer) -> None:
             int, typer.Option("--lines", "-n", min=0, help="so many of the last messages")
         ] = 10,
         follow: Follow = False,
-        since: Moment = None,
+        since: Since = None,
         key: Annotated[str | None, typer.Option(help="only those of this key")] = None,
         partition: Partition = None,
         contents: Contents = False,
@@ -166,7 +169,7 @@ def add(app: typer.Typer) -> None:
     )
     def peek(
         queue: Annotated[
-            str | None, typer.Argument(metavar="[QUEUE]", autocompletion=queue_names)
+            str | None, typer.Argument(metavar="QUEUE", autocompletion=queue_names)
         ] = None,
         state: Annotated[
             str | None,
@@ -176,7 +179,7 @@ def add(app: typer.Typer) -> None:
         ] = None,
         topic: Annotated[str | None, typer.Option(help="with --group, in place of a queue")] = None,
         group: Annotated[str | None, typer.Option(help="the messages that it reads next")] = None,
-        most: Annotated[int, typer.Option("--max", "-n", min=1, max=10_000)] = 10,
+        most: Annotated[int, typer.Option("--max", "-n", min=1, max=10_000, help="so many")] = 10,
         database: Database = "",
         json: AsJson = False,
     ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Annotated
 
 import typer
@@ -10,7 +11,7 @@ from pgq import UnknownTopic
 from pgq.cli._complete import TopicName
 from pgq.cli._house import AsJson, CommandError, Database, Yes, command, confirm, connected, family
 from pgq.cli._output import show_object, show_rows, write_line
-from pgq.cli._values import Span
+from pgq.cli._values import a_span
 
 __all__ = ["add"]
 
@@ -19,6 +20,10 @@ MaxBytes = Annotated[int | None, typer.Option(min=1, help="the oldest go when th
 Notify = Annotated[
     bool | None, typer.Option("--notify/--no-notify", help="wake those who wait at each publish")
 ]
+Retention = Annotated[
+    timedelta | None, a_span("messages are kept so long at least; default: 7 days")
+]
+Window = Annotated[timedelta | None, a_span("idempotency keys count so long; default: 1 day")]
 NoLimit = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME", help="retention or max_bytes: no such limit; repeatable"),
@@ -77,10 +82,10 @@ def add(app: typer.Typer) -> None:
     def create_topic(
         topic: TopicName,
         partitions: Partitions = None,
-        retention: Span = None,
+        retention: Retention = None,
         max_bytes: MaxBytes = None,
         notify: Notify = None,
-        idempotency_window: Span = None,
+        idempotency_window: Window = None,
         no_limit: NoLimit = None,
         deferred: Annotated[
             bool | None,
@@ -113,10 +118,10 @@ def add(app: typer.Typer) -> None:
     def alter_topic(
         topic: TopicName,
         partitions: Partitions = None,
-        retention: Span = None,
+        retention: Retention = None,
         max_bytes: MaxBytes = None,
         notify: Notify = None,
-        idempotency_window: Span = None,
+        idempotency_window: Window = None,
         no_limit: NoLimit = None,
         database: Database = "",
         json: AsJson = False,

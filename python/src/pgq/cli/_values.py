@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 from datetime import datetime, timedelta
-from typing import Annotated, Any, NoReturn
+from typing import Any, NoReturn
 
 import typer
 
-__all__ = ["Moment", "Span", "headers_of", "json_of", "moment_of", "span_of"]
+__all__ = ["a_moment", "a_span", "headers_of", "json_of", "moment_of", "span_of"]
 
 _UNITS = {
     "ms": 0.001,
@@ -82,8 +82,14 @@ def moment_of(text: str) -> datetime:
     raise typer.BadParameter(f"{text!r} is no time such as 2026-11-23T08:00 or '10m ago'")
 
 
-Span = Annotated[timedelta | None, typer.Option(parser=span_of, metavar="TIME")]
-Moment = Annotated[datetime | None, typer.Option(parser=moment_of, metavar="WHEN")]
+def a_span(text: str) -> Any:
+    """An option that is a length of time."""
+    return typer.Option(parser=span_of, metavar="TIME", help=text)
+
+
+def a_moment(text: str) -> Any:
+    """An option that is a point in time."""
+    return typer.Option(parser=moment_of, metavar="WHEN", help=text)
 
 
 def json_of(text: str) -> Any:

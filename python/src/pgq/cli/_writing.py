@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import IO, Annotated, Any
 
@@ -17,7 +18,7 @@ from pgq.cli._complete import QueueName, TopicName
 from pgq.cli._house import AsJson, CommandError, Database, command, connected
 from pgq.cli._input import Format, Item
 from pgq.cli._output import Raw, as_json, write_line
-from pgq.cli._values import Moment, Span, headers_of, json_of
+from pgq.cli._values import a_moment, a_span, headers_of, json_of
 
 __all__ = ["add"]
 
@@ -26,7 +27,7 @@ ENQUEUED = ("key", "label", "unique_key", "idempotency_key")
 
 Payload = Annotated[
     str | None,
-    typer.Argument(metavar="[PAYLOAD]", help="one payload, JSON; without it, many are read"),
+    typer.Argument(metavar="PAYLOAD", help="one payload, JSON; without it, many are read"),
 ]
 File = Annotated[
     Path | None, typer.Option("--file", "-f", help="read this; default: the standard input")
@@ -54,6 +55,8 @@ SkipBad = Annotated[
 ]
 AllOrNone = Annotated[bool, typer.Option("--all-or-none", help="all in one transaction")]
 IdempotencyKey = Annotated[str | None, typer.Option(help="of the one PAYLOAD")]
+Delay = Annotated[timedelta | None, a_span("due so long from now; default: that of the queue")]
+RunAt = Annotated[datetime | None, a_moment("due then, in place of --delay")]
 
 _FORMATS = [
     "pgq {0} --file {2}.jsonl",
@@ -86,7 +89,7 @@ def add(app: typer.Typer) -> None:
         text: Text = False,
         key: Key = None,
         header: Header = None,
-        partition: Annotated[int | None, typer.Option(min=0)] = None,
+        partition: Annotated[int | None, typer.Option(min=0, help="only this one")] = None,
         idempotency_key: IdempotencyKey = None,
         key_column: KeyColumn = None,
         batch: Batch = 500,
@@ -151,11 +154,13 @@ def add(app: typer.Typer) -> None:
         text: Text = False,
         key: Key = None,
         header: Header = None,
-        delay: Span = None,
-        run_at: Moment = None,
+        delay: Delay = None,
+        run_at: RunAt = None,
         priority: Annotated[int | None, typer.Option(min=0, max=9, help="0 is first")] = None,
         label: Annotated[str | None, typer.Option(help="of those that have none")] = None,
-        max_attempts: Annotated[int | None, typer.Option(min=1)] = None,
+        max_attempts: Annotated[
+            int | None, typer.Option(min=1, help="not those of the queue")
+        ] = None,
         unique_key: Annotated[str | None, typer.Option(help="of the one PAYLOAD")] = None,
         idempotency_key: IdempotencyKey = None,
         key_column: KeyColumn = None,
