@@ -27842,7 +27842,7 @@ declare
     seen_id bigint;
 begin
     perform pgq._check_count('max_jobs', jobs, 1, 10000);
-    if wanted not in ('ready', 'leased', 'delayed', 'waiting', 'expired') then
+    if wanted collate "C" not in ('ready', 'leased', 'delayed', 'waiting', 'expired') then
         raise exception
             'argument "state" must be ready, leased, delayed, waiting or expired'
             using errcode = '22023',
@@ -27864,7 +27864,7 @@ begin
         where j.queue_id = target_id
             and (
                 wanted is null
-                or wanted = case
+                or wanted collate "C" = case
                     when j.lease_token is not null and j.visible_at > moment then 'leased'
                     when j.expires_at <= moment then 'expired'
                     when j.due_at is not null then 'waiting'

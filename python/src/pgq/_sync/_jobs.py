@@ -239,9 +239,7 @@ class Jobs(Calling):
 
         `state` is 'ready', 'leased', 'delayed', 'waiting' or 'expired'; None: any of them.
         """
-        return self._rows(
-            JobInfo, "peek_jobs", queue=queue, state=state, max_jobs=max_jobs
-        )
+        return self._rows(JobInfo, "peek_jobs", queue=queue, state=state, max_jobs=max_jobs)
 
     def archive_job(
         self,
