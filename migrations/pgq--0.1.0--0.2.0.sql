@@ -615,6 +615,25 @@ create table pgq.worker (
 )
 with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 
+-- Metrics.
+create type pgq._sample as (
+    name text,
+    labels jsonb,
+    value double precision
+);
+
+create type pgq._job_figures as (
+    queue_id bigint,
+    ready double precision,
+    leased double precision,
+    delayed double precision,
+    waiting double precision,
+    expired double precision,
+    retrying double precision,
+    dead double precision,
+    estimated boolean
+);
+
 -- ==== sql/
 
 comment on schema pgq is
@@ -920,6 +939,10 @@ comment on column pgq.schedule_run.error is 'Why nothing was written; null: it w
 comment on type pgq._cron_times is
 'What a cron expression says: numbers in ascending order, Sunday is 0.
 either_day: one of day and weekday is enough. real_time: hours that come twice count twice.';
+
+comment on type pgq._sample is 'A figure: of which metric, of what, and how much.';
+
+comment on type pgq._job_figures is 'How many jobs a queue has, by state.';
 
 comment on column pgq.storage_class.for_keys is
 'Whether idempotency keys were noted in it: then it stays, as long as there is a window of this
@@ -27956,6 +27979,1312 @@ revoke all on function pgq._clean_workers from public;
 
 comment on function pgq._clean_workers(timestamptz) is
 'The part of cleanup that forgets workers which were not seen for a day. It waits for nobody.';
+
+create function pgq._describe_metrics()
+returns table (place integer, name text, type text, help text)
+language sql
+immutable
+parallel safe
+as $$
+select d.place, d.name, d.type, d.help
+from (
+    values
+    (1, 'pgq_info', 'gauge', 'The version that is installed; always 1.'),
+    (2, 'pgq_topic_published_total', 'counter', 'Messages published to the topic.'),
+    (3, 'pgq_topic_messages', 'gauge', 'Messages of the topic that are kept.'),
+    (
+        4,
+        'pgq_topic_last_published_timestamp_seconds',
+        'gauge',
+        'When the newest message was published, since 1970.'
+    ),
+    (
+        5,
+        'pgq_topic_staged_messages',
+        'gauge',
+        'Messages of a deferred topic that have no offset yet; 1000 at most are counted for each '
+        'partition.'
+    ),
+    (
+        6,
+        'pgq_topic_staged_seconds',
+        'gauge',
+        'How long such a message has been waiting for its offset.'
+    ),
+    (7, 'pgq_group_lag_messages', 'gauge', 'Messages that the group has still to read.'),
+    (
+        8,
+        'pgq_group_lag_seconds',
+        'gauge',
+        'Age of the next message that the group has to read; 0: it has caught up.'
+    ),
+    (
+        9,
+        'pgq_group_processed_messages',
+        'gauge',
+        'Offsets behind the position of the group, all partitions together; a seek moves it.'
+    ),
+    (
+        10,
+        'pgq_group_failing_partitions',
+        'gauge',
+        'Partitions whose next message has failed, in a group that counts attempts.'
+    ),
+    (11, 'pgq_queue_jobs', 'gauge', 'Unfinished jobs by state.'),
+    (
+        12,
+        'pgq_queue_jobs_estimated',
+        'gauge',
+        '1: the queue is so long that its jobs were estimated from a sample.'
+    ),
+    (13, 'pgq_queue_retrying_jobs', 'gauge', 'Unfinished jobs of which an attempt has failed.'),
+    (
+        14,
+        'pgq_queue_oldest_ready_seconds',
+        'gauge',
+        'How long the job that is due longest has been due; 0: none is.'
+    ),
+    (15, 'pgq_queue_dead_letters', 'gauge', 'Dead letters of the queue.'),
+    (
+        16,
+        'pgq_queue_oldest_dead_letter_seconds',
+        'gauge',
+        'How long the oldest dead letter has been one; 0: there is none.'
+    ),
+    (
+        17,
+        'pgq_queue_finished_last_minute',
+        'gauge',
+        'Archived jobs that ended during the last minute; estimated when there are many.'
+    ),
+    (18, 'pgq_queue_paused', 'gauge', '1: claims get nothing until resume_queue.'),
+    (
+        19,
+        'pgq_queue_floor_lag_seconds',
+        'gauge',
+        'How far behind the first job that is due, or the clock, claims begin to look.'
+    ),
+    (
+        20,
+        'pgq_jobs_created_total',
+        'counter',
+        'Ids that jobs have been given, in all queues; those that were rolled back too.'
+    ),
+    (
+        21,
+        'pgq_jobs_archived_total',
+        'counter',
+        'Finished jobs that were archived, in all queues, as the server counts; it begins again '
+        'after a crash.'
+    ),
+    (
+        22,
+        'pgq_schedule_overdue_seconds',
+        'gauge',
+        'How long ago run_schedules should have written the next tick; 0: it is not due.'
+    ),
+    (23, 'pgq_schedule_failing', 'gauge', '1: the last try to write a tick failed.'),
+    (24, 'pgq_worker_last_seen_seconds', 'gauge', 'Time since the last heartbeat of the worker.'),
+    (25, 'pgq_worker_running', 'gauge', 'Jobs or messages that the worker has in hand.'),
+    (26, 'pgq_segment_bytes', 'gauge', 'Size of a segment: its messages, finished jobs and keys.'),
+    (27, 'pgq_table_bytes', 'gauge', 'Size of a table, with its indexes.'),
+    (28, 'pgq_table_dead_rows', 'gauge', 'Dead rows of a table that vacuum has not removed.'),
+    (
+        29,
+        'pgq_cleanup_overdue_seconds',
+        'gauge',
+        'How long ago a segment should have been sealed or emptied: cleanup does not run, or is '
+        'held up.'
+    ),
+    (
+        30,
+        'pgq_held_seconds',
+        'gauge',
+        'How long the oldest transaction, or prepared transaction, has been open.'
+    ),
+    (
+        31,
+        'pgq_held_transactions',
+        'gauge',
+        'How many transactions ago it, or a replication slot, began to hold back the removal of '
+        'dead rows.'
+    ),
+    (32, 'pgq_slot_retained_bytes', 'gauge', 'Write-ahead log that a replication slot keeps.'),
+    (33, 'pgq_metrics_seconds', 'gauge', 'How long it took to gather these figures.')
+) as d (place, name, type, help)
+$$;
+
+revoke all on function pgq._describe_metrics from public;
+
+comment on function pgq._describe_metrics() is
+'The metrics in their order: types and help texts.';
+
+create function pgq._topic_samples(moment timestamptz)
+returns setof pgq._sample
+language plpgsql
+stable
+parallel safe
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set enable_nestloop = off
+set plan_cache_mode = force_custom_plan
+as $$
+#variable_conflict use_column
+declare
+    -- Who is shown: topics by their ids.
+    shown_ids bigint[];
+    shown_names text[];
+    target record;
+    more_ids bigint[];
+    more_offsets bigint[];
+    more_times timestamptz[];
+    newest_ids bigint[] := '{}';
+    newest_offsets bigint[] := '{}';
+    newest_times timestamptz[] := '{}';
+    group_ids bigint[];
+    group_partitions integer[];
+    next_offsets bigint[];
+    last_offsets bigint[];
+    attempts integer[];
+    due_leaves integer[];
+    due_ids bigint[];
+    due_offsets bigint[];
+    run_times timestamptz[];
+    known_numbers bigint[] := '{}';
+    known_times timestamptz[] := '{}';
+begin
+    with topics as (
+        select t.topic_id, t.topic
+        from pgq.topic as t
+    )
+
+    select array_agg(t.topic_id), array_agg(t.topic)
+    into shown_ids, shown_names
+    from topics as t;
+
+    -- Leaf by leaf: a plan that goes through the parent would lock all leaves.
+    for target in
+        select
+            p.segment,
+            array_agg(p.partition_id) as ids,
+            array_agg(p.segment_first_offset) as offsets
+        from unnest(shown_ids) as t (topic_id)
+        inner join pgq.partition as p on p.topic_id = t.topic_id
+        group by p.segment
+    loop
+        execute format(
+            'select array_agg(w.partition_id), array_agg(n.log_offset), array_agg(n.published_at)
+            from unnest($1, $2) as w (partition_id, first_offset)
+            cross join lateral (
+                select m.log_offset, m.published_at
+                from pgq.message_%s as m
+                where m.partition_id = w.partition_id
+                    and m.log_offset >= w.first_offset
+                order by m.log_offset desc
+                limit 1
+            ) as n',
+            target.segment
+        )
+        into more_ids, more_offsets, more_times
+        using target.ids, target.offsets;
+        newest_ids := newest_ids || more_ids;
+        newest_offsets := newest_offsets || more_offsets;
+        newest_times := newest_times || more_times;
+    end loop;
+
+    return query
+    with sums as (
+        select
+            p.topic_id,
+            sum(p.last_offset) as published,
+            sum(p.last_offset - p.first_offset + 1) as kept,
+            max(p.published_at) as published_at
+        from (
+            select
+                p.topic_id,
+                coalesce(n.log_offset, p.segment_first_offset - 1) as last_offset,
+                f.first_offset,
+                n.published_at
+            from pgq.partition as p
+            cross join lateral (
+                select r.first_offset
+                from pgq.segment_range as r
+                where r.partition_id = p.partition_id
+                order by r.first_offset
+                limit 1
+            ) as f
+            left join unnest(newest_ids, newest_offsets, newest_times)
+                as n (partition_id, log_offset, published_at)
+                on n.partition_id = p.partition_id
+        ) as p
+        group by p.topic_id
+    )
+
+    select s.name, jsonb_build_object('topic', t.topic), s.value::double precision
+    from unnest(shown_ids, shown_names) as t (topic_id, topic)
+    inner join sums as p on p.topic_id = t.topic_id
+    cross join lateral (
+        values
+        ('pgq_topic_published_total', p.published),
+        ('pgq_topic_messages', p.kept),
+        ('pgq_topic_last_published_timestamp_seconds', extract(epoch from p.published_at))
+    ) as s (name, value)
+    where s.value is not null;
+
+    -- What each group reads next, and where that is stored. A partition that has left its segment
+    -- says so in segment_range.
+    select
+        array_agg(g.group_id),
+        array_agg(l.partition),
+        array_agg(j.next_offset),
+        array_agg(n.last_offset),
+        array_agg(coalesce(j.attempt, 0)),
+        array_agg(case when j.next_offset <= n.last_offset then o.segment end),
+        array_agg(o.stored_id),
+        array_agg(o.stored_offset),
+        array_agg(o.published_at)
+    into
+        group_ids,
+        group_partitions,
+        next_offsets,
+        last_offsets,
+        attempts,
+        due_leaves,
+        due_ids,
+        due_offsets,
+        run_times
+    from unnest(shown_ids) as t (topic_id)
+    inner join pgq.consumer_group as g on g.topic_id = t.topic_id
+    inner join pgq.group_partition as l on l.group_id = g.group_id
+    inner join pgq.partition as p on p.partition_id = l.partition_id
+    cross join lateral (
+        select k.next_offset, (k.attempts).attempt as attempt
+        from pgq.group_position as k
+        where k.group_id = l.group_id
+            and k.partition = l.partition
+        order by k.seq desc
+        limit 1
+    ) as j
+    left join unnest(newest_ids, newest_offsets) as w (partition_id, log_offset)
+        on w.partition_id = p.partition_id
+    cross join lateral (
+        select coalesce(w.log_offset, p.segment_first_offset - 1) as last_offset
+    ) as n
+    left join lateral (
+        select
+            p.segment,
+            p.partition_id as stored_id,
+            j.next_offset as stored_offset,
+            null::timestamptz as published_at
+        where j.next_offset >= p.segment_first_offset
+        union all
+        (
+            select
+                r.segment,
+                r.stored_partition_id,
+                greatest(j.next_offset, r.first_offset) - r.shift,
+                r.published_at
+            from pgq.segment_range as r
+            where j.next_offset < p.segment_first_offset
+                and r.partition_id = p.partition_id
+                and r.first_offset <= greatest(
+                    j.next_offset,
+                    (
+                        select f.first_offset
+                        from pgq.segment_range as f
+                        where f.partition_id = p.partition_id
+                        order by f.first_offset
+                        limit 1
+                    )
+                )
+            order by r.first_offset desc
+            limit 1
+        )
+    ) as o on j.next_offset <= n.last_offset;
+
+    for target in
+        select
+            w.segment,
+            array_agg(w.number) as numbers,
+            array_agg(w.stored_id) as ids,
+            array_agg(w.stored_offset) as offsets
+        from unnest(due_leaves, due_ids, due_offsets, run_times) with ordinality
+            as w (segment, stored_id, stored_offset, published_at, number)
+        where w.segment is not null
+            and w.published_at is null
+        group by w.segment
+    loop
+        execute format(
+            'select array_agg(w.number), array_agg(m.published_at)
+            from unnest($1, $2, $3) as w (number, stored_id, stored_offset)
+            cross join lateral (
+                select m.published_at
+                from pgq.message_%s as m
+                where m.partition_id = w.stored_id
+                    and m.log_offset = w.stored_offset
+                limit 1
+            ) as m',
+            target.segment
+        )
+        into more_ids, more_times
+        using target.numbers, target.ids, target.offsets;
+        known_numbers := known_numbers || more_ids;
+        known_times := known_times || more_times;
+    end loop;
+
+    return query
+    with positions as (
+        select
+            w.group_id,
+            w.partition,
+            w.next_offset,
+            greatest(w.last_offset - w.next_offset + 1, 0) as lag,
+            w.attempt,
+            coalesce(w.published_at, k.published_at) as published_at
+        from unnest(
+            group_ids, group_partitions, next_offsets, last_offsets, attempts, run_times
+        ) with ordinality
+            as w (group_id, partition, next_offset, last_offset, attempt, published_at, number)
+        left join unnest(known_numbers, known_times) as k (number, published_at)
+            on k.number = w.number
+    ),
+
+    groups as (
+        select g.group_id, t.topic, g.consumer_group, g.max_attempts
+        from unnest(shown_ids, shown_names) as t (topic_id, topic)
+        inner join pgq.consumer_group as g on g.topic_id = t.topic_id
+    )
+
+    select s.name, l.labels, s.value
+    from groups as g
+    inner join positions as w on w.group_id = g.group_id
+    cross join lateral (
+        select jsonb_build_object(
+            'topic', g.topic,
+            'consumer_group', g.consumer_group,
+            'partition', w.partition::text
+        ) as labels
+        offset 0
+    ) as l
+    cross join lateral (
+        values
+        ('pgq_group_lag_messages', w.lag::double precision),
+        (
+            'pgq_group_lag_seconds',
+            coalesce(
+                greatest(extract(epoch from _topic_samples.moment - w.published_at), 0), 0
+            )::double precision
+        )
+    ) as s (name, value)
+    union all
+    select
+        s.name,
+        jsonb_build_object('topic', g.topic, 'consumer_group', g.consumer_group),
+        s.value::double precision
+    from (
+        select
+            w.group_id,
+            sum(w.next_offset - 1) as processed,
+            count(*) filter (where w.attempt > 0) as failing
+        from positions as w
+        group by w.group_id
+    ) as w
+    inner join groups as g on g.group_id = w.group_id
+    cross join lateral (
+        values
+        ('pgq_group_processed_messages', w.processed),
+        (
+            'pgq_group_failing_partitions',
+            case when g.max_attempts is not null then w.failing end
+        )
+    ) as s (name, value)
+    where s.value is not null;
+end
+$$;
+
+revoke all on function pgq._topic_samples from public;
+
+comment on function pgq._topic_samples(timestamptz) is
+'The figures of topics and consumer groups. It reads the newest message of each partition, the
+newest position of each group and partition, and the message that stands there; it counts nothing.';
+
+create function pgq._staged_samples(moment timestamptz)
+returns setof pgq._sample
+language plpgsql
+stable
+parallel safe
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+    target record;
+    more bigint;
+    since timestamptz;
+    topics text[] := '{}';
+    counts bigint[] := '{}';
+    times timestamptz[] := '{}';
+begin
+    for target in
+        with topics as (
+            select t.topic_id, t.topic
+            from pgq.topic as t
+            where t.deferred
+        )
+
+        select t.topic, p.partition_id, s.segment
+        from topics as t
+        inner join pgq.partition as p on p.topic_id = t.topic_id
+        cross join lateral unnest(p.left_segments || p.segment) as s (segment)
+    loop
+        -- The ids of transactions come first in the order, so the first one is among the oldest.
+        execute format(
+            'select count(*), (array_agg(m.published_at))[1]
+            from (
+                select m.published_at
+                from pgq.message_%s as m
+                where m.partition_id >= $1
+                    and m.partition_id < $2
+                order by m.partition_id, m.log_offset
+                limit 1000
+            ) as m',
+            target.segment
+        )
+        into more, since
+        using target.partition_id << 40, (target.partition_id + 1) << 40;
+        topics := topics || target.topic;
+        counts := counts || more;
+        times := times || since;
+    end loop;
+
+    return query
+    select s.name, jsonb_build_object('topic', w.topic), s.value::double precision
+    from (
+        select w.topic, sum(w.staged) as staged, min(w.since) as since
+        from unnest(topics, counts, times) as w (topic, staged, since)
+        group by w.topic
+    ) as w
+    cross join lateral (
+        values
+        ('pgq_topic_staged_messages', w.staged),
+        (
+            'pgq_topic_staged_seconds',
+            coalesce(greatest(extract(epoch from _staged_samples.moment - w.since), 0), 0)
+        )
+    ) as s (name, value);
+end
+$$;
+
+revoke all on function pgq._staged_samples from public;
+
+comment on function pgq._staged_samples(timestamptz) is
+'How many messages of deferred topics wait for their offsets; it counts 1000 for each segment of a
+partition.';
+
+create function pgq._queue_floors(queue_id bigint)
+returns table (priority smallint, floor_time timestamptz)
+language sql
+stable
+parallel safe
+as $$
+select p.priority::smallint, coalesce(f.floor_times[p.priority + 1], '-infinity')
+from generate_series(0, 9) as p (priority)
+left join lateral (
+    select n.floor_times
+    from pgq.queue_floor as n
+    where n.queue_id = _queue_floors.queue_id
+        and n.label = ''
+    order by n.seq desc
+    limit 1
+) as f on true
+$$;
+
+revoke all on function pgq._queue_floors from public;
+
+comment on function pgq._queue_floors(bigint) is
+'From when on claims of a queue look for jobs, for each priority.';
+
+create function pgq._job_counts(queue_ids bigint[], moment timestamptz)
+returns setof pgq._job_figures
+language plpgsql
+stable
+parallel safe
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_custom_plan
+as $$
+#variable_conflict use_column
+declare
+    -- A table of so many pages is read as a whole, of a larger one as many are picked.
+    most_pages constant double precision := 500;
+    page_size double precision := current_setting('block_size')::double precision;
+    job_share double precision := least(
+        most_pages * page_size / greatest(pg_relation_size('pgq.job'), 1), 1
+    );
+    run_share double precision := least(
+        most_pages * page_size / greatest(pg_relation_size('pgq.job_run'), 1), 1
+    );
+    dead_share double precision := least(
+        most_pages / 2 * page_size / greatest(pg_relation_size('pgq.dead_job'), 1), 1
+    );
+    -- What stands first in a large table is counted for each queue, so many of each priority.
+    most constant integer := greatest(
+        least(20000 / greatest(cardinality(_job_counts.queue_ids), 1), 1000), 20
+    );
+begin
+    return query
+    with sampled as materialized (
+        select
+            k.queue_id,
+            count(*) filter (where k.visible_at <= _job_counts.moment and not e.expired) as ready,
+            count(*) filter (where e.leased) as leased,
+            count(*) filter (
+                where k.visible_at > _job_counts.moment and k.lease_token is null
+                and k.due_at is null and not e.expired
+            ) as delayed,
+            count(*) filter (where k.due_at is not null and not e.expired) as waiting,
+            count(*) filter (where e.expired and not e.leased) as expired,
+            count(*) filter (where k.last_error is not null or k.attempt > 1) as retrying
+        from pgq.job as k tablesample system (100 * job_share) repeatable (1)
+        cross join lateral (
+            select
+                coalesce(k.expires_at <= _job_counts.moment, false) as expired,
+                k.visible_at > _job_counts.moment and k.lease_token is not null as leased
+        ) as e
+        group by k.queue_id
+    ),
+
+    runs as materialized (
+        select
+            r.queue_id,
+            sum(r.jobs) filter (
+                where r.visible_at <= _job_counts.moment and not e.expired
+            ) as ready,
+            sum(r.jobs) filter (
+                where r.visible_at > _job_counts.moment and not e.expired
+            ) as delayed,
+            sum(r.jobs) filter (where e.expired) as expired
+        from pgq.job_run as r tablesample system (100 * run_share) repeatable (1)
+        cross join lateral (
+            select coalesce(r.expires_at <= _job_counts.moment, false) as expired
+        ) as e
+        group by r.queue_id
+    ),
+
+    dead as materialized (
+        select d.queue_id, count(*) as dead
+        from pgq.dead_job as d tablesample system (100 * dead_share) repeatable (1)
+        group by d.queue_id
+    ),
+
+    -- Short queues are hardly met in a sample, and what is leased of a long one neither: these are
+    -- the first rows of each priority, and the first that are not due. Claims begin at the floors,
+    -- and so does this: in front of them there may be many dead entries of the index.
+    first_due as materialized (
+        select
+            q.queue_id,
+            sum(k.seen) as jobs,
+            sum(k.retrying) as retrying,
+            bool_or(k.seen = most) as more
+        from unnest(_job_counts.queue_ids) as q (queue_id)
+        cross join lateral pgq._queue_floors(q.queue_id) as f
+        cross join lateral (
+            select
+                count(*) as seen,
+                count(*) filter (where j.last_error is not null or j.attempt > 1) as retrying
+            from (
+                select j.last_error, j.attempt
+                from pgq.job as j
+                where j.queue_id = q.queue_id
+                    and j.priority = f.priority
+                    and j.visible_at >= f.floor_time
+                    and j.visible_at <= _job_counts.moment
+                order by j.visible_at, j.job_id
+                limit most
+            ) as j
+        ) as k
+        where job_share < 1
+        group by q.queue_id
+    ),
+
+    first_later as materialized (
+        select
+            q.queue_id,
+            sum(k.leased) as leased,
+            sum(k.delayed) as delayed,
+            sum(k.retrying) as retrying,
+            bool_or(k.seen = most) as more
+        from unnest(_job_counts.queue_ids) as q (queue_id)
+        cross join generate_series(0, 9) as f (priority)
+        cross join lateral (
+            select
+                count(*) as seen,
+                count(*) filter (where j.lease_token is not null) as leased,
+                count(*) filter (where j.lease_token is null) as delayed,
+                count(*) filter (where j.last_error is not null or j.attempt > 1) as retrying
+            from (
+                select j.lease_token, j.last_error, j.attempt
+                from pgq.job as j
+                where j.queue_id = q.queue_id
+                    and j.priority = f.priority
+                    and j.visible_at > _job_counts.moment
+                    and j.visible_at < 'infinity'
+                order by j.visible_at, j.job_id
+                limit most
+            ) as j
+        ) as k
+        where job_share < 1
+        group by q.queue_id
+    ),
+
+    first_dead as materialized (
+        select q.queue_id, k.seen as dead
+        from unnest(_job_counts.queue_ids) as q (queue_id)
+        cross join lateral (
+            select count(*) as seen
+            from (
+                select
+                from pgq.dead_job as d
+                where d.queue_id = q.queue_id
+                order by d.died_at, d.job_id
+                limit most
+            ) as d
+        ) as k
+        where dead_share < 1
+    )
+
+    select
+        q.queue_id,
+        coalesce(
+            case
+                when u.more then greatest(s.ready / job_share, u.jobs)
+                else coalesce(u.jobs, s.ready)
+            end,
+            0
+        ) + coalesce(r.ready / run_share, 0),
+        coalesce(
+            case
+                when l.more then greatest(s.leased / job_share, l.leased)
+                else coalesce(l.leased, s.leased)
+            end,
+            0
+        ),
+        coalesce(
+            case
+                when l.more then greatest(s.delayed / job_share, l.delayed)
+                else coalesce(l.delayed, s.delayed)
+            end,
+            0
+        ) + coalesce(r.delayed / run_share, 0),
+        coalesce(s.waiting / job_share, 0),
+        coalesce(s.expired / job_share, 0) + coalesce(r.expired / run_share, 0),
+        coalesce(
+            case
+                when u.more or l.more
+                    then greatest(s.retrying / job_share, u.retrying + l.retrying)
+                else coalesce(u.retrying + l.retrying, s.retrying)
+            end,
+            0
+        ),
+        coalesce(
+            case
+                when w.dead = most then greatest(d.dead / dead_share, w.dead)
+                else coalesce(w.dead, d.dead)
+            end,
+            0
+        ),
+        coalesce(u.more or l.more or s.waiting > 0 and job_share < 1, false)
+        or coalesce(r.queue_id is not null and run_share < 1, false)
+        or coalesce(w.dead = most, false)
+    from unnest(_job_counts.queue_ids) as q (queue_id)
+    left join sampled as s on s.queue_id = q.queue_id
+    left join runs as r on r.queue_id = q.queue_id
+    left join dead as d on d.queue_id = q.queue_id
+    left join first_due as u on u.queue_id = q.queue_id
+    left join first_later as l on l.queue_id = q.queue_id
+    left join first_dead as w on w.queue_id = q.queue_id;
+end
+$$;
+
+revoke all on function pgq._job_counts from public;
+
+comment on function pgq._job_counts(bigint[], timestamptz) is
+'How many jobs queues have, by state: counted while the tables are short, else a sample of their
+pages says how many, and short queues are counted one by one. What it reads has a bound.';
+
+create function pgq._finished_lately(moment timestamptz)
+returns table (queue_id bigint, finished double precision)
+language plpgsql
+stable
+parallel safe
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+    -- Rows are added at the end: so many pages there are read of each leaf.
+    most_pages constant bigint := 50;
+    page_size bigint := current_setting('block_size')::bigint;
+    since timestamptz := _finished_lately.moment - interval '1 minute';
+    target record;
+    first_page bigint;
+begin
+    for target in
+        select l.leaf, f.bytes
+        from pgq.leaf as l
+        cross join lateral (
+            select pg_relation_size(to_regclass('pgq.job_archive_' || l.leaf)) as bytes
+        ) as f
+        where not l.free
+            and f.bytes > 0
+    loop
+        first_page := greatest(target.bytes / page_size - most_pages, 0);
+        -- Where all of these pages are of the last minute, there are more: then the rate counts.
+        return query execute format(
+            'with lately as materialized (
+                select a.queue_id, a.ended_at
+                from pgq.job_archive_%s as a
+                where a.ctid >= ''(%s,0)''::tid
+            ),
+
+            reach as (
+                select min(l.ended_at) as earliest
+                from lately as l
+            )
+
+            select
+                l.queue_id,
+                count(*) * case
+                    when $2 = 0 or r.earliest <= $1 or r.earliest >= $3 then 1
+                    else 60 / extract(epoch from $3 - r.earliest)::double precision
+                end
+            from lately as l
+            cross join reach as r
+            where l.ended_at > $1
+            group by l.queue_id, r.earliest',
+            target.leaf,
+            first_page
+        )
+        using since, first_page, _finished_lately.moment;
+    end loop;
+end
+$$;
+
+revoke all on function pgq._finished_lately from public;
+
+comment on function pgq._finished_lately(timestamptz) is
+'How many jobs of each queue were archived during the last minute: a row for each segment. It reads
+the end of the archive.';
+
+create function pgq._queue_samples(moment timestamptz)
+returns setof pgq._sample
+language plpgsql
+stable
+parallel safe
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_custom_plan
+as $$
+#variable_conflict use_column
+declare
+    -- Who is shown.
+    queue_ids bigint[];
+    queue_names text[];
+    paused boolean[];
+begin
+    with queues as (
+        select q.queue_id, q.queue, q.paused
+        from pgq.queue as q
+    )
+
+    select array_agg(q.queue_id), array_agg(q.queue), array_agg(q.paused)
+    into queue_ids, queue_names, paused
+    from queues as q;
+
+    return query
+    with figures as materialized (
+        select j.*
+        from pgq._job_counts(queue_ids, _queue_samples.moment) as j
+    ),
+
+    finished as materialized (
+        select j.queue_id, j.finished
+        from pgq._finished_lately(_queue_samples.moment) as j
+    ),
+
+    -- Some may have expired; of these it looks at no more than a hundred of each priority.
+    due as materialized (
+        select
+            q.queue_id,
+            min(o.visible_at) as oldest,
+            min(f.floor_time) filter (where f.floor_time > '-infinity') as floor_time
+        from unnest(queue_ids) as q (queue_id)
+        cross join lateral pgq._queue_floors(q.queue_id) as f
+        left join lateral (
+            select k.visible_at
+            from (
+                select j.visible_at, j.expires_at
+                from pgq.job as j
+                where j.queue_id = q.queue_id
+                    and j.priority = f.priority
+                    and j.visible_at >= f.floor_time
+                    and j.visible_at <= _queue_samples.moment
+                order by j.visible_at, j.job_id
+                limit 100
+            ) as k
+            where k.expires_at is null
+                or k.expires_at > _queue_samples.moment
+            order by k.visible_at
+            limit 1
+        ) as o on true
+        group by q.queue_id
+    ),
+
+    queues as materialized (
+        select
+            q.queue,
+            q.paused,
+            j.*,
+            n.finished,
+            least(d.oldest, r.visible_at) as oldest,
+            d.floor_time,
+            l.died_at
+        from unnest(queue_ids, queue_names, paused) as q (queue_id, queue, paused)
+        inner join figures as j on j.queue_id = q.queue_id
+        inner join due as d on d.queue_id = q.queue_id
+        left join finished as n on n.queue_id = q.queue_id
+        left join lateral (
+            select r.visible_at
+            from pgq.job_run as r
+            where r.queue_id = q.queue_id
+                and r.visible_at <= _queue_samples.moment
+            order by r.visible_at
+            limit 1
+        ) as r on true
+        left join lateral (
+            select d.died_at
+            from pgq.dead_job as d
+            where d.queue_id = q.queue_id
+            order by d.died_at, d.job_id
+            limit 1
+        ) as l on true
+    )
+
+    select
+        'pgq_queue_jobs',
+        jsonb_build_object('queue', q.queue, 'state', s.state),
+        round(s.jobs)
+    from queues as q
+    cross join lateral (
+        values
+        ('ready', q.ready),
+        ('leased', q.leased),
+        ('delayed', q.delayed),
+        ('waiting', q.waiting),
+        ('expired', q.expired)
+    ) as s (state, jobs)
+    union all
+    select s.name, jsonb_build_object('queue', q.queue), s.value
+    from queues as q
+    cross join lateral (
+        values
+        ('pgq_queue_jobs_estimated', q.estimated::integer::double precision),
+        ('pgq_queue_retrying_jobs', round(q.retrying)),
+        (
+            'pgq_queue_oldest_ready_seconds',
+            coalesce(extract(epoch from _queue_samples.moment - q.oldest), 0)
+        ),
+        ('pgq_queue_dead_letters', round(q.dead)),
+        (
+            'pgq_queue_oldest_dead_letter_seconds',
+            coalesce(greatest(extract(epoch from _queue_samples.moment - q.died_at), 0), 0)
+        ),
+        ('pgq_queue_finished_last_minute', round(coalesce(q.finished, 0))),
+        ('pgq_queue_paused', q.paused::integer),
+        (
+            'pgq_queue_floor_lag_seconds',
+            coalesce(
+                greatest(
+                    extract(
+                        epoch from coalesce(q.oldest, _queue_samples.moment) - q.floor_time
+                    ),
+                    0
+                ),
+                0
+            )
+        )
+    ) as s (name, value)
+    union all
+    select s.name, '{}', s.value
+    from (
+        values
+        ('pgq_jobs_created_total', coalesce(pg_sequence_last_value('pgq.job_id'), 0)),
+        (
+            'pgq_jobs_archived_total',
+            (
+                select sum(pg_stat_get_tuples_inserted(i.inhrelid))
+                from pg_inherits as i
+                where i.inhparent = 'pgq.job_archive'::regclass
+            )
+        )
+    ) as s (name, value);
+end
+$$;
+
+revoke all on function pgq._queue_samples from public;
+
+comment on function pgq._queue_samples(timestamptz) is
+'The figures of queues.';
+
+create function pgq._house_samples(moment timestamptz)
+returns setof pgq._sample
+language plpgsql
+stable
+parallel safe
+set jit = off
+as $$
+#variable_conflict use_column
+begin
+    return query
+    select 'pgq_info', jsonb_build_object('version', pgq.version()), 1::double precision
+    union all
+    select
+        'pgq_segment_bytes',
+        jsonb_build_object('segment', s.segment::text, 'state', s.state, 'content', c.content),
+        pg_total_relation_size(to_regclass(format('pgq.%s_%s', c.relation, s.segment)))
+    from pgq.segment as s
+    cross join lateral (
+        values
+        ('messages', 'message'),
+        ('finished jobs', 'job_archive'),
+        ('idempotency keys', 'idempotency')
+    ) as c (content, relation)
+    where s.segment is not null
+    union all
+    select s.name, jsonb_build_object('table', c.relname), s.value
+    from pg_class as c
+    cross join lateral (
+        values
+        ('pgq_table_bytes', pg_total_relation_size(c.oid)),
+        ('pgq_table_dead_rows', pg_stat_get_dead_tuples(c.oid))
+    ) as s (name, value)
+    where c.relnamespace = 'pgq'::regnamespace
+        and c.relkind = 'r'
+        and not c.relispartition
+    union all
+    select
+        'pgq_cleanup_overdue_seconds',
+        '{}',
+        coalesce(
+            max(
+                greatest(
+                    extract(
+                        epoch from _house_samples.moment - case s.state
+                            when 'open' then s.opened_at + c.retention / 3
+                            when 'sealed' then s.sealed_at + interval '1 minute'
+                            else s.closed_at + c.retention
+                        end
+                    ),
+                    0
+                )
+            ),
+            0
+        )
+    from pgq.segment as s
+    inner join pgq.storage_class as c on c.storage_class_id = s.storage_class_id
+    union all
+    select
+        s.name,
+        jsonb_build_object('schedule', t.schedule),
+        s.value
+    from pgq.schedule as t
+    cross join lateral (
+        values
+        (
+            'pgq_schedule_overdue_seconds',
+            case
+                when t.paused then 0
+                else greatest(extract(epoch from _house_samples.moment - t.next_at), 0)
+            end
+        ),
+        ('pgq_schedule_failing', (t.last_error is not null)::integer)
+    ) as s (name, value)
+    union all
+    select
+        s.name,
+        jsonb_build_object('worker', w.worker, 'kind', w.kind, 'host', coalesce(w.host, '')),
+        s.value
+    from pgq.worker as w
+    cross join lateral (
+        values
+        (
+            'pgq_worker_last_seen_seconds',
+            greatest(extract(epoch from _house_samples.moment - w.last_seen_at), 0)
+        ),
+        ('pgq_worker_running', w.running)
+    ) as s (name, value);
+end
+$$;
+
+revoke all on function pgq._house_samples from public;
+
+comment on function pgq._house_samples(timestamptz) is
+'The figures of segments, tables, cleanup, schedules and workers.';
+
+create function pgq._holder_samples()
+returns setof pgq._sample
+language plpgsql
+stable
+parallel safe
+set jit = off
+as $$
+#variable_conflict use_column
+begin
+    return query
+    with holders as materialized (
+        (
+            select
+                'transaction' as kind,
+                coalesce(nullif(a.application_name, ''), a.backend_type, '') as name,
+                a.pid::text as pid,
+                coalesce(a.usename, '') as role,
+                coalesce(a.datname, '') as database,
+                -- Of another role's session this is hidden, where the owner of pgq may not see it.
+                a.xact_start as since,
+                greatest(age(a.backend_xid), age(a.backend_xmin)) as transactions
+            from pg_stat_activity as a
+            where a.pid <> pg_backend_pid()
+                and (a.backend_xid is not null or a.backend_xmin is not null)
+            order by greatest(age(a.backend_xid), age(a.backend_xmin)) desc, a.xact_start, a.pid
+            limit 1
+        )
+        union all
+        (
+            select
+                'prepared transaction',
+                p.gid,
+                '',
+                p.owner,
+                p.database,
+                p.prepared,
+                age(p.transaction)
+            from pg_prepared_xacts as p
+            order by p.prepared
+            limit 1
+        )
+        union all
+        select
+            'replication slot',
+            s.slot_name,
+            coalesce(s.active_pid::text, ''),
+            '',
+            coalesce(s.database, ''),
+            null,
+            greatest(age(s.xmin), age(s.catalog_xmin))
+        from pg_replication_slots as s
+        where s.xmin is not null
+            or s.catalog_xmin is not null
+    )
+
+    select
+        s.name,
+        jsonb_build_object(
+            'kind', h.kind,
+            'name', h.name,
+            'pid', h.pid,
+            'role', h.role,
+            'database', h.database
+        ),
+        s.value::double precision
+    from holders as h
+    cross join lateral (
+        values
+        ('pgq_held_seconds', extract(epoch from clock_timestamp() - h.since)),
+        ('pgq_held_transactions', h.transactions)
+    ) as s (name, value)
+    where s.value is not null
+    union all
+    select
+        'pgq_slot_retained_bytes',
+        jsonb_build_object(
+            'name', s.slot_name,
+            'database', coalesce(s.database, ''),
+            'active', s.active::text
+        ),
+        greatest(
+            pg_wal_lsn_diff(
+                case
+                    when pg_is_in_recovery() then pg_last_wal_replay_lsn()
+                    else pg_current_wal_lsn()
+                end,
+                s.restart_lsn
+            ),
+            0
+        )
+    from pg_replication_slots as s
+    where s.restart_lsn is not null;
+end
+$$;
+
+revoke all on function pgq._holder_samples from public;
+
+comment on function pgq._holder_samples() is
+'What holds back cleanup and vacuum: the oldest transaction and prepared transaction of the server,
+and its replication slots.';
+
+create function pgq.metrics()
+returns table (name text, type text, help text, labels jsonb, value double precision)
+language plpgsql
+stable
+parallel unsafe
+rows 1000
+security definer
+set search_path = pgq, pg_temp
+set jit = off
+set work_mem = '32MB'
+as $$
+#variable_conflict use_column
+declare
+    begun timestamptz := clock_timestamp();
+    moment timestamptz := pgq._clock();
+begin
+    return query
+    with samples as materialized (
+        select s.* from pgq._house_samples(moment) as s
+        union all
+        select s.* from pgq._topic_samples(moment) as s
+        union all
+        select s.* from pgq._staged_samples(moment) as s
+        union all
+        select s.* from pgq._queue_samples(moment) as s
+        union all
+        select s.* from pgq._holder_samples() as s
+        union all
+        select
+            'pgq_metrics_seconds',
+            '{}'::jsonb,
+            extract(epoch from clock_timestamp() - begun)::double precision
+    )
+
+    select d.name, d.type, d.help, s.labels, s.value
+    from pgq._describe_metrics() as d
+    inner join samples as s on s.name = d.name
+    order by d.place;
+end
+$$;
+
+revoke all on function pgq.metrics from public;
+
+comment on function pgq.metrics() is
+'Figures for those who watch: lag, depth, ages, counts, and what holds cleanup back, a row each.
+Names, types and labels are those of Prometheus: seconds and bytes, _total for what only rises. It
+reads the newest message of each partition and counts no messages; jobs are counted as long as they
+are few, else estimated (pgq_queue_jobs_estimated). sql/metrics/README.md tells more of each one.';
+
+create function pgq._exposition_labels(labels jsonb)
+returns text
+language sql
+immutable
+parallel safe
+as $$
+select '{' || string_agg(
+        format(
+            '%s="%s"',
+            e.key,
+            replace(replace(replace(e.value, '\', '\\'), '"', '\"'), chr(10), '\n')
+        ),
+        ', '
+        order by e.key collate "C"
+    ) || '}'
+from jsonb_each_text(_exposition_labels.labels) as e
+$$;
+
+revoke all on function pgq._exposition_labels from public;
+
+comment on function pgq._exposition_labels(jsonb) is
+'Labels as in Prometheus'' text format, whatever their values.';
+
+create function pgq._exposition_line(name text, labels jsonb, value double precision)
+returns text
+language sql
+immutable
+parallel safe
+as $$
+-- The planner writes it out where it is called, so it must stay one expression. JSON differs from
+-- what is wanted by what stands between the texts, where these have neither quotes nor the like.
+select _exposition_line.name
+    || case
+        when _exposition_line.labels = '{}' then ''
+        when strpos(_exposition_line.labels::text, '\') > 0
+            or strpos(_exposition_line.labels::text, '": ", "') > 0
+            then pgq._exposition_labels(_exposition_line.labels)
+        else '{' || substr(
+            replace(
+                replace(_exposition_line.labels::text, '": "', '="'), '", "', '", '
+            ),
+            3
+        )
+    end
+    || ' '
+    || case
+        when _exposition_line.value = 'infinity' then '+Inf'
+        when _exposition_line.value = '-infinity' then '-Inf'
+        else _exposition_line.value::text
+    end
+$$;
+
+revoke all on function pgq._exposition_line from public;
+
+comment on function pgq._exposition_line(text, jsonb, double precision) is
+'A figure as a line of Prometheus'' text format.';
+
+create function pgq.metrics_text()
+returns text
+language plpgsql
+stable
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set jit = off
+set work_mem = '32MB'
+as $$
+#variable_conflict use_column
+begin
+    return (
+        select string_agg(
+            format(
+                E'# HELP %s %s\n# TYPE %s %s\n%s\n',
+                m.name,
+                replace(replace(m.help, '\', '\\'), E'\n', '\n'),
+                m.name,
+                m.type,
+                m.lines
+            ),
+            ''
+            order by m.place
+        )
+        from (
+            select
+                m.name,
+                min(m.type) as type,
+                min(m.help) as help,
+                min(m.ordinality) as place,
+                string_agg(pgq._exposition_line(m.name, m.labels, m.value), E'\n') as lines
+            from pgq.metrics() with ordinality as m
+            group by m.name
+        ) as m
+    );
+end
+$$;
+
+revoke all on function pgq.metrics_text from public;
+
+comment on function pgq.metrics_text() is
+'What metrics returns, as text in the exposition format 0.0.4 of Prometheus.
+Over HTTP, PostgREST serves it as text/plain, so that Prometheus can scrape it there.';
 
 create or replace function pgq._clean_leftovers(
     started pg_snapshot,

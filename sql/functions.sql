@@ -367,6 +367,21 @@
 \ir metrics/forget_worker.sql
 \ir metrics/_clean_workers.sql
 
+-- Metrics: figures
+\ir metrics/_describe_metrics.sql
+\ir metrics/_topic_samples.sql
+\ir metrics/_staged_samples.sql
+\ir metrics/_queue_floors.sql
+\ir metrics/_job_counts.sql
+\ir metrics/_finished_lately.sql
+\ir metrics/_queue_samples.sql
+\ir metrics/_house_samples.sql
+\ir metrics/_holder_samples.sql
+\ir metrics/metrics.sql
+\ir metrics/_exposition_labels.sql
+\ir metrics/_exposition_line.sql
+\ir metrics/metrics_text.sql
+
 -- Retention
 \ir retention/_clean_leftovers.sql
 \ir retention/_clean_windows.sql

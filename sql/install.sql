@@ -10,6 +10,7 @@
 \ir bulk/types.sql
 \ir subscription/types.sql
 \ir schedule/types.sql
+\ir metrics/types.sql
 \ir store/tables.sql
 \ir log/tables.sql
 \ir queue/tables.sql

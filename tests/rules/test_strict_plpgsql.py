@@ -348,7 +348,8 @@ def use_schedules(pgq: Caller, clock: Clock) -> None:
     pgq.list_schedules(schedule="hourly")
     for worker in ("a", "b", "b"):
         pgq.heartbeat(worker=worker, sources=["ticks"])
-    pgq.list_workers()
+    for read in (pgq.list_workers, pgq.metrics, pgq.metrics_text):
+        read()
     pgq.forget_worker(worker="a")
 
 

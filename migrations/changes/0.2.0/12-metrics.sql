@@ -11,3 +11,22 @@ create table pgq.worker (
     last_seen_at timestamptz not null
 )
 with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+
+-- Metrics.
+create type pgq._sample as (
+    name text,
+    labels jsonb,
+    value double precision
+);
+
+create type pgq._job_figures as (
+    queue_id bigint,
+    ready double precision,
+    leased double precision,
+    delayed double precision,
+    waiting double precision,
+    expired double precision,
+    retrying double precision,
+    dead double precision,
+    estimated boolean
+);

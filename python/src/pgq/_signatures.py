@@ -542,6 +542,18 @@ SIGNATURES: Mapping[str, Signature] = {
         required=frozenset(),
         returns="rows",
     ),
+    "metrics": Signature(
+        arguments={
+        },
+        required=frozenset(),
+        returns="rows",
+    ),
+    "metrics_text": Signature(
+        arguments={
+        },
+        required=frozenset(),
+        returns="scalar",
+    ),
     "nack": Signature(
         arguments={
             "job_id": "bigint",

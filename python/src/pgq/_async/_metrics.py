@@ -7,13 +7,21 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from pgq._async._calling import Calling
-from pgq.messages import WorkerInfo
+from pgq.messages import Metric, WorkerInfo
 
 __all__ = ["Metrics"]
 
 
 class Metrics(Calling):
-    """Heartbeats of workers."""
+    """Figures, and heartbeats of workers."""
+
+    async def metrics(self) -> list[Metric]:
+        """Lag, depth, ages, counts, and what holds cleanup back."""
+        return await self._rows(Metric, "metrics")
+
+    async def metrics_text(self) -> str:
+        """The same in Prometheus' text format 0.0.4."""
+        return await self._value(str, "metrics_text")
 
     async def heartbeat(
         self,

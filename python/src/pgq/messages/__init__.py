@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from pgq.messages._effects import Effect, EffectState
 from pgq.messages._house import BulkWriteState, CleanupAction
+from pgq.messages._metrics import Metric, WorkerInfo
 from pgq.messages._queues import (
     ArchivedJob,
     DeadLetter,
@@ -36,7 +37,6 @@ from pgq.messages._topics import (
     Topic,
     TopicStats,
 )
-from pgq.messages._workers import WorkerInfo
 
 __all__ = [
     "ArchivedJob",
@@ -52,6 +52,7 @@ __all__ = [
     "JobInfo",
     "LeasedMessage",
     "Message",
+    "Metric",
     "OffsetRange",
     "PartitionOffsets",
     "PublishBatchResult",

@@ -1,4 +1,4 @@
-"""Workers, as they tell of themselves."""
+"""Metrics, and workers as they tell of themselves."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-__all__ = ["WorkerInfo"]
+__all__ = ["Metric", "WorkerInfo"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,3 +29,16 @@ class WorkerInfo:
     last_seen_at: datetime
     stale: bool
     """Whether it has not been seen for so long that it may be gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A figure, as Prometheus knows them."""
+
+    name: str
+    type: str
+    """gauge; counter: it only rises, but begins again where it was lost."""
+    help: str
+    labels: dict[str, Any]
+    """Of what it is: texts by their names."""
+    value: float
