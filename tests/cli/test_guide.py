@@ -37,8 +37,9 @@ def test_the_guide(dsn: str, tmp_path: Path) -> None:
 
 
 def test_it_names_every_command() -> None:
-    from pgq.cli._app import app
     from typer.main import get_command
+
+    from pgq.cli._app import app
 
     text = GUIDE.read_text()
     others = {"server", "work", "push", "demo", "demo-spark", "ui"}  # guides of their own

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -44,19 +44,17 @@ def add(app: typer.Typer) -> None:
                 raise missing(error, "telemetry") from None
             return
         with connected(database, read_only=True) as client:
-            asked: Any = client
             if json:
-                show_rows(asked.metrics(), json=True)
+                show_rows(client.metrics(), json=True)
             else:
-                write_line(asked.metrics_text().rstrip("\n"))
+                write_line(client.metrics_text().rstrip("\n"))
 
     @command(app, "workers", examples=["pgq workers", "pgq workers --json"])
     def workers(database: Database = "", json: AsJson = False) -> None:
         """Show the workers, consumers and push workers that have told of themselves."""
         with connected(database, read_only=True) as client:
-            asked: Any = client
             show_rows(
-                asked.list_workers(),
+                client.list_workers(),
                 json=json,
                 columns=(
                     "worker",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Annotated, Any
@@ -40,8 +41,8 @@ class Sample:
     lag: dict[tuple[str, str], int] = field(default_factory=dict)
     oldest: dict[tuple[str, str], datetime] = field(default_factory=dict)
     queues: dict[str, Any] = field(default_factory=dict)
-    finished: dict[str, int] = field(default_factory=dict)
-    """For each queue how many jobs have ended so far, where that is known."""
+    finished: dict[str, float] = field(default_factory=dict)
+    """For each queue how many jobs ended per second, in the last minute; where that is known."""
 
 
 def sample(client: Client) -> Sample:
@@ -59,6 +60,13 @@ def sample(client: Client) -> Sample:
                 known = found.oldest.get(name, row.oldest_published_at)
                 found.oldest[name] = min(known, row.oldest_published_at)
         found.queues = {row.queue: row for row in client.queue_stats()}
+    # where the role may not, the rest is shown all the same
+    with suppress(psycopg.errors.InsufficientPrivilege):
+        found.finished = {
+            json.loads(str(one.labels))["queue"]: round(one.value / 60, 1)
+            for one in client.metrics()
+            if one.name == "pgq_queue_finished_last_minute" and one.value is not None
+        }
     return found
 
 
@@ -94,7 +102,7 @@ def figures(now: Sample, before: Sample | None) -> dict[str, list[dict[str, Any]
         "queues": [
             {
                 "queue": name,
-                "finished_per_second": rate(now.finished, old.finished, name),
+                "finished_per_second": now.finished.get(name),
                 "ready": row.ready,
                 "leased": row.leased,
                 "delayed": row.delayed,
@@ -204,13 +212,13 @@ def add(app: typer.Typer) -> None:
             int | None, typer.Option("--count", "-n", min=1, help="look so often, then end")
         ] = None,
         database: Database = "",
-        json: AsJson = False,
+        as_lines: AsJson = False,
     ) -> None:
         """Watch rates, lags and depths; q or Ctrl-C leaves.
 
         Where the output is no terminal, say --count; with --json each look is a line.
         """
-        terminal = sys.stdout.isatty() and not json
+        terminal = sys.stdout.isatty() and not as_lines
         if not terminal and count is None:
             raise CommandError(
                 "there is no terminal to draw on; HINT: --count says how often to look"
@@ -218,7 +226,7 @@ def add(app: typer.Typer) -> None:
         with connected(database, read_only=True) as client:
             name = client.connection.info.dbname
             if not terminal:
-                _print(client, count or 1, interval, json, name)
+                _print(client, count or 1, interval, as_lines, name)
                 return
             out = console()
             before: Sample | None = None
@@ -239,7 +247,7 @@ def add(app: typer.Typer) -> None:
                 raise CommandError(one_line(error)) from None
 
 
-def _print(client: Client, count: int, interval: float, json: bool, name: str) -> None:
+def _print(client: Client, count: int, interval: float, as_lines: bool, name: str) -> None:
     before: Sample | None = None
     for number in range(count):
         if number:
@@ -247,7 +255,7 @@ def _print(client: Client, count: int, interval: float, json: bool, name: str) -
         now = sample(client)
         shown = figures(now, before)
         before = now
-        if json:
+        if as_lines:
             write_line(as_json({"taken_at": now.moment, **shown}))
         else:
             out = console()
