@@ -218,6 +218,7 @@ def test_a_group_that_retention_may_overtake(pgq: Run, client: Client, clock: Cl
     assert about(found(pgq, "lag"), "group billing of topic orders")["severity"] == "error"
 
 
+@pytest.mark.slow
 def test_dead_rows(pgq: Run, client: Client, connection: Session) -> None:
     client.create_queue("mail", archive=False)
     client.enqueue_batch("mail", [1] * 12000)
@@ -282,6 +283,7 @@ def other(databases: Databases, connection: Session) -> Iterator[str]:
     connection.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
 
 
+@pytest.mark.slow
 def test_installations(pgq: Run, other: str) -> None:
     def only() -> tuple[str, str]:
         [one] = found(pgq, "installation", "--database", other)

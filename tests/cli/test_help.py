@@ -130,6 +130,7 @@ def test_a_mistake_of_ours_is_one_line_too(pgq: Run, monkeypatch: pytest.MonkeyP
     )
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves(dsn: str) -> None:
     """As `| head -1` does; the output is more than a pipe holds."""
     done = subprocess.run(

@@ -45,6 +45,7 @@ def test_consume(pgq: Run, orders: Client) -> None:
     assert line.endswith("  k\\x1b[31m  11")
 
 
+@pytest.mark.slow
 def test_what_nobody_reads_is_not_consumed(orders: Client, process: Start) -> None:
     """More than a pipe holds: the reader takes one line, and closes its end."""
     orders.publish_batch("orders", ["x" * 1000] * 500, partition=0)
@@ -59,6 +60,7 @@ def test_what_nobody_reads_is_not_consumed(orders: Client, process: Start) -> No
     assert 505 - 200 < left <= 505
 
 
+@pytest.mark.slow
 def test_a_closed_output(orders: Client, dsn: str, process: Start) -> None:
     command = f'"$0" -m pgq consume orders billing --database "{dsn}" >&-'
     import sys
@@ -71,6 +73,7 @@ def test_a_closed_output(orders: Client, dsn: str, process: Start) -> None:
     assert lag(orders) == 10
 
 
+@pytest.mark.slow
 def test_following(orders: Client, process: Start, connection: Session) -> None:
     tailing = process("tail", "orders", "-n", "1", "-f", "--payloads", "--partition", "0")
     following = process("consume", "orders", "billing", "--follow", "--payloads")
@@ -190,6 +193,7 @@ def test_jobs(pgq: Run, client: Client) -> None:
     assert pgq("purge", "mail", "--job", str(job.job_id), "--yes", "--json").json["removed"] == 1
 
 
+@pytest.mark.slow
 def test_a_server_that_goes_away_is_one_line(orders: Client, process: Start) -> None:
     running = process("consume", "orders", "billing", "--follow")
     for _ in range(10):

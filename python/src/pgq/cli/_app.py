@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from functools import cache
+from typing import Annotated, Any
 
 import typer
+from typer.main import get_command
 
 from pgq.cli import (
     _doctor,
@@ -75,13 +77,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status."""
     if sys.stdout is None:  # it was closed before the program began
         sys.stdout = Nowhere()
-    hook = sys.excepthook
     try:
-        app(args=None if arguments is None else list(arguments), prog_name="pgq")
+        _program()(args=None if arguments is None else list(arguments), prog_name="pgq")
     except SystemExit as ended:
         if isinstance(ended.code, int):
             return ended.code
         return 0 if ended.code is None else 1
-    finally:
-        sys.excepthook = hook  # typer has one of its own
     return 0
+
+
+@cache
+def _program() -> Any:
+    """What is called; it takes a while to make."""
+    return get_command(app)
