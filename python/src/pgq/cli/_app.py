@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Sequence
 from functools import cache
@@ -77,6 +78,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status."""
     if sys.stdout is None:  # it was closed before the program began
         sys.stdout = Nowhere()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # what its encoding does not have is an escape
+            stream.reconfigure(errors="backslashreplace")
     try:
         _program()(args=None if arguments is None else list(arguments), prog_name="pgq")
     except SystemExit as ended:

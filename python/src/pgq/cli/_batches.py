@@ -48,6 +48,7 @@ class Outcome:
     bad: list[BadLine] = field(default_factory=list)
     failure: str | None = None
     """Why it ended early."""
+    interrupted: bool = False
 
     def report(self) -> dict[str, Any]:
         """The same for programs."""
@@ -109,32 +110,33 @@ def write_all(
             outcome.failure = str(stop)
         except KeyboardInterrupt:
             outcome.failure = "interrupted"
+            outcome.interrupted = True
         except (ValueError, OSError) as error:
             outcome.failure = str(error)
         except psycopg.Error as error:
             outcome.failure = one_line(error)
-            if writer.client.connection.closed and unknown:
-                outcome.failure += (
-                    f"; whether lines {unknown[0].line} to {unknown[-1].line} were stored is "
-                    "not known"
-                )
     if outcome.failure is not None:
-        _tell_the_rest(writer, outcome)
+        lost = writer.client.connection.closed or outcome.interrupted
+        behind = [item.line for item in unknown if item.line > outcome.last_line]
+        _tell_the_rest(writer, outcome, behind if lost else [])
     return outcome
 
 
-def _tell_the_rest(writer: Writer, outcome: Outcome) -> None:
+def _tell_the_rest(writer: Writer, outcome: Outcome, behind: list[int]) -> None:
+    """Say what is stored; of the lines `behind` that nobody knows, as when a commit is lost."""
     if writer.all_or_none:
         outcome.stored = outcome.duplicates = outcome.last_line = 0
         lost = writer.client.connection.closed
         told = "whether it was stored is not known" if lost else "nothing was stored"
         outcome.failure = f"{outcome.failure}; {told}"
-    elif outcome.last_line:
-        outcome.failure = (
-            f"{outcome.failure}; lines up to {outcome.last_line} are stored, none behind it"
-        )
+        return
+    known = f"lines up to {outcome.last_line} are stored" if outcome.last_line else None
+    if behind:
+        rest = f"whether lines {behind[0]} to {behind[-1]} are stored is not known"
+        told = f"{known}; {rest}" if known else rest
     else:
-        outcome.failure = f"{outcome.failure}; nothing was stored"
+        told = f"{known}, none behind it" if known else "nothing was stored"
+    outcome.failure = f"{outcome.failure}; {told}"
 
 
 def _note(writer: Writer, bad: BadLine, outcome: Outcome) -> None:

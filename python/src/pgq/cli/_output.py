@@ -167,10 +167,7 @@ def columns_of(kind: type[Any]) -> list[str]:
 
 
 def write_line(text: str = "") -> None:
-    """Write a line to the standard output, whatever its encoding has."""
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    if encoding.lower().replace("-", "") != "utf8":
-        text = text.encode(encoding, "backslashreplace").decode(encoding)
+    """Write a line to the standard output."""
     sys.stdout.write(f"{text}\n")
 
 

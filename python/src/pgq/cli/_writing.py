@@ -276,11 +276,17 @@ def _many(
             if sys.stdin.isatty():
                 print(f"reading {form.value} from the terminal; Ctrl-D ends it", file=sys.stderr)
             stream = sys.stdin.buffer
+            if sys.stdin is sys.__stdin__:
+                # Not the buffer that Python locks at its end: another thread may wait in it.
+                stream = stack.enter_context(open(0, "rb", closefd=False))
         outcome = write_all(writer, stream, form, texts, key_column)
     if json:
         write_line(as_json(outcome.report()))
     else:
         write_line(f"{outcome.said()} in {target}")
+    if outcome.interrupted:
+        print(f"pgq: {outcome.failure}", file=sys.stderr)
+        raise KeyboardInterrupt
     if outcome.failure is not None:
         raise CommandError(outcome.failure)
     return 1 if outcome.bad else 0
