@@ -616,6 +616,16 @@ create table pgq.worker (
 with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 
 -- Metrics.
+create type pgq.metric as (
+    name text,
+    type text,
+    help text,
+    labels jsonb,
+    value double precision
+);
+
+create domain pgq."text/plain" as text;
+
 create type pgq._sample as (
     name text,
     labels jsonb,
@@ -939,6 +949,20 @@ comment on column pgq.schedule_run.error is 'Why nothing was written; null: it w
 comment on type pgq._cron_times is
 'What a cron expression says: numbers in ascending order, Sunday is 0.
 either_day: one of day and weekday is enough. real_time: hours that come twice count twice.';
+
+comment on type pgq.metric is 'A figure, as Prometheus knows them.';
+
+comment on column pgq.metric.name is 'Its name: seconds and bytes, _total for what only rises.';
+
+comment on column pgq.metric.type is 'gauge or counter.';
+
+comment on column pgq.metric.help is 'What it says.';
+
+comment on column pgq.metric.labels is 'Of what it is: texts by their names.';
+
+comment on column pgq.metric.value is 'The figure.';
+
+comment on domain pgq."text/plain" is 'A text that is served as it is.';
 
 comment on type pgq._sample is 'A figure: of which metric, of what, and how much.';
 
@@ -29136,7 +29160,7 @@ comment on function pgq._holder_samples() is
 and its replication slots.';
 
 create function pgq.metrics()
-returns table (name text, type text, help text, labels jsonb, value double precision)
+returns setof pgq.metric
 language plpgsql
 stable
 parallel unsafe
@@ -29242,7 +29266,7 @@ comment on function pgq._exposition_line(text, jsonb, double precision) is
 'A figure as a line of Prometheus'' text format.';
 
 create function pgq.metrics_text()
-returns text
+returns pgq."text/plain"
 language plpgsql
 stable
 parallel unsafe

@@ -741,6 +741,26 @@ either_day: one of day and weekday is enough. real_time: hours that come twice c
 
 -- ==== sql/metrics/types.sql
 
+create type pgq.metric as (
+    name text,
+    type text,
+    help text,
+    labels jsonb,
+    value double precision
+);
+
+comment on type pgq.metric is 'A figure, as Prometheus knows them.';
+comment on column pgq.metric.name is 'Its name: seconds and bytes, _total for what only rises.';
+comment on column pgq.metric.type is 'gauge or counter.';
+comment on column pgq.metric.help is 'What it says.';
+comment on column pgq.metric.labels is 'Of what it is: texts by their names.';
+comment on column pgq.metric.value is 'The figure.';
+
+-- PostgREST knows by this name what kind of text it is.
+create domain pgq."text/plain" as text;
+
+comment on domain pgq."text/plain" is 'A text that is served as it is.';
+
 create type pgq._sample as (
     name text,
     labels jsonb,
@@ -36025,7 +36045,7 @@ and its replication slots.';
 -- ==== sql/metrics/metrics.sql
 
 create function pgq.metrics()
-returns table (name text, type text, help text, labels jsonb, value double precision)
+returns setof pgq.metric
 language plpgsql
 stable
 parallel unsafe
@@ -36131,7 +36151,7 @@ comment on function pgq._exposition_line(text, jsonb, double precision) is
 -- ==== sql/metrics/metrics_text.sql
 
 create function pgq.metrics_text()
-returns text
+returns pgq."text/plain"
 language plpgsql
 stable
 parallel unsafe

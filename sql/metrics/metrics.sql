@@ -1,5 +1,5 @@
 create function pgq.metrics()
-returns table (name text, type text, help text, labels jsonb, value double precision)
+returns setof pgq.metric
 language plpgsql
 stable
 parallel unsafe

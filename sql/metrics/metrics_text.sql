@@ -1,5 +1,5 @@
 create function pgq.metrics_text()
-returns text
+returns pgq."text/plain"
 language plpgsql
 stable
 parallel unsafe

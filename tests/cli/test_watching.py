@@ -12,7 +12,6 @@ import pytest
 
 from pgq import Client, Metric, WorkerInfo
 from support.command import Run, Start
-from support.house import ROOT
 from support.waiting import PATIENCE
 
 
@@ -32,9 +31,6 @@ def test_metrics(pgq: Run, client: Client) -> None:
     )
 
 
-@pytest.mark.skipif(
-    not list((ROOT / "python" / "src" / "pgq").glob("exporter*")), reason="there is no exporter"
-)
 def test_metrics_are_served(client: Client, process: Start) -> None:
     import socket
 

@@ -43,7 +43,7 @@ VIEWS = {
 
 PYTHON_TYPES = {
     "int": {"integer", "bigint", "smallint"},
-    "str": {"text"},
+    "str": {"text", 'pgq."text/plain"'},
     "float": {"double precision"},
     "bool": {"boolean"},
     "bytes": {"bytea"},

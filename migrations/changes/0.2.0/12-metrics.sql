@@ -13,6 +13,16 @@ create table pgq.worker (
 with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 
 -- Metrics.
+create type pgq.metric as (
+    name text,
+    type text,
+    help text,
+    labels jsonb,
+    value double precision
+);
+
+create domain pgq."text/plain" as text;
+
 create type pgq._sample as (
     name text,
     labels jsonb,

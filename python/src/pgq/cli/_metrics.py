@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Annotated
 
 import typer
 
-from pgq.cli._house import AsJson, CommandError, Database, command, connected, missing
+from pgq import exporter
+from pgq.cli._house import AsJson, CommandError, Database, command, connected
 from pgq.cli._output import show_rows, write_line
 
 __all__ = ["add"]
@@ -38,10 +38,7 @@ def add(app: typer.Typer) -> None:
         """Show all figures as text for Prometheus, or as JSON; or serve them, until Ctrl-C."""
         if listen is not None:
             host, port = _address(listen)
-            try:
-                import_module("pgq.exporter").serve(database, host=host, port=port)
-            except ModuleNotFoundError as error:
-                raise missing(error, "telemetry") from None
+            exporter.serve(database, host=host, port=port)
             return
         with connected(database, read_only=True) as client:
             if json:
