@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
 
-from pgq import exporter
 from pgq.cli._house import AsJson, CommandError, Database, command, connected
 from pgq.cli._output import show_rows, write_line
 
@@ -38,7 +38,10 @@ def add(app: typer.Typer) -> None:
         """Show all figures as text for Prometheus, or as JSON; or serve them, until Ctrl-C."""
         if listen is not None:
             host, port = _address(listen)
-            exporter.serve(database, host=host, port=port)
+            from pgq.exporter import serve
+
+            print(f"metrics at http://{host}:{port}/metrics", file=sys.stderr)
+            serve(database, host=host, port=port)
             return
         with connected(database, read_only=True) as client:
             if json:
