@@ -73,6 +73,7 @@ def process(dsn: str) -> Callable[..., subprocess.Popen[bytes]]:
 
     def start(*arguments: str, **settings: Any) -> subprocess.Popen[bytes]:
         environment = {**os.environ, "DATABASE_URL": dsn, **settings.pop("env", {})}
+        environment.pop("PYTHONUNBUFFERED", None)
         return subprocess.Popen(
             [*PGQ, *arguments],
             env=environment,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -84,3 +85,26 @@ def test_settings_of_the_server(start_server: Callable[..., Server], doctor: Doc
     [locks] = [one for one in findings if one["check"] == "locks"]
     assert locks["what"].startswith("there is room for 100 locks")
     assert "max_locks_per_transaction = 128" in locks["fix"]
+
+
+def test_a_standby(start_server: Callable[..., Server], doctor: Doctor) -> None:
+    """It reads only, and can be looked at like any other."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        Path(folder).chmod(0o755)
+        place = Path(folder) / "server"
+        server = start_server(place)
+        migrate(server.dsn)
+        with psycopg.connect(server.dsn, autocommit=True) as connection:
+            connection.execute("select pg_create_physical_replication_slot('unused', true)")
+        server.stop()
+        [data] = [
+            path.parent
+            for path in place.rglob("PG_VERSION")
+            if path.parent.name != "base" and (path.parent / "postgresql.conf").exists()
+        ]
+        (data / "standby.signal").touch()
+        shutil.chown(data / "standby.signal", data.owner(), data.group())
+        server = start_server(place)
+        status, findings = doctor(server)
+        server.stop()
+    assert (status, {one["check"] for one in findings}) == (0, {"replication slots", "settings"})

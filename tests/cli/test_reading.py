@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 from datetime import timedelta
+from pathlib import Path
 from typing import IO, cast
 
 import psycopg
@@ -58,6 +59,18 @@ def test_what_nobody_reads_is_not_consumed(orders: Client, process: Start) -> No
     left = orders.group_lag("orders", "billing")[0].lag
     # of what was printed some is consumed, and nothing else
     assert 505 - 200 < left <= 505
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
+def test_what_cannot_be_written_is_not_consumed(orders: Client, process: Start) -> None:
+    with Path("/dev/full").open("wb") as full:
+        running = process("consume", "orders", "billing", stdout=full)
+        _, err = running.communicate(timeout=PATIENCE)
+    assert running.returncode == 1
+    assert b"No space left on device" in err
+    assert len(err.splitlines()) == 1
+    assert lag(orders) == 10
 
 
 @pytest.mark.slow

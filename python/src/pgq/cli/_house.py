@@ -113,14 +113,17 @@ def _ending(foreign: bool) -> Iterator[None]:
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     except BrokenPipeError:
-        if sys.stdout is sys.__stdout__:  # Python would try once more at its end, and complain
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _forget_output()
         raise typer.Exit(BROKEN_PIPE) from None
     except (CommandError, MigrationError) as error:
         message = str(error)
     except psycopg.Error as error:
         message = one_line(error)
     except OSError as error:
+        try:
+            sys.stdout.flush()
+        except OSError:
+            _forget_output()
         message = f"{error.filename or 'cannot go on'}: {error.strerror or error}"
     except (typer.Exit, typer.Abort, typer.BadParameter):
         raise
@@ -135,6 +138,12 @@ def _ending(foreign: bool) -> Iterator[None]:
         return
     print(f"pgq: {' '.join(plain(message).split())}", file=sys.stderr)
     raise typer.Exit(1)
+
+
+def _forget_output() -> None:
+    """Let what could not be written go: Python would try once more at its end, and complain."""
+    if sys.stdout is sys.__stdout__:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def one_line(error: psycopg.Error) -> str:
