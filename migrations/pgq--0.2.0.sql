@@ -741,6 +741,7 @@ either_day: one of day and weekday is enough. real_time: hours that come twice c
 
 -- ==== sql/metrics/types.sql
 
+-- noqa: disable=RF05
 create type pgq.metric as (
     name text,
     type text,
@@ -36150,6 +36151,7 @@ comment on function pgq._exposition_line(text, jsonb, double precision) is
 
 -- ==== sql/metrics/metrics_text.sql
 
+-- noqa: disable=RF05
 create function pgq.metrics_text()
 returns pgq."text/plain"
 language plpgsql

@@ -1,3 +1,4 @@
+-- noqa: disable=RF05
 create function pgq.metrics_text()
 returns pgq."text/plain"
 language plpgsql

@@ -1,3 +1,4 @@
+-- noqa: disable=RF05
 create type pgq.metric as (
     name text,
     type text,

@@ -40,6 +40,7 @@ DOCUMENTS = sorted(
         ROOT / "python" / "WORKER.md",
         ROOT / "benchmarks" / "README.md",
         ROOT / "sql" / "README.md",
+        ROOT / "sql" / "metrics" / "README.md",
     )
     if path.exists()
 )

@@ -63,7 +63,9 @@ def test_a_connection_that_was_lost(exporter: Exporter, log: Session) -> None:
         assert kill_backends(log, "pgq exporter") == 1
 
 
-def test_the_database_goes_and_comes_back(exporter: Exporter, log: Session, shared_dsn: str) -> None:
+def test_the_database_goes_and_comes_back(
+    exporter: Exporter, log: Session, shared_dsn: str
+) -> None:
     assert get(exporter, "/health")[0] == 200
     with unreachable(log, shared_dsn, "pgq exporter"):
         for path in ("/metrics", "/health"):
