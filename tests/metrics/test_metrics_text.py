@@ -20,13 +20,17 @@ ODD = [
     "{}, ,=",
     "\\",
     '\\"',
+    ", ",
+    '": "',
+    ": ",
 ]
 
 
 def test_it_says_the_same(connection: Session) -> None:
     """Whatever the names are; each metric has one HELP and one TYPE, in front of its lines."""
     for odd in ODD:
-        connection.heartbeat(worker=odd, host=f"{odd}\n\t\r\x01{odd}")
+        connection.heartbeat(worker=odd)
+        connection.heartbeat(worker=f"of {odd}", host=f"{odd}\n\t\r\x01{odd}")
     connection.create_topic(topic="a-b.c_d", partitions=2)
     connection.create_group(topic="a-b.c_d", consumer_group="g")
     connection.publish(topic="a-b.c_d", payload=1)
