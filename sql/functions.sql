@@ -265,6 +265,7 @@
 \ir queue/reject_job.sql
 \ir queue/cancel_job.sql
 \ir queue/get_job.sql
+\ir queue/peek_jobs.sql
 \ir queue/_extend_lease.sql
 \ir queue/extend_lease.sql
 \ir queue/extend_lease_batch.sql

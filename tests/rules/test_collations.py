@@ -40,6 +40,7 @@ TEXTS: dict[str, Any] = {
     "host": "h",
     "kind": "consumer",
     "sources": ["a", "b"],
+    "state": "ready",
 }
 
 DAILY: Arguments = {"cron": "@daily", "time_zone": "UTC"}

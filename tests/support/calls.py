@@ -79,6 +79,7 @@ GIVEN: dict[str, Arguments] = {
     "next_ticks": {"cron": "@daily"},
     "pause_queue": QUEUE,
     "pause_schedule": SCHEDULE,
+    "peek_jobs": QUEUE,
     "poll": GROUP,
     "publish": {**TOPIC, "payload": Jsonb(1)},
     "publish_batch": {**TOPIC, "payloads": [Jsonb(1), Jsonb(2)]},

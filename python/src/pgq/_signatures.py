@@ -640,6 +640,15 @@ SIGNATURES: Mapping[str, Signature] = {
         required=frozenset({"schedule"}),
         returns="row",
     ),
+    "peek_jobs": Signature(
+        arguments={
+            "queue": "text",
+            "state": "text",
+            "max_jobs": "integer",
+        },
+        required=frozenset({"queue"}),
+        returns="rows",
+    ),
     "poll": Signature(
         arguments={
             "topic": "text",
