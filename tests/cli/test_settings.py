@@ -261,3 +261,24 @@ def test_lengths_of_time(pgq: Run, client: Client, given: str, meant: timedelta 
     else:
         assert done.status == 0, done.err
         assert client.list_queues()[0].backoff == meant
+
+
+def test_a_narrow_terminal(pgq: Run, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    client.create_topic("orders", partitions=1)
+    client.create_group("orders", "billing")
+    client.publish("orders", 1)
+    wide = pgq("lag")
+    assert "last error" in wide.lines[0]
+    assert len(wide.lines) == 3
+    monkeypatch.setenv("COLUMNS", "80")
+    told = client.group_lag()[0].oldest_published_at
+    assert told is not None
+    words = {"orders", "billing", f"{told.astimezone():%Y-%m-%d}", "consumer", "partition"}
+    narrow = pgq("lag")
+    assert words <= set(narrow.out.split())
+    assert max(map(len, narrow.lines)) <= 80
+    assert "last error" not in narrow.out
+    monkeypatch.setenv("COLUMNS", "40")
+    lines = pgq("lag").lines
+    assert "consumer group       billing" in lines
+    assert "lag                  1" in lines

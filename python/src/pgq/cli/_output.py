@@ -14,6 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -190,20 +191,52 @@ def show_rows(
         console().print(nothing, style="dim")
         return
     named = list(columns) or columns_of(type(rows[0]))
+    shown = [_Column(name, [_value(row, name) for row in rows]) for name in named]
+    out = console()
+    if _width(shown, whole=True) > out.width:
+        # where there is little room, what is empty goes first
+        shown = [column for column in shown if column.texts != [""] * len(rows)]
+    if _width(shown, whole=False) > out.width:
+        for number, row in enumerate(rows):
+            if number:
+                write_line()
+            show_object({column.name: _value(row, column.name) for column in shown})
+        return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-    values = [[_value(row, name) for name in named] for row in rows]
-    for number, name in enumerate(named):
-        column = [line[number] for line in values if line[number] is not None]
-        numbers = bool(column) and all(
-            isinstance(value, (int, float, timedelta)) and not isinstance(value, bool)
-            for value in column
-        )
+    for column in shown:
         table.add_column(
-            name.replace("_", " "), justify="right" if numbers else "left", overflow="fold"
+            column.title,
+            justify="right" if column.numbers else "left",
+            overflow="fold",
+            min_width=min(column.narrowest, out.width),
         )
-    for line in values:
-        table.add_row(*(Text(written(value)) for value in line))
-    console().print(table)
+    for cells in zip(*(column.texts for column in shown)):
+        table.add_row(*(Text(cell) for cell in cells))
+    out.print(table)
+
+
+class _Column:
+    """A column of a table as it is shown."""
+
+    def __init__(self, name: str, values: Sequence[Any]) -> None:
+        self.name = name
+        self.title = name.replace("_", " ")
+        self.texts = [written(value) for value in values]
+        known = [value for value in values if value is not None]
+        self.numbers = bool(known) and all(
+            isinstance(value, (int, float, timedelta)) and not isinstance(value, bool)
+            for value in known
+        )
+        words = [word for text in (self.title, *self.texts) for word in text.split(" ")]
+        self.widest = max(map(cell_len, (self.title, *self.texts)))
+        # contents may be broken anywhere, the rest between words
+        self.narrowest = min(max(map(cell_len, words)), 24)
+
+
+def _width(columns: Sequence[_Column], *, whole: bool) -> int:
+    """The columns of the terminal that a table takes, or at least needs."""
+    cells = (column.widest if whole else column.narrowest for column in columns)
+    return sum(cells) + 3 * (len(columns) - 1)
 
 
 def _value(row: Any, name: str) -> Any:
