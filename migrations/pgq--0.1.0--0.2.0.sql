@@ -25270,6 +25270,8 @@ begin
                 hint = 'fetch_dead_letters shows those that are dead.';
     end if;
 
+    perform pgq._check_access(null, peek_jobs.queue collate "C", 'consume');
+
     select q.queue_id
     into target_id
     from pgq.queue as q

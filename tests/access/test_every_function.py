@@ -45,6 +45,7 @@ NEEDS = {
     "nack_offsets": "consume",
     "pause_queue": "admin",
     "pause_schedule": "publish",
+    "peek_jobs": "consume",
     "poll": "consume",
     "publish": "publish",
     "publish_batch": "publish",

@@ -282,7 +282,6 @@ def use_unique_jobs(pgq: Caller, clock: Clock) -> None:
                 pgq.get_job(job_id=job[0])
                 pgq.peek_jobs(**queue, state="leased")
                 way(job_id=job[0], lease_token=job[1])
-                pgq.get_job(job_id=job[0])
         jobs = pgq.claim_job(**queue, max_jobs=3)
         pgq.release_job_batch(job_ids=[job[0] for job in jobs], lease_token=jobs[0][1])
         pgq.cancel_job(job_id=jobs[0][0])
