@@ -644,6 +644,11 @@ create type pgq._job_figures as (
     estimated boolean
 );
 
+create type pgq._finished_jobs as (
+    queue_id bigint,
+    finished double precision
+);
+
 -- ==== sql/
 
 comment on schema pgq is
@@ -967,6 +972,8 @@ comment on domain pgq."text/plain" is 'A text that is served as it is.';
 comment on type pgq._sample is 'A figure: of which metric, of what, and how much.';
 
 comment on type pgq._job_figures is 'How many jobs a queue has, by state.';
+
+comment on type pgq._finished_jobs is 'How many jobs of a queue have ended.';
 
 comment on column pgq.storage_class.for_keys is
 'Whether idempotency keys were noted in it: then it stays, as long as there is a window of this
@@ -28629,7 +28636,7 @@ comment on function pgq._job_counts(bigint[], timestamptz) is
 pages says how many, and short queues are counted one by one. What it reads has a bound.';
 
 create function pgq._finished_lately(moment timestamptz)
-returns table (queue_id bigint, finished double precision)
+returns setof pgq._finished_jobs
 language plpgsql
 stable
 parallel safe
@@ -28724,8 +28731,9 @@ begin
     ),
 
     finished as materialized (
-        select j.queue_id, j.finished
+        select j.queue_id, sum(j.finished) as finished
         from pgq._finished_lately(_queue_samples.moment) as j
+        group by j.queue_id
     ),
 
     -- Some may have expired; of these it looks at no more than a hundred of each priority.

@@ -784,6 +784,13 @@ create type pgq._job_figures as (
 
 comment on type pgq._job_figures is 'How many jobs a queue has, by state.';
 
+create type pgq._finished_jobs as (
+    queue_id bigint,
+    finished double precision
+);
+
+comment on type pgq._finished_jobs is 'How many jobs of a queue have ended.';
+
 -- ==== sql/store/tables.sql
 
 create table pgq.storage_class (
@@ -35515,7 +35522,7 @@ pages says how many, and short queues are counted one by one. What it reads has 
 -- ==== sql/metrics/_finished_lately.sql
 
 create function pgq._finished_lately(moment timestamptz)
-returns table (queue_id bigint, finished double precision)
+returns setof pgq._finished_jobs
 language plpgsql
 stable
 parallel safe
@@ -35610,8 +35617,9 @@ begin
     ),
 
     finished as materialized (
-        select j.queue_id, j.finished
+        select j.queue_id, sum(j.finished) as finished
         from pgq._finished_lately(_queue_samples.moment) as j
+        group by j.queue_id
     ),
 
     -- Some may have expired; of these it looks at no more than a hundred of each priority.

@@ -213,6 +213,23 @@ def test_many_finished_jobs(connection: Session) -> None:
     assert found == pytest.approx(60000, rel=0.1)
 
 
+def test_jobs_that_finished_in_two_segments(connection: Session) -> None:
+    """Their payloads stand in two: the figure is one."""
+    queue = new_queue(connection)
+    connection.create_topic(topic="t", retention="3 hours")  # another segment
+    connection.execute(
+        """
+        insert into pgq.job_archive (job_id, queue_id, ended_at, segment, attempt, outcome)
+        select 1, q.queue_id, pgq._clock(), s.segment, 1, 'acked'
+        from pgq.queue as q
+        cross join pgq.segment as s
+        where q.queue = %s
+        """,
+        [queue],
+    )
+    assert figures(connection)[key_of("pgq_queue_finished_last_minute", queue=queue)] == 2
+
+
 def test_long_queues_are_estimated(connection: Session) -> None:
     """Short ones beside them are counted, and so is what is leased."""
     long, short = new_queue(connection), new_queue(connection)
