@@ -1,5 +1,5 @@
 create function pgq._finished_lately(moment timestamptz)
-returns table (queue_id bigint, finished double precision)
+returns setof pgq._finished_jobs
 language plpgsql
 stable
 parallel safe

@@ -33,8 +33,9 @@ begin
     ),
 
     finished as materialized (
-        select j.queue_id, j.finished
+        select j.queue_id, sum(j.finished) as finished
         from pgq._finished_lately(_queue_samples.moment) as j
+        group by j.queue_id
     ),
 
     -- Some may have expired; of these it looks at no more than a hundred of each priority.

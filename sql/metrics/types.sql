@@ -40,3 +40,10 @@ create type pgq._job_figures as (
 );
 
 comment on type pgq._job_figures is 'How many jobs a queue has, by state.';
+
+create type pgq._finished_jobs as (
+    queue_id bigint,
+    finished double precision
+);
+
+comment on type pgq._finished_jobs is 'How many jobs of a queue have ended.';

@@ -23,7 +23,7 @@ PLAIN = {
 
 def test_names_are_those_of_prometheus(connection: Session) -> None:
     described = connection.execute(
-        "select name, type, help from pgq._describe_metrics() order by place"
+        "select name, type, help from pgq._describe_metrics()"
     ).fetchall()
     assert len({name for name, _, _ in described}) == len(described)
     for name, kind, text in described:
@@ -94,7 +94,7 @@ def test_lag_is_that_of_the_view(connection: Session, clock: Clock) -> None:
     assert connection.execute(
         "select count(distinct segment) > 1 from pgq.segment_range"
     ).fetchone()
-    assert key_of("pgq_topic_last_published_timestamp_seconds", topic="empty") not in found
+    assert found[key_of("pgq_topic_published_total", topic="empty")] == 0
 
 
 def test_what_subscriptions_and_attempts_show(connection: Session, clock: Clock) -> None:
@@ -211,6 +211,23 @@ def test_many_finished_jobs(connection: Session) -> None:
     )
     found = figures(connection)[key_of("pgq_queue_finished_last_minute", queue=queue)]
     assert found == pytest.approx(60000, rel=0.1)
+
+
+def test_jobs_that_finished_in_two_segments(connection: Session) -> None:
+    """Their payloads stand in two: the figure is one."""
+    queue = new_queue(connection)
+    connection.create_topic(topic="t", retention="3 hours")  # another segment
+    connection.execute(
+        """
+        insert into pgq.job_archive (job_id, queue_id, ended_at, segment, attempt, outcome)
+        select 1, q.queue_id, pgq._clock(), s.segment, 1, 'acked'
+        from pgq.queue as q
+        cross join pgq.segment as s
+        where q.queue = %s
+        """,
+        [queue],
+    )
+    assert figures(connection)[key_of("pgq_queue_finished_last_minute", queue=queue)] == 2
 
 
 def test_long_queues_are_estimated(connection: Session) -> None:

@@ -40,3 +40,8 @@ create type pgq._job_figures as (
     dead double precision,
     estimated boolean
 );
+
+create type pgq._finished_jobs as (
+    queue_id bigint,
+    finished double precision
+);
