@@ -20,7 +20,6 @@ declare
     more_times timestamptz[];
     newest_ids bigint[] := '{}';
     newest_offsets bigint[] := '{}';
-    newest_times timestamptz[] := '{}';
     group_ids bigint[];
     group_partitions integer[];
     next_offsets bigint[];
@@ -53,50 +52,43 @@ begin
         group by p.segment
     loop
         execute format(
-            'select array_agg(w.partition_id), array_agg(n.log_offset), array_agg(n.published_at)
-            from unnest($1, $2) as w (partition_id, first_offset)
-            cross join lateral (
-                select m.log_offset, m.published_at
-                from pgq.message_%s as m
-                where m.partition_id = w.partition_id
-                    and m.log_offset >= w.first_offset
-                order by m.log_offset desc
-                limit 1
-            ) as n',
+            'select array_agg(w.partition_id), array_agg(
+                coalesce(
+                    (
+                        select m.log_offset
+                        from pgq.message_%s as m
+                        where m.partition_id = w.partition_id
+                            and m.log_offset >= w.first_offset
+                        order by m.log_offset desc
+                        limit 1
+                    ),
+                    w.first_offset - 1
+                )
+            )
+            from unnest($1, $2) as w (partition_id, first_offset)',
             target.segment
         )
-        into more_ids, more_offsets, more_times
+        into more_ids, more_offsets
         using target.ids, target.offsets;
         newest_ids := newest_ids || more_ids;
         newest_offsets := newest_offsets || more_offsets;
-        newest_times := newest_times || more_times;
     end loop;
 
     return query
-    with sums as (
+    with ranges as (
+        select r.partition_id, min(r.first_offset) as first_offset
+        from pgq.segment_range as r
+        group by r.partition_id
+    ),
+
+    sums as (
         select
             p.topic_id,
-            sum(p.last_offset) as published,
-            sum(p.last_offset - p.first_offset + 1) as kept,
-            max(p.published_at) as published_at
-        from (
-            select
-                p.topic_id,
-                coalesce(n.log_offset, p.segment_first_offset - 1) as last_offset,
-                f.first_offset,
-                n.published_at
-            from pgq.partition as p
-            cross join lateral (
-                select r.first_offset
-                from pgq.segment_range as r
-                where r.partition_id = p.partition_id
-                order by r.first_offset
-                limit 1
-            ) as f
-            left join unnest(newest_ids, newest_offsets, newest_times)
-                as n (partition_id, log_offset, published_at)
-                on n.partition_id = p.partition_id
-        ) as p
+            sum(n.last_offset) as published,
+            sum(n.last_offset - r.first_offset + 1) as kept
+        from unnest(newest_ids, newest_offsets) as n (partition_id, last_offset)
+        inner join pgq.partition as p on p.partition_id = n.partition_id
+        inner join ranges as r on r.partition_id = n.partition_id
         group by p.topic_id
     )
 
@@ -106,10 +98,8 @@ begin
     cross join lateral (
         values
         ('pgq_topic_published_total', p.published),
-        ('pgq_topic_messages', p.kept),
-        ('pgq_topic_last_published_timestamp_seconds', extract(epoch from p.published_at))
-    ) as s (name, value)
-    where s.value is not null;
+        ('pgq_topic_messages', p.kept)
+    ) as s (name, value);
 
     -- What each group reads next, and where that is stored. A partition that has left its segment
     -- says so in segment_range.
@@ -145,11 +135,8 @@ begin
         order by k.seq desc
         limit 1
     ) as j
-    left join unnest(newest_ids, newest_offsets) as w (partition_id, log_offset)
-        on w.partition_id = p.partition_id
-    cross join lateral (
-        select coalesce(w.log_offset, p.segment_first_offset - 1) as last_offset
-    ) as n
+    inner join unnest(newest_ids, newest_offsets) as n (partition_id, last_offset)
+        on n.partition_id = p.partition_id
     left join lateral (
         select
             p.segment,
@@ -195,15 +182,15 @@ begin
         group by w.segment
     loop
         execute format(
-            'select array_agg(w.number), array_agg(m.published_at)
-            from unnest($1, $2, $3) as w (number, stored_id, stored_offset)
-            cross join lateral (
-                select m.published_at
-                from pgq.message_%s as m
-                where m.partition_id = w.stored_id
-                    and m.log_offset = w.stored_offset
-                limit 1
-            ) as m',
+            'select array_agg(w.number), array_agg(
+                (
+                    select m.published_at
+                    from pgq.message_%s as m
+                    where m.partition_id = w.stored_id
+                        and m.log_offset = w.stored_offset
+                )
+            )
+            from unnest($1, $2, $3) as w (number, stored_id, stored_offset)',
             target.segment
         )
         into more_ids, more_times

@@ -14,28 +14,41 @@ declare
     begun timestamptz := clock_timestamp();
     moment timestamptz := pgq._clock();
 begin
+    -- One after the other, and not sorted: with thousands of rows that takes a fifth of the time.
     return query
-    with samples as materialized (
-        select s.* from pgq._house_samples(moment) as s
-        union all
-        select s.* from pgq._topic_samples(moment) as s
-        union all
-        select s.* from pgq._staged_samples(moment) as s
-        union all
-        select s.* from pgq._queue_samples(moment) as s
-        union all
-        select s.* from pgq._holder_samples() as s
-        union all
-        select
-            'pgq_metrics_seconds',
-            '{}'::jsonb,
-            extract(epoch from clock_timestamp() - begun)::double precision
-    )
-
     select d.name, d.type, d.help, s.labels, s.value
+    from pgq._house_samples(moment) as s
+    inner join pgq._describe_metrics() as d on d.name = s.name;
+
+    return query
+    select d.name, d.type, d.help, s.labels, s.value
+    from pgq._topic_samples(moment) as s
+    inner join pgq._describe_metrics() as d on d.name = s.name;
+
+    return query
+    select d.name, d.type, d.help, s.labels, s.value
+    from pgq._staged_samples(moment) as s
+    inner join pgq._describe_metrics() as d on d.name = s.name;
+
+    return query
+    select d.name, d.type, d.help, s.labels, s.value
+    from pgq._queue_samples(moment) as s
+    inner join pgq._describe_metrics() as d on d.name = s.name;
+
+    return query
+    select d.name, d.type, d.help, s.labels, s.value
+    from pgq._holder_samples() as s
+    inner join pgq._describe_metrics() as d on d.name = s.name;
+
+    return query
+    select
+        d.name,
+        d.type,
+        d.help,
+        '{}'::jsonb,
+        extract(epoch from clock_timestamp() - begun)::double precision
     from pgq._describe_metrics() as d
-    inner join samples as s on s.name = d.name
-    order by d.place;
+    where d.name = 'pgq_metrics_seconds';
 end
 $$;
 

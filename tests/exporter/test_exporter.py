@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
-from prometheus_client.parser import text_string_to_metric_families
 
 from pgq.exporter import Exporter, serve
 from support.session import Connect, Session

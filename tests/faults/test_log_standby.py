@@ -63,6 +63,9 @@ def test_reading_on_a_standby(primary: Server, standby: Server) -> None:
         assert below.execute(
             "select committed_offset, last_offset, lag from pgq.group_lag"
         ).fetchone() == (0, 3, 3)
+        lag = "select value from pgq.metrics() where name = 'pgq_group_lag_messages'"
+        assert below.execute(lag).fetchone() == (3,)
+        assert "pgq_group_lag_messages" in reader.metrics_text()
 
         # read only transactions: 25006
         refused("25006", reader.publish, topic="t", payload=4)

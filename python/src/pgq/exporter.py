@@ -1,6 +1,6 @@
 """Metrics for Prometheus, over HTTP: ``serve("postgresql://…")`` until it is interrupted.
 
-``/metrics`` is what `pgq.metrics_text()` returns, and ``/health`` says whether the database answers.
+``/metrics`` is what `pgq.metrics_text()` returns, ``/health`` says whether the database answers.
 Where it does not, both are a 503 with a sentence, and the next request tries again.
 """
 
