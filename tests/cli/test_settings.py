@@ -273,7 +273,14 @@ def test_a_narrow_terminal(pgq: Run, client: Client, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("COLUMNS", "80")
     told = client.group_lag()[0].oldest_published_at
     assert told is not None
-    words = {"orders", "billing", f"{told.astimezone():%Y-%m-%d}", "consumer", "partition"}
+    words = {
+        "orders",
+        "billing",
+        f"{told.astimezone():%Y-%m-%d}",
+        "consumer",
+        "partition",
+        "attempt",
+    }
     narrow = pgq("lag")
     assert words <= set(narrow.out.split())
     assert max(map(len, narrow.lines)) <= 80

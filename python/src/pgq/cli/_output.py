@@ -203,13 +203,9 @@ def show_rows(
             show_object({column.name: _value(row, column.name) for column in shown})
         return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-    for column in shown:
-        table.add_column(
-            column.title,
-            justify="right" if column.numbers else "left",
-            overflow="fold",
-            min_width=min(column.narrowest, out.width),
-        )
+    for column, width in zip(shown, _widths(shown, out.width)):
+        justify: Any = "right" if column.numbers else "left"
+        table.add_column(column.title, justify=justify, overflow="fold", width=width)
     for cells in zip(*(column.texts for column in shown)):
         table.add_row(*(Text(cell) for cell in cells))
     out.print(table)
@@ -237,6 +233,16 @@ def _width(columns: Sequence[_Column], *, whole: bool) -> int:
     """The columns of the terminal that a table takes, or at least needs."""
     cells = (column.widest if whole else column.narrowest for column in columns)
     return sum(cells) + 3 * (len(columns) - 1)
+
+
+def _widths(columns: Sequence[_Column], room: int) -> list[int]:
+    """How wide each column is: the widest ones give, down to their longest words."""
+    widths = [column.widest for column in columns]
+    excess = sum(widths) + 3 * (len(columns) - 1) - room
+    for _ in range(excess):
+        giving = [n for n, width in enumerate(widths) if width > columns[n].narrowest]
+        widths[max(giving, key=lambda n: widths[n])] -= 1
+    return widths
 
 
 def _value(row: Any, name: str) -> Any:
