@@ -18,14 +18,24 @@ __all__ = ["Postgrest"]
 
 
 class Postgrest:
-    """A PostgREST that serves the schema pgq of one database, as a context manager.
+    """A PostgREST that serves a schema of one database, by default pgq, as a context manager.
 
     Every request runs as ``role``, which must be one that ``dsn``'s user may become.
     """
 
-    def __init__(self, dsn: str, *, role: str = "postgres", log: Path | None = None) -> None:
+    def __init__(
+        self,
+        dsn: str,
+        *,
+        role: str = "postgres",
+        schema: str = "pgq",
+        jwt_secret: str | None = None,
+        log: Path | None = None,
+    ) -> None:
         self._dsn = dsn
         self._role = role
+        self._schema = schema
+        self._jwt_secret = jwt_secret
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
         self.port = free_port()
@@ -52,13 +62,15 @@ class Postgrest:
         environment = {
             "PATH": os.environ.get("PATH", ""),
             "PGRST_DB_URI": self._dsn,
-            "PGRST_DB_SCHEMAS": "pgq",
+            "PGRST_DB_SCHEMAS": self._schema,
             "PGRST_DB_EXTRA_SEARCH_PATH": "",
             "PGRST_DB_ANON_ROLE": self._role,
             "PGRST_DB_POOL": "4",
             "PGRST_SERVER_HOST": "127.0.0.1",
             "PGRST_SERVER_PORT": str(self.port),
         }
+        if self._jwt_secret:
+            environment["PGRST_JWT_SECRET"] = self._jwt_secret
         output = self._log.open("wb") if self._log else subprocess.DEVNULL
         self._process = subprocess.Popen(
             [program], env=environment, stdout=output, stderr=subprocess.STDOUT
