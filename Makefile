@@ -92,11 +92,11 @@ bench-spark: demo-spark-environment build ## measure Spark's ways beside the raw
 	@$(RUN)/python benchmarks/spark.py $(ARGS)
 
 site: docs-environment ## build the documentation into .cache/site
-	@cd python && ../$(RUN)/python -m mkdocs build --quiet --strict
+	@cd python && NO_MKDOCS_2_WARNING=1 ../$(RUN)/python -m mkdocs build --quiet --strict
 	@echo ".cache/site/index.html is the first page"
 
 site-serve: docs-environment ## show the documentation at localhost:8000 while it is written
-	@cd python && ../$(RUN)/python -m mkdocs serve --watch ../README.md --watch ../sql --watch . $(ARGS)
+	@cd python && NO_MKDOCS_2_WARNING=1 ../$(RUN)/python -m mkdocs serve --watch ../README.md --watch ../sql --watch . $(ARGS)
 
 release: lint test-all ## check everything and build the wheel into dist/
 	@$(RUN)/python -m build --outdir dist python

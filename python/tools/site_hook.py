@@ -22,19 +22,24 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = "python/docs/"
 MERMAID = ROOT / ".cache" / "mermaid" / "mermaid.min.js"
 
-ELSEWHERE = (
-    "README.md",
-    "CHANGELOG.md",
-    "CONTRIBUTING.md",
-    "benchmarks/README.md",
-    "python/PUSH.md",
-    "python/SPARK.md",
-    "python/WORKER.md",
-    "sql/README.md",
-    "sql/REFERENCE.md",
-    "sql/metrics/README.md",
-)
-"""Pages that are read from where they stand, by their paths in the repository."""
+ELSEWHERE = {
+    "tour.md": "README.md",
+    **{
+        path: path
+        for path in (
+            "CHANGELOG.md",
+            "CONTRIBUTING.md",
+            "benchmarks/README.md",
+            "python/PUSH.md",
+            "python/SPARK.md",
+            "python/WORKER.md",
+            "sql/README.md",
+            "sql/REFERENCE.md",
+            "sql/metrics/README.md",
+        )
+    },
+}
+"""Pages that are read from where they stand: their paths in the repository, by their names here."""
 
 AWAITED = (
     "command-line.md",
@@ -58,14 +63,14 @@ _LINK = re.compile(
 
 def _path(page: str) -> str:
     """Where the file of a page is in the repository."""
-    return page if page in ELSEWHERE else DOCS + page
+    return ELSEWHERE.get(page, DOCS + page)
 
 
 def _page(path: str) -> str | None:
     """The page of a file of the repository, if it has one."""
-    if path in ELSEWHERE:
-        return path
-    return path.removeprefix(DOCS) if path.startswith(DOCS) else None
+    if path.startswith(DOCS):
+        return path.removeprefix(DOCS)
+    return next((page for page, place in ELSEWHERE.items() if place == path), None)
 
 
 def _without_missing(entries: list[Any]) -> list[Any]:
@@ -91,9 +96,9 @@ def on_config(config: Any) -> Any:
 
 
 def on_files(files: Files, config: Any) -> Files:
-    for path in ELSEWHERE:
+    for page, path in ELSEWHERE.items():
         if (ROOT / path).exists():
-            files.append(File.generated(config, path, abs_src_path=str(ROOT / path)))
+            files.append(File.generated(config, page, abs_src_path=str(ROOT / path)))
     if MERMAID.exists():
         files.append(
             File.generated(config, "assets/mermaid.min.js", abs_src_path=str(MERMAID))

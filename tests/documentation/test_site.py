@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -29,12 +30,17 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(folder)],
         cwd=ROOT / "python",
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
         capture_output=True,
         text=True,
         timeout=300,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
+
+
+def _source(page: str) -> str:
+    return (ROOT / ELSEWHERE[page] if page in ELSEWHERE else DOCS / page).read_text()
 
 
 def _targets(folder: Path) -> Iterator[tuple[str, str]]:
@@ -48,12 +54,16 @@ def _targets(folder: Path) -> Iterator[tuple[str, str]]:
 @pytest.mark.slow
 def test_it_is_built_strictly_and_is_complete(site: Path) -> None:
     wanted = [str(page.relative_to(DOCS)) for page in PAGES]
-    wanted += [path for path in ELSEWHERE if (ROOT / path).exists()]
+    wanted += [page for page, path in ELSEWHERE.items() if (ROOT / path).exists()]
     missing = []
     for name in wanted:
         page = Path(name)
         stem = "index" if page.stem == "README" else page.stem
-        if not (site / page.parent / f"{stem}.html").exists():
+        built = site / page.parent / f"{stem}.html"
+        title = re.search(r"^# (.+)$", _source(name), re.MULTILINE)
+        assert title
+        heading = title[1].replace("'", "&#39;")
+        if not built.exists() or not re.search(rf"<h1[^>]*>{heading}", built.read_text()):
             missing.append(name)
     refuse(missing)
 
@@ -118,7 +128,7 @@ def test_every_function_is_explained_somewhere(connection: psycopg.Connection[ob
     """Not only in the reference, which is generated: in a text that says what it is for."""
     texts = "\n".join(
         (ROOT / path).read_text()
-        for path in (*ELSEWHERE, *(str(page.relative_to(ROOT)) for page in PAGES))
+        for path in (*ELSEWHERE.values(), *(str(page.relative_to(ROOT)) for page in PAGES))
         if (ROOT / path).exists() and path not in ("sql/REFERENCE.md", "CHANGELOG.md")
     )
     names = connection.execute(
@@ -143,3 +153,18 @@ def test_every_error_code_has_its_place(connection: psycopg.Connection[object]) 
     assert len(codes) > 15
     headings = "\n".join(re.findall(r"^### .*", (DOCS / "errors.md").read_text(), re.MULTILINE))
     refuse(sorted(code for code in codes if code not in headings))
+
+
+def test_every_setting_has_its_place(connection: psycopg.Connection[object]) -> None:
+    settings = set(re.findall(r"`(\w+)`", (DOCS / "settings.md").read_text()))
+    rows = connection.execute(
+        "select proname, unnest(proargnames[:pronargs]) from pg_proc"
+        " where pronamespace = 'pgq'::regnamespace and proname ~ '^(create_|subscribe$)'"
+    ).fetchall()
+    assert len(rows) > 50
+    names = {"topic", "queue", "consumer_group", "schedule", "subscription"}
+    refuse(
+        f"{function}: {name}"
+        for function, name in rows
+        if name not in settings and name not in names
+    )
