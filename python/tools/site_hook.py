@@ -100,9 +100,7 @@ def on_files(files: Files, config: Any) -> Files:
         if (ROOT / path).exists():
             files.append(File.generated(config, page, abs_src_path=str(ROOT / path)))
     if MERMAID.exists():
-        files.append(
-            File.generated(config, "assets/mermaid.min.js", abs_src_path=str(MERMAID))
-        )
+        files.append(File.generated(config, "assets/mermaid.min.js", abs_src_path=str(MERMAID)))
     else:
         _log.warning("no %s: python/tools/mermaid.sh fetches it", MERMAID.relative_to(ROOT))
     return files

@@ -1,4 +1,4 @@
-"""The site is built from the documents, strictly, and whoever reads it loads nothing from elsewhere."""
+"""The site is built strictly from the documents, and its readers load nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -51,7 +51,6 @@ def _targets(folder: Path) -> Iterator[tuple[str, str]]:
             yield str(page.relative_to(folder)), target
 
 
-@pytest.mark.slow
 def test_it_is_built_strictly_and_is_complete(site: Path) -> None:
     wanted = [str(page.relative_to(DOCS)) for page in PAGES]
     wanted += [page for page, path in ELSEWHERE.items() if (ROOT / path).exists()]
@@ -68,7 +67,6 @@ def test_it_is_built_strictly_and_is_complete(site: Path) -> None:
     refuse(missing)
 
 
-@pytest.mark.slow
 def test_it_loads_nothing_from_elsewhere(site: Path) -> None:
     targets = list(_targets(site))
     assert len(targets) > 100
@@ -118,7 +116,9 @@ def test_diagrams_can_be_drawn(tmp_path: Path) -> None:
 
 
 def test_every_page_is_in_the_navigation() -> None:
-    shown = re.findall(r"[\w/-]+\.md", (ROOT / "python" / "mkdocs.yml").read_text().split("nav:")[2])
+    shown = re.findall(
+        r"[\w/-]+\.md", (ROOT / "python" / "mkdocs.yml").read_text().split("nav:")[2]
+    )
     here = {str(page.relative_to(DOCS)) for page in PAGES}
     assert len(shown) == len(set(shown))
     assert set(shown) == here | set(ELSEWHERE) | set(AWAITED)
@@ -148,7 +148,9 @@ def test_every_error_code_has_its_place(connection: psycopg.Connection[object]) 
     codes = {
         code
         for (comment,) in comments
-        for code in re.findall(r"\b(?:MQ\d{3}|\d[0-9A-Z]{4})\b", str(comment).partition("Errors:")[2])
+        for code in re.findall(
+            r"\b(?:MQ\d{3}|\d[0-9A-Z]{4})\b", str(comment).partition("Errors:")[2]
+        )
     }
     assert len(codes) > 15
     headings = "\n".join(re.findall(r"^### .*", (DOCS / "errors.md").read_text(), re.MULTILINE))
