@@ -92,7 +92,7 @@ bench-spark: demo-spark-environment build ## measure Spark's ways beside the raw
 	@$(RUN)/python benchmarks/spark.py $(ARGS)
 
 site: docs-environment ## build the documentation into .cache/site
-	@cd python && NO_MKDOCS_2_WARNING=1 ../$(RUN)/python -m mkdocs build --quiet --strict
+	@cd python && NO_MKDOCS_2_WARNING=1 ../$(RUN)/python -m mkdocs build --strict
 	@echo ".cache/site/index.html is the first page"
 
 site-serve: docs-environment ## show the documentation at localhost:8000 while it is written
