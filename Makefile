@@ -82,6 +82,9 @@ bench-compare: demo-environment build ## what unused features cost: every rate b
 bench-deferred: demo-environment build ## deferred topics: latency, open transactions; ARGS likewise
 	@$(RUN)/python benchmarks/deferred.py $(ARGS)
 
+bench-metrics: demo-environment build ## what pgq.metrics() takes, with 1,000 topics; ARGS likewise
+	@$(RUN)/python benchmarks/metrics.py $(ARGS)
+
 bench-client: demo-environment build ## measure the Python client beside a plain cursor; ARGS likewise
 	@$(RUN)/python benchmarks/client.py $(ARGS)
 
@@ -132,7 +135,7 @@ docs-environment:
 lint-environment:
 	@python/tools/environment.sh demo push spark test lint
 
-.PHONY: help demo demo-spark test test-all test-matrix explore lint build install installcheck reference bench bench-compare bench-deferred bench-client bench-worker \
+.PHONY: help demo demo-spark test test-all test-matrix explore lint build install installcheck reference bench bench-compare bench-deferred bench-metrics bench-client bench-worker \
 	bench-spark release clean postgrest demo-environment demo-spark-environment test-environment lint-environment site site-serve docs-environment
 
 endif

@@ -599,6 +599,102 @@ add column plain_claim boolean not null generated always as (
     and rate_limit is null
 ) stored;
 
+-- ==== migrations/changes/0.2.0/12-access.sql
+
+-- Access per topic and queue.
+alter table pgq.topic add column restricted boolean not null default false;
+
+alter table pgq.partition
+add column publishers text[] collate "C",
+add column consumers text[] collate "C";
+
+alter table pgq.queue
+add column restricted boolean not null default false,
+add column publishers text[] collate "C",
+add column consumers text[] collate "C";
+
+alter type pgq.topic_info add attribute restricted boolean;
+alter type pgq.queue_info add attribute restricted boolean;
+
+create type pgq.access_info as (
+    role text,
+    topic text,
+    queue text,
+    access text,
+    granted_by text,
+    granted_at timestamptz
+);
+
+create table pgq.access_grant (
+    grant_id bigint generated always as identity primary key,
+    scope text collate "C" not null check (scope in ('topic', 'queue')),
+    topic_id bigint references pgq.topic (topic_id) on delete cascade,
+    queue_id bigint references pgq.queue (queue_id) on delete cascade,
+    role text collate "C" not null,
+    access text collate "C" not null check (access in ('publish', 'consume', 'monitor', 'admin')),
+    granted_by text collate "C" not null,
+    granted_at timestamptz not null
+);
+
+create unique index access_grant_target on pgq.access_grant (
+    scope, coalesce(topic_id, queue_id, 0), role, access
+);
+create index access_grant_topic on pgq.access_grant (topic_id) where topic_id is not null;
+create index access_grant_queue on pgq.access_grant (queue_id) where queue_id is not null;
+
+create table pgq.access_change (
+    only_row boolean primary key default true check (only_row),
+    changed_at timestamptz not null
+);
+
+insert into pgq.access_change (changed_at)
+values ('-infinity');
+
+-- ==== migrations/changes/0.2.0/13-metrics.sql
+
+-- Heartbeats of workers.
+create table pgq.worker (
+    worker text collate "C" primary key,
+    kind text collate "C" not null,
+    host text,
+    pid integer,
+    sources text[] not null,
+    running integer not null,
+    details jsonb,
+    started_at timestamptz not null,
+    last_seen_at timestamptz not null
+)
+with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+
+-- Metrics.
+create type pgq.metric as (
+    name text,
+    type text,
+    help text,
+    labels jsonb,
+    value double precision
+);
+
+create domain pgq."text/plain" as text;
+
+create type pgq._sample as (
+    name text,
+    labels jsonb,
+    value double precision
+);
+
+create type pgq._job_figures as (
+    queue_id bigint,
+    ready double precision,
+    leased double precision,
+    delayed double precision,
+    waiting double precision,
+    expired double precision,
+    retrying double precision,
+    dead double precision,
+    estimated boolean
+);
+
 -- ==== sql/
 
 comment on schema pgq is
@@ -621,6 +717,9 @@ comment on column pgq.topic_info.idempotency_window is
 
 comment on column pgq.topic_info.deferred is
 'Whether messages get their offsets not when they are published, but when somebody consumes.';
+
+comment on column pgq.topic_info.restricted is
+'Whether only roles with a grant may use it; see grant_access.';
 
 comment on column pgq.group_info.max_attempts is
 'Attempts before a message goes to the dead-letter topic; null: no limit.';
@@ -695,6 +794,9 @@ comment on column pgq.queue_info.max_unfinished is
 
 comment on column pgq.queue_info.max_leased_per_key is
 'The most jobs of one key that are leased at one time; null: no limit.';
+
+comment on column pgq.queue_info.restricted is
+'Whether only roles with a grant may use it; see grant_access.';
 
 comment on column pgq.claimed_job.lease_token is
 'What ack, nack, release_job, reject_job, archive_job and extend_lease ask for; one token for all
@@ -905,6 +1007,39 @@ comment on type pgq._cron_times is
 'What a cron expression says: numbers in ascending order, Sunday is 0.
 either_day: one of day and weekday is enough. real_time: hours that come twice count twice.';
 
+comment on type pgq.access_info is 'What a role may do with a topic or a queue.';
+
+comment on column pgq.access_info.role is 'The role; public: every role.';
+
+comment on column pgq.access_info.topic is 'The topic; *: all topics; null: it is about a queue.';
+
+comment on column pgq.access_info.queue is 'The queue; *: all queues; null: it is about a topic.';
+
+comment on column pgq.access_info.access is
+'publish, consume, monitor (see names and figures), or admin for all of them and settings.';
+
+comment on column pgq.access_info.granted_by is 'Who granted it.';
+
+comment on column pgq.access_info.granted_at is 'When.';
+
+comment on type pgq.metric is 'A figure, as Prometheus knows them.';
+
+comment on column pgq.metric.name is 'Its name: seconds and bytes, _total for what only rises.';
+
+comment on column pgq.metric.type is 'gauge or counter.';
+
+comment on column pgq.metric.help is 'What it says.';
+
+comment on column pgq.metric.labels is 'Of what it is: texts by their names.';
+
+comment on column pgq.metric.value is 'The figure.';
+
+comment on domain pgq."text/plain" is 'A text that is served as it is.';
+
+comment on type pgq._sample is 'A figure: of which metric, of what, and how much.';
+
+comment on type pgq._job_figures is 'How many jobs a queue has, by state.';
+
 comment on column pgq.storage_class.for_keys is
 'Whether idempotency keys were noted in it: then it stays, as long as there is a window of this
 length.';
@@ -958,6 +1093,9 @@ comment on column pgq.former_window.ends_at is
 comment on column pgq.topic.idempotency_window is
 'How long an idempotency key stands for the message that it was given with.';
 
+comment on column pgq.topic.restricted is
+'Whether only roles with a grant may use it, see grant_access.';
+
 comment on column pgq.topic.deferred is
 'Whether messages are staged when they are published, and get offsets when somebody consumes.';
 
@@ -969,6 +1107,11 @@ comment on column pgq.partition.deferred is
 
 comment on column pgq.partition.left_segments is
 'Segments that it wrote to before, where staged messages may still stand; closing one removes it.';
+
+comment on column pgq.partition.publishers is
+'The roles that may publish to it, see _settle_access; null: EXECUTE decides.';
+
+comment on column pgq.partition.consumers is 'The roles that may read it; null: EXECUTE decides.';
 
 comment on column pgq.partition.layout is
 'What a session remembers of a deferred topic, in one number: partitions, followed and segment.';
@@ -1043,6 +1186,14 @@ comment on column pgq.queue.subscribed is
 
 comment on column pgq.queue.max_leased_per_key is
 'The most jobs of one key that are leased at one time; null: no limit.';
+
+comment on column pgq.queue.restricted is
+'Whether only roles with a grant may use it, see grant_access.';
+
+comment on column pgq.queue.publishers is
+'The roles that may enqueue, see _settle_access; null: EXECUTE decides.';
+
+comment on column pgq.queue.consumers is 'The roles that may claim; null: EXECUTE decides.';
 
 comment on column pgq.queue.plain_enqueue is
 'Whether no setting asks an enqueue for more than to write the job.';
@@ -1278,6 +1429,55 @@ comment on column pgq.schedule.last_error is
 comment on column pgq.schedule.created_at is 'When it was made.';
 
 comment on column pgq.schedule.updated_at is 'When its settings last changed.';
+
+comment on table pgq.access_grant is
+'What roles may do with restricted topics and queues. What publish and claims ask for stands in the
+rows that they read anyway, see _settle_access.';
+
+comment on column pgq.access_grant.grant_id is 'Its id.';
+
+comment on column pgq.access_grant.scope is 'Whether it is about topics or queues.';
+
+comment on column pgq.access_grant.topic_id is 'The topic; null: all topics, or a queue.';
+
+comment on column pgq.access_grant.queue_id is 'The queue; null: all queues, or a topic.';
+
+comment on column pgq.access_grant.role is
+'The role, by its name, so that a dump can be restored where its id is another; public: all roles.';
+
+comment on column pgq.access_grant.access is 'publish, consume, monitor, or admin for all of them.';
+
+comment on column pgq.access_grant.granted_by is 'Who granted it.';
+
+comment on column pgq.access_grant.granted_at is 'When.';
+
+comment on table pgq.access_change is
+'One row, which every change of access updates before anything else.';
+
+comment on column pgq.access_change.only_row is 'There is one row.';
+
+comment on column pgq.access_change.changed_at is 'When access was changed last.';
+
+comment on table pgq.worker is
+'Processes that do jobs or handle messages, as they have told of themselves by heartbeat.';
+
+comment on column pgq.worker.worker is 'Its name, which nothing else has.';
+
+comment on column pgq.worker.kind is 'What it is: worker, consumer, push, or what it says.';
+
+comment on column pgq.worker.host is 'The machine that it runs on; null: it did not say.';
+
+comment on column pgq.worker.pid is 'Its process there; null: it did not say.';
+
+comment on column pgq.worker.sources is 'The queues or topics that it works on.';
+
+comment on column pgq.worker.running is 'How many jobs or messages it was working on.';
+
+comment on column pgq.worker.details is 'What else it says of itself; null: nothing.';
+
+comment on column pgq.worker.started_at is 'When it began.';
+
+comment on column pgq.worker.last_seen_at is 'When it last told of itself.';
 
 create or replace function pgq.version()
 returns text
@@ -2959,6 +3159,8 @@ as $$
 declare
     target pgq.topic;
 begin
+    perform pgq._check_access(_check_group.topic, null, 'consume');
+
     select t.*
     into target
     from pgq.topic as t
@@ -3101,6 +3303,136 @@ comment on function pgq._home(text, integer) is
 'The partition of a key, in a topic of so many. The planner writes it out where it is called, so it
 must stay one select without settings. It never changes: keys would move.';
 
+create or replace function pgq.list_offsets(topic text, published_at timestamptz default null)
+returns table (partition integer, first_offset bigint, last_offset bigint, log_offset bigint)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+begin
+    perform pgq._check_access(list_offsets.topic collate "C", null, 'monitor');
+    return query
+    select
+        s.partition,
+        s.first_offset,
+        s.last_offset,
+        case
+            when list_offsets.published_at is not null
+                then pgq._offset_at(
+                    s.partition_id, list_offsets.published_at, s.first_offset, s.last_offset
+                )
+        end
+    from (
+        select
+            p.partition,
+            p.partition_id,
+            pgq._first_available(p.partition_id) as first_offset,
+            pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset) as last_offset
+        from pgq.topic as t
+        inner join pgq.partition as p on p.topic_id = t.topic_id
+        where t.topic = list_offsets.topic collate "C"
+    ) as s
+    order by s.partition;
+
+    if not found then
+        perform pgq._fail_unknown_topic(list_offsets.topic collate "C");
+    end if;
+end
+$$;
+
+create or replace function pgq.check_range(
+    topic text,
+    partition integer,
+    first_offset bigint,
+    last_offset bigint
+)
+returns bigint
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    place pgq.partition;
+    first_available bigint;
+    last_available bigint;
+begin
+    if check_range.first_offset is null or check_range.last_offset is null then
+        raise exception 'argument "%" must not be null',
+            case when check_range.first_offset is null then 'first_offset' else 'last_offset' end
+            using errcode = '22004';
+    end if;
+
+    select p.*
+    into place
+    from pgq.partition as p
+    where p.topic = check_range.topic collate "C"
+        and p.partition = check_range.partition
+        and (p.consumers is null or pgq._may(p.consumers));
+
+    if place.partition_id is null then
+        perform pgq._check_access(check_range.topic collate "C", null, 'consume');
+        perform pgq._fail_unknown_partition(t.topic, check_range.partition, t.partitions)
+        from pgq.topic as t
+        where t.topic = check_range.topic collate "C";
+
+        perform pgq._fail_unknown_topic(check_range.topic collate "C");
+    end if;
+
+    if check_range.first_offset <= check_range.last_offset then
+        first_available := pgq._first_available(place.partition_id);
+        last_available := pgq._last_offset(
+            place.partition_id, place.segment, place.segment_first_offset
+        );
+
+        -- An old snapshot (REPEATABLE READ) still has the bounds of a segment that was truncated
+        -- since, but not its messages; so one message of each segment is looked at. Having been
+        -- read, the segments cannot be truncated before this transaction ends.
+        if check_range.first_offset < first_available
+            or check_range.last_offset > last_available
+            or exists (
+                select
+                from pgq._runs(
+                    place.partition_id, check_range.first_offset, check_range.last_offset
+                ) as r
+                where (
+                    pgq._newest(r.stored_partition_id, r.segment, r.first_offset - r.shift)
+                ).log_offset is null
+            )
+        then
+            perform pgq._fail_out_of_range(
+                check_range.topic collate "C",
+                check_range.partition,
+                case
+                    when check_range.first_offset < first_available
+                        or check_range.last_offset <= last_available
+                        then check_range.first_offset
+                    else greatest(check_range.first_offset, last_available + 1)
+                end,
+                first_available,
+                last_available,
+                false
+            );
+        end if;
+    end if;
+
+    return place.partition_id;
+end
+$$;
+
 create or replace function pgq._topic_info(topic text)
 returns setof pgq.topic_info
 language sql
@@ -3117,7 +3449,8 @@ select
     t.created_at,
     t.updated_at,
     t.idempotency_window,
-    t.deferred
+    t.deferred,
+    t.restricted
 from pgq.topic as t
 inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
 where t.topic = _topic_info.topic
@@ -3144,6 +3477,960 @@ left join pgq.topic as d on d.topic_id = g.dead_letter_topic_id
 where t.topic = _group_info.topic
     and g.consumer_group = _group_info.consumer_group
 $$;
+
+create function pgq._caller()
+returns text
+language sql
+stable
+parallel safe
+as $$
+select case current_setting('role')
+    when 'none' then session_user::text
+    else current_setting('role')
+end
+$$;
+
+revoke all on function pgq._caller from public;
+
+comment on function pgq._caller() is
+'The role that calls: the one that was set by SET ROLE, else that of the session; within functions
+of pgq current_user is its owner.';
+
+create function pgq._named(roles text[])
+returns boolean
+language sql
+stable
+parallel safe
+as $$
+select pgq._caller() collate "C" = any(roles)
+$$;
+
+revoke all on function pgq._named from public;
+
+comment on function pgq._named(text[]) is
+'Whether the caller is one of these roles: asked first, since it takes less time than _may.';
+
+create function pgq._of_first(roles text[])
+returns boolean
+language sql
+stable
+parallel safe
+as $$
+select pg_has_role(pgq._caller(), to_regrole(quote_ident(roles[1])), 'usage')
+$$;
+
+revoke all on function pgq._of_first from public;
+
+comment on function pgq._of_first(text[]) is
+'Whether the caller has the privileges of the first of these roles: asked before _may, too.';
+
+create function pgq._act_for(owner boolean)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    perform set_config(
+        'pgq.acts_for_owner',
+        case when _act_for.owner then (select k.key::text from pgq.view_key as k) else '' end,
+        true
+    );
+end
+$$;
+
+revoke all on function pgq._act_for from public;
+
+comment on function pgq._act_for(boolean) is
+'Lets a function publish or enqueue where its caller may not: what a schedule writes, or goes to a
+dead-letter topic, was allowed to whoever set that up. Between true and false there is nothing but
+that; a rollback undoes it too. It goes by a key that nobody else can know.';
+
+create function pgq._may(roles text[])
+returns boolean
+language plpgsql
+stable
+parallel safe
+cost 1
+as $$
+#variable_conflict use_column
+declare
+    caller text := pgq._caller();
+    member text;
+begin
+    if _may.roles is null or caller collate "C" = any(_may.roles) or 'public' = any(_may.roles) then
+        return true;
+    end if;
+
+    foreach member in array _may.roles loop
+        -- A role that is no more is nobody's.
+        if pg_has_role(caller, to_regrole(quote_ident(member)), 'usage') then
+            return true;
+        end if;
+    end loop;
+
+    -- The owner of the schema may do everything, and so may superusers.
+    return pg_has_role(
+        caller,
+        (select n.nspowner from pg_catalog.pg_namespace as n where n.nspname = 'pgq'),
+        'usage'
+    )
+    or exists (
+        select
+        from pgq.view_key as k
+        where k.key::text = current_setting('pgq.acts_for_owner', true)
+    );
+end
+$$;
+
+revoke all on function pgq._may from public;
+
+comment on function pgq._may(text[]) is
+'Whether the caller is one of these roles or has their privileges, or those of the owner of pgq;
+null stands for every role.';
+
+create function pgq._granted(scope text, target_id bigint, access text)
+returns text[]
+language sql
+stable
+parallel safe
+as $$
+select coalesce(array_agg(r.role order by r.only_admin, r.login, r.role), '{}')
+from (
+    select
+        g.role,
+        min((g.access = 'admin')::integer) as only_admin,
+        coalesce((
+            select a.rolcanlogin
+            from pg_catalog.pg_roles as a
+            where a.rolname = g.role
+        ), true) as login
+    from pgq.access_grant as g
+    where g.scope = _granted.scope
+        and coalesce(g.topic_id, g.queue_id, 0) in (0, _granted.target_id)
+        and (g.access in (_granted.access, 'admin') or _granted.access = 'monitor')
+    group by g.role
+) as r
+$$;
+
+revoke all on function pgq._granted from public;
+
+comment on function pgq._granted(text, bigint, text) is
+'The roles that have this access to a topic or a queue, or to all of them. Each access includes
+monitor, and admin includes each. The one that most callers will be members of comes first.';
+
+create function pgq._may_use(topic text, queue text, access text)
+returns boolean
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    return not exists (
+        select
+        from pgq.topic as t
+        where t.topic = _may_use.topic collate "C"
+            and t.restricted
+            and not pgq._may(pgq._granted('topic', t.topic_id, _may_use.access))
+    )
+    and not exists (
+        select
+        from pgq.queue as q
+        where q.queue = _may_use.queue collate "C"
+            and q.restricted
+            and not pgq._may(pgq._granted('queue', q.queue_id, _may_use.access))
+    );
+end
+$$;
+
+revoke all on function pgq._may_use from public;
+
+comment on function pgq._may_use(text, text, text) is
+'Whether the caller has this access to a topic, to a queue, or to both; also where there is none of
+that name, or none is given.';
+
+create function pgq._check_access(topic text, queue text, access text)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    -- Usually it is open to all.
+    if exists (
+        select
+        from pgq.topic as t
+        where t.topic = _check_access.topic collate "C"
+            and not t.restricted
+            and _check_access.queue is null
+    )
+    then
+        return;
+    end if;
+
+    -- What may not be known and what is not there fail at the same place: the context of an error
+    -- says where.
+    if _check_access.topic is not null and not (
+        exists (select from pgq.topic as t where t.topic = _check_access.topic collate "C")
+        and pgq._may_use(_check_access.topic, null, 'monitor')
+    )
+    then
+        perform pgq._fail_unknown_topic(_check_access.topic);
+    end if;
+    if _check_access.queue is not null and not (
+        exists (select from pgq.queue as q where q.queue = _check_access.queue collate "C")
+        and pgq._may_use(null, _check_access.queue, 'monitor')
+    )
+    then
+        perform pgq._fail_unknown_queue(_check_access.queue);
+    end if;
+
+    if pgq._may_use(_check_access.topic, _check_access.queue, _check_access.access) then
+        return;
+    end if;
+    raise exception 'permission denied for % "%"',
+        case when _check_access.topic is not null then 'topic' else 'queue' end,
+        coalesce(_check_access.topic, _check_access.queue)
+        using errcode = '42501',
+            detail = format('Role "%s" has no %s access.', pgq._caller(), _check_access.access),
+            hint = 'Who has admin access can give it with pgq.grant_access.';
+end
+$$;
+
+revoke all on function pgq._check_access from public;
+
+comment on function pgq._check_access(text, text, text) is
+'Raises MQ001 or MQ002 when there is no such topic or queue, or the caller may know nothing of it,
+and 42501 when he has other access than this. Where no name is given it says nothing.';
+
+create function pgq._check_taken(topic text, queue text)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if not pgq._may_use(_check_taken.topic, _check_taken.queue, 'monitor') then
+        raise exception '% "%" exists already',
+            case when _check_taken.topic is not null then 'topic' else 'queue' end,
+            coalesce(_check_taken.topic, _check_taken.queue)
+            using errcode = 'MQ005',
+                detail = format('Role "%s" has no access to it.', pgq._caller()),
+                hint = 'Use another name.';
+    end if;
+end
+$$;
+
+revoke all on function pgq._check_taken from public;
+
+comment on function pgq._check_taken(text, text) is
+'Raises MQ005, without its settings, for a topic or a queue of which the caller may know nothing.';
+
+create function pgq._may_write(topic_id bigint, queue_id bigint)
+returns boolean
+language sql
+stable
+parallel safe
+as $$
+select pgq._may_use(
+    (select t.topic from pgq.topic as t where t.topic_id = _may_write.topic_id),
+    (select q.queue from pgq.queue as q where q.queue_id = _may_write.queue_id),
+    'publish'
+)
+$$;
+
+revoke all on function pgq._may_write from public;
+
+comment on function pgq._may_write(bigint, bigint) is
+'Whether the caller may publish to the target of a bulk write, by its id.';
+
+create function pgq._check_schedule_access(schedule text)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if not exists (
+        select
+        from pgq.schedule as s
+        where s.schedule = _check_schedule_access.schedule
+            and pgq._may_use(s.topic, s.queue, 'publish')
+    ) then
+        perform pgq._fail_unknown_schedule(_check_schedule_access.schedule);
+    end if;
+end
+$$;
+
+revoke all on function pgq._check_schedule_access from public;
+
+comment on function pgq._check_schedule_access(text) is
+'Raises MQ009 when there is no such schedule, or the caller may not publish to its topic or queue.';
+
+create function pgq._check_subscription_access(subscription text)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    target record;
+begin
+    for target in
+        select t.topic, q.queue
+        from pgq.subscription as s
+        inner join pgq.topic as t on t.topic_id = s.topic_id
+        inner join pgq.queue as q on q.queue_id = s.queue_id
+        where s.subscription = _check_subscription_access.subscription
+    loop
+        exit when not pgq._may_use(target.topic, target.queue, 'monitor');
+        perform pgq._check_access(target.topic, null, 'consume');
+        perform pgq._check_access(null, target.queue, 'publish');
+        return;
+    end loop;
+
+    perform pgq._fail_unknown_subscription(_check_subscription_access.subscription);
+end
+$$;
+
+revoke all on function pgq._check_subscription_access from public;
+
+comment on function pgq._check_subscription_access(text) is
+'Raises 42501 for a subscription whose topic the caller may not consume, or to whose queue he may
+not publish; MQ011 where there is none, or he may not see one of them.';
+
+create function pgq._visible(scope text, access text)
+returns bigint[]
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    -- Usually nothing is restricted, or the caller may see all.
+    if pgq._may(pgq._granted(_visible.scope, 0, _visible.access)) then
+        return array(
+            select t.topic_id
+            from pgq.topic as t
+            where _visible.scope = 'topic'
+                and t.restricted
+            union all
+            select q.queue_id
+            from pgq.queue as q
+            where _visible.scope = 'queue'
+                and q.restricted
+        );
+    end if;
+
+    return array(
+        select coalesce(g.topic_id, g.queue_id)
+        from pgq.access_grant as g
+        where g.scope = _visible.scope
+            and (g.access in (_visible.access, 'admin') or _visible.access = 'monitor')
+            and pgq._may(array[g.role])
+    );
+end
+$$;
+
+revoke all on function pgq._visible from public;
+
+comment on function pgq._visible(text, text) is
+'The ids of the restricted topics or queues to which the caller has this access.';
+
+create function pgq._visible_topics(key uuid, access text)
+returns table (topic_id bigint, topic text)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    if not exists (select from pgq.view_key as k where k.key = _visible_topics.key) then
+        raise exception 'permission denied for the names of topics'
+            using errcode = '42501',
+                hint = 'The views of pgq show them to those who may read these.';
+    end if;
+
+    return query
+    select t.topic_id, t.topic
+    from pgq.topic as t
+    where t.topic_id = any(pgq._visible('topic', _visible_topics.access))
+        or not t.restricted;
+end
+$$;
+
+revoke all on function pgq._visible_topics from public;
+
+comment on function pgq._visible_topics(uuid, text) is
+'The topics to which the caller has this access. The key is what only the views can read.
+Errors: 42501 no permission.';
+
+create function pgq._visible_queues(key uuid, access text)
+returns table (queue_id bigint, queue text)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    if not exists (select from pgq.view_key as k where k.key = _visible_queues.key) then
+        raise exception 'permission denied for the names of queues'
+            using errcode = '42501',
+                hint = 'The views of pgq show them to those who may read these.';
+    end if;
+
+    return query
+    select q.queue_id, q.queue
+    from pgq.queue as q
+    where q.queue_id = any(pgq._visible('queue', _visible_queues.access))
+        or not q.restricted;
+end
+$$;
+
+revoke all on function pgq._visible_queues from public;
+
+comment on function pgq._visible_queues(uuid, text) is
+'The queues to which the caller has this access. The key is what only the views can read.
+Errors: 42501 no permission.';
+
+create function pgq._shown_target(target text)
+returns text
+language sql
+stable
+parallel safe
+as $$
+select case
+    when pgq._may_use(split_part(target, '/', 1), split_part(target, '/', 1), 'monitor')
+        then target
+    else '(restricted)'
+end
+$$;
+
+revoke all on function pgq._shown_target from public;
+
+comment on function pgq._shown_target(text) is
+'What cleanup says that it cleaned, without names that the caller may not know.';
+
+create function pgq._lock_access(topic text, queue text)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target_id bigint;
+begin
+    update pgq.access_change as c
+    set changed_at = pgq._clock();
+
+    if _lock_access.topic is not null then
+        return (pgq._lock_topic(_lock_access.topic)).topic_id;
+    end if;
+
+    while _lock_access.queue is not null loop
+        select q.queue_id
+        into target_id
+        from pgq.queue as q
+        where q.queue = _lock_access.queue
+        for no key update;
+
+        exit when target_id is not null;
+        perform pgq._check_queue(_lock_access.queue);
+    end loop;
+    return target_id;
+end
+$$;
+
+revoke all on function pgq._lock_access from public;
+
+comment on function pgq._lock_access(text, text) is
+'Begins a change of access: others wait until this transaction ends, and so do those who publish to
+the topic or change the queue that is named, whose id is returned. Raises MQ001, MQ002.';
+
+create function pgq._settle_access(topic_id bigint, queue_id bigint, restricted boolean)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- The row of the topic changes in any case: so nobody adds partitions by an older snapshot.
+    update pgq.topic as t
+    set restricted = _settle_access.restricted, updated_at = pgq._clock()
+    where t.topic_id = _settle_access.topic_id;
+
+    update pgq.partition as p
+    set
+        publishers = case
+            when _settle_access.restricted
+                then pgq._granted('topic', _settle_access.topic_id, 'publish')
+        end,
+        consumers = case
+            when _settle_access.restricted
+                then pgq._granted('topic', _settle_access.topic_id, 'consume')
+        end
+    where p.topic_id = _settle_access.topic_id;
+
+    update pgq.queue as q
+    set
+        restricted = _settle_access.restricted,
+        updated_at = pgq._clock(),
+        publishers = case
+            when _settle_access.restricted
+                then pgq._granted('queue', _settle_access.queue_id, 'publish')
+        end,
+        consumers = case
+            when _settle_access.restricted
+                then pgq._granted('queue', _settle_access.queue_id, 'consume')
+        end
+    where q.queue_id = _settle_access.queue_id;
+end
+$$;
+
+revoke all on function pgq._settle_access from public;
+
+comment on function pgq._settle_access(bigint, bigint, boolean) is
+'Restricts a topic or a queue or opens it, and writes who may publish and consume to the rows that
+publishers and consumers read anyway. The caller has locked it.';
+
+create function pgq._settle_all_access(scope text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target record;
+begin
+    for target in
+        select t.topic, null as queue
+        from pgq.topic as t
+        where _settle_all_access.scope = 'topic'
+            and t.restricted
+        union all
+        select null, q.queue
+        from pgq.queue as q
+        where _settle_all_access.scope = 'queue'
+            and q.restricted
+        order by 1, 2
+    loop
+        -- One that is dropped meanwhile is no concern of ours.
+        begin
+            if target.topic is not null then
+                perform pgq._settle_access(pgq._lock_access(target.topic, null), null, true);
+            else
+                perform pgq._settle_access(null, pgq._lock_access(null, target.queue), true);
+            end if;
+        exception
+            when sqlstate 'MQ001' or sqlstate 'MQ002' then
+                continue;
+        end;
+    end loop;
+end
+$$;
+
+revoke all on function pgq._settle_all_access from public;
+
+comment on function pgq._settle_all_access(text) is
+'Writes anew who may publish and consume, for all restricted topics or queues.';
+
+create function pgq._restrict(topic text, queue text, restricted boolean)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target_topic_id bigint;
+    target_queue_id bigint;
+begin
+    perform pgq._check_access(_restrict.topic, _restrict.queue, 'admin');
+    if _restrict.topic is not null then
+        target_topic_id := pgq._lock_access(_restrict.topic, null);
+    else
+        target_queue_id := pgq._lock_access(null, _restrict.queue);
+    end if;
+    -- Somebody may have restricted it in between.
+    perform pgq._check_access(_restrict.topic, _restrict.queue, 'admin');
+
+    if not _restrict.restricted then
+        delete from pgq.access_grant as g
+        where g.topic_id = target_topic_id
+            or g.queue_id = target_queue_id;
+    elsif not pgq._may(
+        pgq._granted(
+            case when _restrict.topic is not null then 'topic' else 'queue' end,
+            coalesce(target_topic_id, target_queue_id),
+            'admin'
+        )
+    )
+    then
+        -- It was open. Who restricts it is not to lose it.
+        insert into pgq.access_grant (
+            scope, topic_id, queue_id, role, access, granted_by, granted_at
+        )
+        values (
+            case when _restrict.topic is not null then 'topic' else 'queue' end,
+            target_topic_id,
+            target_queue_id,
+            pgq._caller(),
+            'admin',
+            pgq._caller(),
+            pgq._clock()
+        );
+    end if;
+
+    perform pgq._settle_access(target_topic_id, target_queue_id, _restrict.restricted);
+end
+$$;
+
+revoke all on function pgq._restrict from public;
+
+comment on function pgq._restrict(text, text, boolean) is
+'Restricts a topic or a queue, to the caller at first unless he is an owner of pgq, or opens it and
+removes its grants. Raises 42501, MQ001, MQ002.';
+
+create function pgq._check_grant(role text, topic text, queue text, access text)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    kind text := case when _check_grant.topic is not null then 'topic' else 'queue' end;
+begin
+    if _check_grant.role is null then
+        raise exception 'argument "role" must not be null'
+            using errcode = '22004';
+    end if;
+    if num_nonnulls(_check_grant.topic, _check_grant.queue) <> 1 then
+        raise exception '"topic", "queue": exactly one is needed'
+            using errcode = case when _check_grant.topic is null then '22004' else '22023' end;
+    end if;
+    if _check_grant.access not in ('publish', 'consume', 'monitor', 'admin') then
+        raise exception 'argument "access" must be publish, consume, monitor or admin'
+            using errcode = '22023';
+    end if;
+
+    if '*' in (_check_grant.topic, _check_grant.queue)
+        and not pgq._may(pgq._granted(kind, 0, 'admin'))
+    then
+        raise exception 'permission denied for all %s', kind
+            using errcode = '42501',
+                detail = format('Role "%s" has no admin access to them.', pgq._caller()),
+                hint = 'The owner of pgq can give it with pgq.grant_access.';
+    end if;
+end
+$$;
+
+revoke all on function pgq._check_grant from public;
+
+comment on function pgq._check_grant(text, text, text, text) is
+'Checks the arguments of grant_access and revoke_access; of those for all topics or queues, whether
+the caller has admin access. Raises 22004, 22023, 42501.';
+
+create function pgq.grant_access(
+    role text,
+    access text,
+    topic text default null,
+    queue text default null
+)
+returns setof pgq.access_info
+language plpgsql
+volatile
+parallel unsafe
+rows 1
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    kind text := case when grant_access.topic is not null then 'topic' else 'queue' end;
+    everything boolean := coalesce(
+        '*' in (grant_access.topic collate "C", grant_access.queue collate "C"), false
+    );
+    given pgq.access_grant;
+begin
+    if grant_access.access is null then
+        raise exception 'argument "access" must not be null'
+            using errcode = '22004';
+    end if;
+    perform pgq._check_grant(
+        grant_access.role collate "C", grant_access.topic, grant_access.queue, grant_access.access
+    );
+    if grant_access.role collate "C" <> 'public'
+        and to_regrole(quote_ident(grant_access.role)) is null
+    then
+        raise exception 'role "%" does not exist', grant_access.role
+            using errcode = '42704';
+    end if;
+
+    if everything then
+        perform pgq._lock_access(null, null);
+    else
+        perform pgq._restrict(grant_access.topic collate "C", grant_access.queue, true);
+        select t.topic_id
+        into given.topic_id
+        from pgq.topic as t
+        where t.topic = grant_access.topic collate "C";
+        select q.queue_id
+        into given.queue_id
+        from pgq.queue as q
+        where q.queue = grant_access.queue collate "C";
+    end if;
+
+    insert into pgq.access_grant (scope, topic_id, queue_id, role, access, granted_by, granted_at)
+    values (
+        kind,
+        given.topic_id,
+        given.queue_id,
+        grant_access.role,
+        grant_access.access,
+        pgq._caller(),
+        pgq._clock()
+    )
+    on conflict do nothing;
+
+    if everything then
+        perform pgq._settle_all_access(kind);
+    else
+        perform pgq._settle_access(given.topic_id, given.queue_id, true);
+    end if;
+
+    return query
+    select g.role, grant_access.topic, grant_access.queue, g.access, g.granted_by, g.granted_at
+    from pgq.access_grant as g
+    where g.scope = kind collate "C"
+        and coalesce(g.topic_id, g.queue_id, 0) = coalesce(given.topic_id, given.queue_id, 0)
+        and g.role = grant_access.role collate "C"
+        and g.access = grant_access.access collate "C";
+end
+$$;
+
+revoke all on function pgq.grant_access from public;
+
+comment on function pgq.grant_access(text, text, text, text) is
+'Lets a role publish to a topic or queue, consume it, see its figures, or administer it.
+With the first grant the topic or queue is restricted: it is open only to roles that have a grant,
+to the owner of pgq and to superusers; without one, EXECUTE decides, which each role needs in any
+case. access: publish (publish, enqueue, bulk writes, schedules), consume (read, consumer groups,
+claims, jobs, dead letters), monitor (names and figures, which each of the others includes), admin
+(all of these, settings, drop, purge, redrive, grants). topic or queue *: all that are there or
+come, without restricting them. role public: every role. The caller is the role that was set by SET
+ROLE, else that of the session, and has what the roles have that he inherits from; the owner of a
+function of yours cannot be seen. Roles are known by their names: revoke before one is dropped or
+renamed. It waits for those who are publishing. Who restricts what was open has admin access.
+Errors: MQ001 unknown topic, MQ002 unknown queue, 22004 a required argument is null, 22023 topic and
+queue, or a bad access, 40001 above READ COMMITTED when another transaction was first (try again),
+42501 the caller has no admin access, 42704 there is no such role.';
+
+create function pgq.revoke_access(
+    role text,
+    access text default null,
+    topic text default null,
+    queue text default null
+)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    kind text := case when revoke_access.topic is not null then 'topic' else 'queue' end;
+    everything boolean := coalesce(
+        '*' in (revoke_access.topic collate "C", revoke_access.queue collate "C"), false
+    );
+    target_id bigint;
+    revoked boolean;
+begin
+    perform pgq._check_grant(
+        revoke_access.role collate "C",
+        revoke_access.topic,
+        revoke_access.queue,
+        revoke_access.access
+    );
+    if not everything then
+        perform pgq._check_access(
+            revoke_access.topic collate "C", revoke_access.queue, 'admin'
+        );
+    end if;
+    target_id := coalesce(
+        pgq._lock_access(
+            case when not everything then revoke_access.topic collate "C" end,
+            case when not everything then revoke_access.queue end
+        ),
+        0
+    );
+    if not everything then
+        perform pgq._check_access(
+            revoke_access.topic collate "C", revoke_access.queue, 'admin'
+        );
+    end if;
+
+    delete from pgq.access_grant as g
+    where g.scope = kind collate "C"
+        and coalesce(g.topic_id, g.queue_id, 0) = target_id
+        and g.role = revoke_access.role collate "C"
+        and g.access = coalesce(revoke_access.access collate "C", g.access);
+    revoked := found;
+
+    if revoked and everything then
+        perform pgq._settle_all_access(kind);
+    elsif revoked then
+        perform pgq._settle_access(
+            case when kind = 'topic' then target_id end,
+            case when kind = 'queue' then target_id end,
+            true
+        );
+    end if;
+    return revoked;
+end
+$$;
+
+revoke all on function pgq.revoke_access from public;
+
+comment on function pgq.revoke_access(text, text, text, text) is
+'Takes back what grant_access gave; without access all of it; false when there is nothing.
+What others gave counts as well. A topic or queue stays restricted when its last grant goes;
+alter_topic and alter_queue open it. Who has leased jobs or a partition may still finish them, and a
+transaction above READ COMMITTED with an older snapshot may read and claim what it shows; nobody
+publishes any more.
+Errors: MQ001 unknown topic, MQ002 unknown queue, 22004 a required argument is null, 22023 topic and
+queue, or a bad access, 40001 above READ COMMITTED when another transaction was first (try again),
+42501 the caller has no admin access.';
+
+create function pgq.list_access(topic text default null, queue text default null)
+returns setof pgq.access_info
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    if list_access.topic collate "C" <> '*' then
+        perform pgq._check_access(list_access.topic collate "C", null, 'monitor');
+    end if;
+    if list_access.queue collate "C" <> '*' then
+        perform pgq._check_access(null, list_access.queue collate "C", 'monitor');
+    end if;
+
+    return query
+    select
+        g.role,
+        case when g.scope = 'topic' then coalesce(t.topic, '*') end,
+        case when g.scope = 'queue' then coalesce(q.queue, '*') end,
+        g.access,
+        g.granted_by,
+        g.granted_at
+    from pgq.access_grant as g
+    left join pgq.topic as t on t.topic_id = g.topic_id
+    left join pgq.queue as q on q.queue_id = g.queue_id
+    where (
+        num_nonnulls(list_access.topic, list_access.queue) = 0
+        or g.scope = 'topic' and coalesce(t.topic, '*') = list_access.topic collate "C"
+        or g.scope = 'queue' and coalesce(q.queue, '*') = list_access.queue collate "C"
+    )
+    and (
+        pgq._may(array[g.role])
+        or pgq._may(pgq._granted(g.scope, coalesce(g.topic_id, g.queue_id, 0), 'admin'))
+    )
+    order by g.scope desc, coalesce(t.topic, q.queue, ''), g.role, g.access;
+end
+$$;
+
+revoke all on function pgq.list_access from public;
+
+comment on function pgq.list_access(text, text) is
+'What roles may do with restricted topics and queues, as grant_access gave it.
+Of one topic and one queue, or all. A role sees what it has itself, and all grants of what it
+administers; topic or queue * stands for all of them.
+Errors: MQ001 unknown topic, MQ002 unknown queue.';
+
+create function pgq.create_roles()
+returns table (role text, created boolean)
+language plpgsql
+volatile
+parallel unsafe
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    name text;
+begin
+    foreach name in array array['pgq_admin', 'pgq_monitor'] loop
+        create_roles.role := name;
+        create_roles.created := to_regrole(name) is null;
+        if create_roles.created then
+            execute format('create role %I', name);
+        end if;
+        execute format('grant usage on schema pgq to %I', name);
+        return next;
+    end loop;
+
+    grant execute on all functions in schema pgq to pgq_admin;
+    grant select on
+        pgq.messages,
+        pgq.topic_stats,
+        pgq.group_lag,
+        pgq.queue_stats,
+        pgq.dead_letters,
+        pgq.archived_jobs,
+        pgq.effects
+        to pgq_admin;
+    grant insert on pgq.publish_rows, pgq.enqueue_rows, pgq.write_chunks to pgq_admin;
+
+    grant execute on function
+        pgq.version(),
+        pgq.list_topics(),
+        pgq.list_groups(text),
+        pgq.list_offsets(text, timestamptz),
+        pgq.list_queues(),
+        pgq.list_subscriptions(),
+        pgq.list_workers(interval),
+        pgq.metrics(),
+        pgq.metrics_text()
+        to pgq_monitor;
+    grant select on pgq.topic_stats, pgq.group_lag, pgq.queue_stats to pgq_monitor;
+
+    perform pgq.grant_access('pgq_admin', 'admin', topic => '*');
+    perform pgq.grant_access('pgq_admin', 'admin', queue => '*');
+    perform pgq.grant_access('pgq_monitor', 'monitor', topic => '*');
+    perform pgq.grant_access('pgq_monitor', 'monitor', queue => '*');
+end
+$$;
+
+revoke all on function pgq.create_roles from public;
+
+comment on function pgq.create_roles() is
+'Creates the roles pgq_admin and pgq_monitor, and grants them what they need in this database.
+pgq_admin may call every function and administer all topics and queues; pgq_monitor sees names and
+figures of all of them, and no messages. Grant them to whom you like: grant pgq_monitor to
+prometheus. A row says whether a role was created now; one that is there gets the rights, so call it
+again after an upgrade, which may bring functions. The caller is the owner of pgq and may create
+roles; where he may not, have somebody create them first, or give access with grant_access to
+another role and topic or queue *.
+Errors: 40001 above READ COMMITTED when another transaction was first (try again), 42501 the caller
+may not create roles, or is not the owner of pgq.';
 
 create or replace function pgq._enter_segment(topic text, state pgq._partition_state)
 returns pgq._partition_state
@@ -3371,7 +4658,9 @@ begin
             segment_first_offset,
             segment_entered_at,
             segment_until,
-            deferred
+            deferred,
+            publishers,
+            consumers
         )
         select
             (_add_partitions.topic).topic_id,
@@ -3391,10 +4680,15 @@ begin
             1,
             '-infinity',
             pgq._segment_until(_add_partitions.class),
-            (_add_partitions.topic).deferred
+            (_add_partitions.topic).deferred,
+            q.publishers,
+            q.consumers
         from generate_series(
             _add_partitions.first_partition, _add_partitions.last_partition
         ) as n (number)
+        left join pgq.partition as q
+            on q.topic_id = (_add_partitions.topic).topic_id
+            and q.partition = 0
         returning partition_id, segment, partition
     ),
 
@@ -3438,7 +4732,8 @@ create function pgq.create_topic(
     notify boolean default null,
     idempotency_window interval default null,
     no_limit text[] default null,
-    deferred boolean default null
+    deferred boolean default null,
+    restricted boolean default null
 )
 returns setof pgq.topic_info
 language plpgsql
@@ -3483,6 +4778,7 @@ begin
     from pgq._topic_info(create_topic.topic collate "C") as i;
 
     if existing.topic is not null then
+        perform pgq._check_taken(create_topic.topic collate "C", null);
         -- An old snapshot may show one that was dropped since; it cannot be locked.
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             perform
@@ -3500,7 +4796,8 @@ begin
                 'max_bytes', create_topic.max_bytes,
                 'notify', create_topic.notify,
                 'idempotency_window', create_topic.idempotency_window,
-                'deferred', create_topic.deferred
+                'deferred', create_topic.deferred,
+                'restricted', create_topic.restricted
             ),
             create_topic.no_limit,
             to_jsonb(existing)
@@ -3546,7 +4843,8 @@ begin
             create_topic.notify,
             create_topic.idempotency_window,
             create_topic.no_limit,
-            create_topic.deferred
+            create_topic.deferred,
+            create_topic.restricted
         ) as c;
         return;
     end if;
@@ -3558,6 +4856,9 @@ begin
         where t.topic_id = made.topic_id;
     end if;
     perform pgq._add_partitions(made, class, 0, settings.partitions - 1);
+    if create_topic.restricted then
+        perform pgq._restrict(create_topic.topic collate "C", null, true);
+    end if;
 
     return query
     select i.*
@@ -3568,7 +4869,7 @@ $$;
 revoke all on function pgq.create_topic from public;
 
 comment on function pgq.create_topic(
-    text, integer, interval, bigint, boolean, interval, text[], boolean
+    text, integer, interval, bigint, boolean, interval, text[], boolean, boolean
 ) is
 'Creates a topic and returns it; one that exists is returned if it has the settings that are given.
 partitions (1 to 1024; by default 8): a partition takes one publishing transaction at a time, so
@@ -3576,15 +4877,16 @@ several let publishers work side by side; use 1 only for one total order. retent
 message is kept at least, and about a third longer at most; by default 7 days. max_bytes: cleanup
 removes the oldest messages, a segment at a time, also before their retention is over, when all
 younger ones have at least so many bytes, so about a third more can be stored; by default no limit.
-notify: a publish notifies the channel pgq_topic with the topic''s name; it makes commits wait for
-each other, so it is off by default. idempotency_window: how long an idempotency key stands for the
-message that it was given with, from 1 second to 366 days; by default 1 day. no_limit: names of
-settings that shall have no limit: retention (messages are kept for ever), max_bytes. deferred: a
-publish takes no lock and returns no offset, so that transactions may stay open for hours after it;
-messages get their offsets, in the order in which they are seen to be committed, when somebody
-consumes or calls assign_offsets; by default false; it cannot be changed later. Topics with
-one retention share their storage; use few different ones. So that it can be called at each start of
-an application, settings that are not given are not compared.
+notify: a publish notifies the channel pgq_topic with the topic''s name (a restricted one without
+it); it makes commits wait for each other, so it is off by default. idempotency_window: how long an
+idempotency key stands for the message that it was given with, from 1 second to 366 days; by default
+1 day. no_limit: names of settings that shall have no limit: retention (messages are kept for ever),
+max_bytes. deferred: a publish takes no lock and returns no offset, so that transactions may stay
+open for hours after it; messages get their offsets, in the order in which they are seen to be
+committed, when somebody consumes or calls assign_offsets; by default false; it cannot be changed
+later. restricted: only roles that get access by grant_access may use it, beside the caller; by
+default false. Topics with one retention share their storage; use few different ones. So that it can
+be called at each start of an application, settings that are not given are not compared.
 Errors: MQ005 the topic exists with other settings than those given, 22004 a required argument is
 null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
 (try again).';
@@ -3596,7 +4898,8 @@ create function pgq.alter_topic(
     max_bytes bigint default null,
     notify boolean default null,
     idempotency_window interval default null,
-    no_limit text[] default null
+    no_limit text[] default null,
+    restricted boolean default null
 )
 returns setof pgq.topic_info
 language plpgsql
@@ -3613,6 +4916,15 @@ declare
     class pgq.storage_class;
     previous integer;
 begin
+    perform pgq._check_access(alter_topic.topic collate "C", null, 'admin');
+    if exists (
+        select
+        from pgq.topic as t
+        where t.topic = alter_topic.topic collate "C"
+            and t.restricted <> alter_topic.restricted
+    ) then
+        perform pgq._restrict(alter_topic.topic collate "C", null, alter_topic.restricted);
+    end if;
     loop
         select t.*
         into target
@@ -3696,7 +5008,7 @@ $$;
 revoke all on function pgq.alter_topic from public;
 
 comment on function pgq.alter_topic(
-    text, integer, interval, bigint, boolean, interval, text[]
+    text, integer, interval, bigint, boolean, interval, text[], boolean
 ) is
 'Changes settings of a topic and returns it; what is null stays as it is.
 A partition that an open transaction publishes to gets the new settings from the next cleanup.
@@ -3706,6 +5018,8 @@ from now on; where there was no retention before, what is stored is kept for the
 on. With a shorter one, what is older goes together with the first that it removes. A new
 idempotency_window counts for keys noted before as well, from when each was noted; but what was
 noted by a shorter one is forgotten when that ends. no_limit lifts settings: retention, max_bytes.
+restricted: true opens it only to roles with access, see grant_access; false opens it to all that
+have EXECUTE, and removes its grants.
 Errors: MQ001 unknown topic, 22004 a required argument is null, 22023 bad setting, 40001 above
 READ COMMITTED when another transaction was first (try again).';
 
@@ -3722,6 +5036,7 @@ declare
     target pgq.topic;
     group_ids bigint[];
 begin
+    perform pgq._check_access(drop_topic.topic collate "C", null, 'admin');
     -- Members that are consuming end first, while publishers still continue; those that come later
     -- find nothing.
     perform
@@ -3792,6 +5107,22 @@ It waits for transactions that consume from it or publish to it. The space is gi
 Its idempotency keys are forgotten: in a new topic of that name they are new.
 Errors: MQ001 unknown topic, 22004 a required argument is null, 2BP01 it is the dead_letter_topic of
 a consumer group, 40001 above READ COMMITTED when another transaction was first (try again).';
+
+create or replace function pgq.list_topics()
+returns setof pgq.topic_info
+language sql
+stable
+parallel safe
+security definer
+set search_path = pgq, pg_temp
+as $$
+select i.*
+from pgq.topic as t
+cross join lateral pgq._topic_info(t.topic) as i
+where not t.restricted
+    or t.topic_id = any((select pgq._visible('topic', 'monitor'))::bigint[])
+order by t.topic
+$$;
 
 create function pgq._lock_dead_letter_topic(topic text, dead_letter_topic text)
 returns bigint
@@ -3874,6 +5205,8 @@ begin
         create_group.max_attempts,
         create_group.dead_letter_topic collate "C"
     );
+    perform pgq._check_access(create_group.topic collate "C", null, 'consume');
+    perform pgq._check_access(create_group.dead_letter_topic collate "C", null, 'publish');
 
     -- One that is there is found without a lock.
     select i.*
@@ -4048,6 +5381,8 @@ begin
         alter_group.max_attempts,
         alter_group.dead_letter_topic collate "C"
     );
+    perform pgq._check_access(alter_group.topic collate "C", null, 'consume');
+    perform pgq._check_access(alter_group.dead_letter_topic collate "C", null, 'publish');
     perform pgq._check_no_limit(
         alter_group.no_limit collate "C",
         jsonb_build_object(
@@ -4160,6 +5495,56 @@ are forgotten. It waits for transactions that consume for the group.
 Errors: MQ001 unknown topic, MQ003 unknown group, 22004 a required argument is null, 22023 bad
 setting, 40001 above READ COMMITTED when another transaction was first (try again).';
 
+create or replace function pgq.drop_group(topic text, consumer_group text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    target_id bigint;
+begin
+    perform pgq._check_access(drop_group.topic collate "C", null, 'consume');
+    loop
+        -- Members end first. Only then the topic, which an alter_topic that adds partitions to its
+        -- groups locks.
+        perform
+        from pgq.group_partition as l
+        where l.topic = drop_group.topic collate "C"
+            and l.consumer_group = drop_group.consumer_group collate "C"
+        order by l.partition
+        for update;
+
+        perform pgq._check_positions(
+            drop_group.topic collate "C", drop_group.consumer_group
+        );
+
+        perform
+        from pgq.topic as t
+        where t.topic = drop_group.topic collate "C"
+        for share;
+
+        delete from pgq.consumer_group as g
+        using pgq.topic as t
+        where t.topic = drop_group.topic collate "C"
+            and g.topic_id = t.topic_id
+            and g.consumer_group = drop_group.consumer_group collate "C"
+        returning g.group_id
+        into target_id;
+
+        exit when target_id is not null;
+        -- Where this finds it, it was dropped and created again while this call waited.
+        perform pgq._check_group(drop_group.topic collate "C", drop_group.consumer_group, null);
+    end loop;
+
+    delete from pgq.group_position as j
+    where j.group_id = target_id;
+end
+$$;
+
 create or replace function pgq.list_groups(topic text default null)
 returns setof pgq.group_info
 language plpgsql
@@ -4170,6 +5555,7 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 begin
+    perform pgq._check_access(list_groups.topic collate "C", null, 'monitor');
     if list_groups.topic is not null
         and not exists (select from pgq.topic as t where t.topic = list_groups.topic collate "C")
     then
@@ -4189,6 +5575,10 @@ begin
     inner join pgq.consumer_group as g on g.topic_id = t.topic_id
     left join pgq.topic as d on d.topic_id = g.dead_letter_topic_id
     where t.topic = coalesce(list_groups.topic collate "C", t.topic)
+        and (
+            not t.restricted
+            or t.topic_id = any((select pgq._visible('topic', 'monitor'))::bigint[])
+        )
     order by t.topic, g.consumer_group;
 end
 $$;
@@ -4749,6 +6139,10 @@ begin
     from pgq._subscription_info(subscribe.subscription collate "C") as i;
 
     if existing.subscription is not null then
+        if not pgq._may_use(existing.topic, existing.queue, 'monitor') then
+            raise exception 'subscription "%" exists already', subscribe.subscription
+                using errcode = 'MQ005';
+        end if;
         -- An old snapshot may show one that is gone since; it cannot be locked.
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             perform
@@ -4783,6 +6177,8 @@ begin
     -- Whoever publishes ends first: who comes then, reads behind the lock of its partition what
     -- this has written, or, with an older snapshot, cannot lock it. The row of the topic is changed
     -- too, for whoever adds partitions by such a one.
+    perform pgq._check_access(subscribe.topic collate "C", null, 'consume');
+    perform pgq._check_access(null, subscribe.queue collate "C", 'publish');
     perform pgq._check_topic(subscribe.topic collate "C");
     perform pgq._check_queue(subscribe.queue collate "C");
     target := pgq._lock_topic(subscribe.topic collate "C");
@@ -4901,6 +6297,7 @@ declare
     target_id bigint;
     deferred_topic text;
 begin
+    perform pgq._check_subscription_access(unsubscribe.subscription collate "C");
     loop
         select s.topic_id
         into target_id
@@ -4968,6 +6365,16 @@ as $$
 select i.*
 from pgq.subscription as s
 cross join lateral pgq._subscription_info(s.subscription) as i
+inner join pgq.topic as t on t.topic_id = s.topic_id
+inner join pgq.queue as q on q.queue_id = s.queue_id
+where (
+    not t.restricted
+    or t.topic_id = any((select pgq._visible('topic', 'monitor'))::bigint[])
+)
+and (
+    not q.restricted
+    or q.queue_id = any((select pgq._visible('queue', 'monitor'))::bigint[])
+)
 order by s.subscription
 $$;
 
@@ -4995,7 +6402,7 @@ declare
     moment timestamptz := pgq._clock();
 begin
     -- Heard when this transaction commits.
-    perform pg_notify('pgq_topic', t.topic)
+    perform pg_notify('pgq_topic', case when t.restricted then '' else t.topic end)
     from pgq.partition as p
     inner join pgq.topic as t on t.topic_id = p.topic_id
     where p.partition_id = _deliver.partition_id
@@ -5006,6 +6413,7 @@ begin
             s.filter,
             s.routing_regex,
             q.queue_id,
+            q.restricted,
             q.queue,
             q.notify,
             q.ordered,
@@ -5201,7 +6609,9 @@ begin
         end if;
 
         if target.notify then
-            perform pg_notify('pgq_queue', target.queue);
+            perform pg_notify(
+                'pgq_queue', case when target.restricted then '' else target.queue end
+            );
         end if;
     end loop;
 end
@@ -5303,13 +6713,13 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
-    perform pg_notify('pgq_topic', t.topic)
+    perform pg_notify('pgq_topic', case when t.restricted then '' else t.topic end)
     from pgq.partition as p
     inner join pgq.topic as t on t.topic_id = p.topic_id
     where p.partition_id = _announce.partition_id
         and t.notify;
 
-    perform pg_notify('pgq_queue', q.queue)
+    perform pg_notify('pgq_queue', case when q.restricted then '' else q.queue end)
     from pgq.partition as p
     inner join pgq.subscription as s on s.topic_id = p.topic_id
     inner join pgq.queue as q on q.queue_id = s.queue_id
@@ -5478,6 +6888,7 @@ begin
                 )
             )
             and not (p.deferred and _lock_partition.may_stage)
+            and (p.publishers is null or pgq._may(p.publishers))
         for no key update;
     else
         -- Any that is free, beginning where this session begins at this second.
@@ -5496,6 +6907,7 @@ begin
         from pgq.partition as p
         where p.topic = _lock_partition.topic
             and not (p.deferred and _lock_partition.may_stage)
+            and (p.publishers is null or pgq._may(p.publishers))
         order by (start_at - p.ring + 1024) % 1024
         limit 1
         for no key update skip locked;
@@ -5505,7 +6917,8 @@ begin
             into partition_count, state.deferred
             from pgq.partition as p
             where p.topic = _lock_partition.topic
-                and p.partition = 0;
+                and p.partition = 0
+                and (p.publishers is null or pgq._may(p.publishers));
 
             if state.deferred and _lock_partition.may_stage then
                 return null;
@@ -5524,6 +6937,7 @@ begin
     end if;
 
     if state.partition is null then
+        perform pgq._check_access(_lock_partition.topic, null, 'publish');
         perform pgq._fail_unknown_partition(t.topic, _lock_partition.partition, t.partitions)
         from pgq.topic as t
         where t.topic = _lock_partition.topic
@@ -6224,6 +7638,8 @@ declare
     offsets bigint[];
     place integer;
 begin
+    perform pgq._check_access(_publish_keyed.topic, null, 'publish');
+
     -- The transaction id first, then the window: see _note_keys.
     if pg_current_xact_id() is null then
         return;
@@ -6973,6 +8389,7 @@ declare
     newest_offset bigint;
     newest_at timestamptz;
     followed boolean;
+    roles text [];
     state pgq._partition_state;
     published pgq.publish_result;
 begin
@@ -7037,7 +8454,8 @@ begin
                     from pgq.partition as p
                     where p.topic = publish.topic collate "C"
                         and p.partition = place
-                        and p.layout = known_layout;
+                        and p.layout = known_layout
+                        and (p.publishers is null or pgq._may(p.publishers));
                 elsif leaf = 1 then
                     insert into pgq.message_1 (
                         partition_id, log_offset, published_at, segment, key, headers, payload, body
@@ -7054,7 +8472,8 @@ begin
                     from pgq.partition as p
                     where p.topic = publish.topic collate "C"
                         and p.partition = place
-                        and p.layout = known_layout;
+                        and p.layout = known_layout
+                        and (p.publishers is null or pgq._may(p.publishers));
                 elsif leaf <= 3 then
                     if leaf <= 2 then
                         insert into pgq.message_2 (
@@ -7072,7 +8491,8 @@ begin
                         from pgq.partition as p
                         where p.topic = publish.topic collate "C"
                             and p.partition = place
-                            and p.layout = known_layout;
+                            and p.layout = known_layout
+                            and (p.publishers is null or pgq._may(p.publishers));
                     else
                         insert into pgq.message_3 (
                             partition_id, log_offset, published_at, segment, key, headers, payload, body
@@ -7089,7 +8509,8 @@ begin
                         from pgq.partition as p
                         where p.topic = publish.topic collate "C"
                             and p.partition = place
-                            and p.layout = known_layout;
+                            and p.layout = known_layout
+                            and (p.publishers is null or pgq._may(p.publishers));
                     end if;
                 elsif leaf <= 7 then
                     if leaf <= 5 then
@@ -7109,7 +8530,8 @@ begin
                             from pgq.partition as p
                             where p.topic = publish.topic collate "C"
                                 and p.partition = place
-                                and p.layout = known_layout;
+                                and p.layout = known_layout
+                                and (p.publishers is null or pgq._may(p.publishers));
                         else
                             insert into pgq.message_5 (
                                 partition_id, log_offset, published_at, segment, key, headers, payload, body
@@ -7126,7 +8548,8 @@ begin
                             from pgq.partition as p
                             where p.topic = publish.topic collate "C"
                                 and p.partition = place
-                                and p.layout = known_layout;
+                                and p.layout = known_layout
+                                and (p.publishers is null or pgq._may(p.publishers));
                         end if;
                     else
                         if leaf <= 6 then
@@ -7145,7 +8568,8 @@ begin
                             from pgq.partition as p
                             where p.topic = publish.topic collate "C"
                                 and p.partition = place
-                                and p.layout = known_layout;
+                                and p.layout = known_layout
+                                and (p.publishers is null or pgq._may(p.publishers));
                         else
                             insert into pgq.message_7 (
                                 partition_id, log_offset, published_at, segment, key, headers, payload, body
@@ -7162,7 +8586,8 @@ begin
                             from pgq.partition as p
                             where p.topic = publish.topic collate "C"
                                 and p.partition = place
-                                and p.layout = known_layout;
+                                and p.layout = known_layout
+                                and (p.publishers is null or pgq._may(p.publishers));
                         end if;
                     end if;
                 elsif leaf <= 15 then
@@ -7184,7 +8609,8 @@ begin
                                 from pgq.partition as p
                                 where p.topic = publish.topic collate "C"
                                     and p.partition = place
-                                    and p.layout = known_layout;
+                                    and p.layout = known_layout
+                                    and (p.publishers is null or pgq._may(p.publishers));
                             else
                                 insert into pgq.message_9 (
                                     partition_id, log_offset, published_at, segment, key, headers, payload, body
@@ -7201,7 +8627,8 @@ begin
                                 from pgq.partition as p
                                 where p.topic = publish.topic collate "C"
                                     and p.partition = place
-                                    and p.layout = known_layout;
+                                    and p.layout = known_layout
+                                    and (p.publishers is null or pgq._may(p.publishers));
                             end if;
                         else
                             if leaf <= 10 then
@@ -7220,7 +8647,8 @@ begin
                                 from pgq.partition as p
                                 where p.topic = publish.topic collate "C"
                                     and p.partition = place
-                                    and p.layout = known_layout;
+                                    and p.layout = known_layout
+                                    and (p.publishers is null or pgq._may(p.publishers));
                             else
                                 insert into pgq.message_11 (
                                     partition_id, log_offset, published_at, segment, key, headers, payload, body
@@ -7237,7 +8665,8 @@ begin
                                 from pgq.partition as p
                                 where p.topic = publish.topic collate "C"
                                     and p.partition = place
-                                    and p.layout = known_layout;
+                                    and p.layout = known_layout
+                                    and (p.publishers is null or pgq._may(p.publishers));
                             end if;
                         end if;
                     else
@@ -7258,7 +8687,8 @@ begin
                                 from pgq.partition as p
                                 where p.topic = publish.topic collate "C"
                                     and p.partition = place
-                                    and p.layout = known_layout;
+                                    and p.layout = known_layout
+                                    and (p.publishers is null or pgq._may(p.publishers));
                             else
                                 insert into pgq.message_13 (
                                     partition_id, log_offset, published_at, segment, key, headers, payload, body
@@ -7275,7 +8705,8 @@ begin
                                 from pgq.partition as p
                                 where p.topic = publish.topic collate "C"
                                     and p.partition = place
-                                    and p.layout = known_layout;
+                                    and p.layout = known_layout
+                                    and (p.publishers is null or pgq._may(p.publishers));
                             end if;
                         else
                             if leaf <= 14 then
@@ -7294,7 +8725,8 @@ begin
                                 from pgq.partition as p
                                 where p.topic = publish.topic collate "C"
                                     and p.partition = place
-                                    and p.layout = known_layout;
+                                    and p.layout = known_layout
+                                    and (p.publishers is null or pgq._may(p.publishers));
                             else
                                 insert into pgq.message_15 (
                                     partition_id, log_offset, published_at, segment, key, headers, payload, body
@@ -7311,7 +8743,8 @@ begin
                                 from pgq.partition as p
                                 where p.topic = publish.topic collate "C"
                                     and p.partition = place
-                                    and p.layout = known_layout;
+                                    and p.layout = known_layout
+                                    and (p.publishers is null or pgq._may(p.publishers));
                             end if;
                         end if;
                     end if;
@@ -7333,6 +8766,7 @@ begin
                         where p.topic = $6 collate "C"
                             and p.partition = $7
                             and p.layout = $8
+                            and (p.publishers is null or pgq._may(p.publishers))
                     $leaf$, leaf)
                     using xid, publish.key, publish.headers, publish.payload, publish.body, publish.topic, place, known_layout;
                 end if;
@@ -7361,6 +8795,7 @@ begin
                         pgq._home(publish.key collate "C", q.partitions),
                         (xid * 633 & 1023) * q.partitions >> 10
                     )
+                    and (p.publishers is null or pgq._may(p.publishers))
                 where q.topic = publish.topic collate "C"
                     and q.partition = 0;
 
@@ -7419,7 +8854,8 @@ begin
             p.segment_entered_at,
             p.segment_until,
             p.followed,
-            false
+            false,
+            p.publishers
         into
             published.partition,
             home_id,
@@ -7428,7 +8864,8 @@ begin
             entered_at,
             until,
             followed,
-            published.duplicate
+            published.duplicate,
+            roles
         from pgq.partition as p
         where p.topic = publish.topic collate "C"
             and p.ring <= place
@@ -7445,7 +8882,8 @@ begin
             p.segment_entered_at,
             p.segment_until,
             p.followed,
-            false
+            false,
+            p.publishers
         into
             published.partition,
             home_id,
@@ -7454,7 +8892,8 @@ begin
             entered_at,
             until,
             followed,
-            published.duplicate
+            published.duplicate,
+            roles
         from pgq.partition as p
         where p.topic = publish.topic collate "C"
             and p.partition = coalesce(
@@ -7470,59 +8909,81 @@ begin
         for no key update;
     end if;
 
-    if (until > pgq._clock() and not followed) is not true then
-        if home_id is null
-            and publish.topic collate "C" is distinct from
-            current_setting('pgq.deferred_topic', true)
-        then
-            -- No partition is free, or the topic is deferred: then it is not looked at again as
-            -- long as this session publishes to it.
-            perform
-                set_config('pgq.deferred_topic', p.topic, false),
-                set_config('pgq.deferred_layout', p.layout::text, false)
-            from pgq.partition as p
-            where p.topic = publish.topic collate "C"
-                and p.partition = 0
-                and p.deferred;
-
-            if found then
-                return query
-                select s.*
-                from pgq.publish(
-                    topic => publish.topic,
-                    payload => publish.payload,
-                    key => publish.key,
-                    headers => publish.headers,
-                    partition => publish.partition,
-                    body => publish.body
-                ) as s;
-                return;
+    -- Several conditions, since each takes time in proportion to what it names.
+    if (until > pgq._clock() and not followed and roles is null) is not true then
+        if roles is not null then
+            if pgq._named(roles) is not true then
+                if pgq._of_first(roles) is not true then
+                    if not pgq._may(roles) then
+                        -- As if it were not there.
+                        home_id := null;
+                        until := null;
+                    end if;
+                end if;
             end if;
         end if;
+        if (until > pgq._clock() and not followed) is not true then
+            if home_id is null then
+                -- No partition is free, or the topic is deferred, or there is none.
+                select p.deferred, p.layout, p.publishers
+                into state.deferred, known_layout, roles
+                from pgq.partition as p
+                where p.topic = publish.topic collate "C"
+                    and p.partition = 0;
 
-        if (until > pgq._clock()) is not true then
-            state := pgq._lock_partition(publish.topic collate "C", publish.partition, publish.key);
-            published.partition := state.partition;
-            published.duplicate := false;
-            home_id := state.partition_id;
-            leaf := state.segment;
-            first_offset := state.segment_first_offset;
-            entered_at := state.segment_entered_at;
-            followed := state.followed;
-        end if;
-        if followed then
-            -- The partition is locked by now.
-            return query
-            select b.partition, b.first_offset, b.duplicate
-            from pgq.publish_batch(
-                topic => publish.topic,
-                payloads => case when publish.payload is not null then array[publish.payload] end,
-                keys => array[publish.key],
-                headers => array[publish.headers],
-                partition => published.partition,
-                bodies => case when publish.body is not null then array[publish.body] end
-            ) as b;
-            return;
+                if state.deferred is null or not pgq._may(roles) then
+                    perform pgq._check_access(publish.topic collate "C", null, 'publish');
+                end if;
+                if state.deferred
+                    and publish.topic collate "C" is distinct from
+                    current_setting('pgq.deferred_topic', true)
+                then
+                    -- It is not looked at again as long as this session publishes to it.
+                    perform
+                        set_config('pgq.deferred_topic', publish.topic, false),
+                        set_config('pgq.deferred_layout', known_layout::text, false);
+                    return query
+                    select s.*
+                    from pgq.publish(
+                        topic => publish.topic,
+                        payload => publish.payload,
+                        key => publish.key,
+                        headers => publish.headers,
+                        partition => publish.partition,
+                        body => publish.body
+                    ) as s;
+                    return;
+                end if;
+            end if;
+
+            if (until > pgq._clock()) is not true then
+                state := pgq._lock_partition(
+                    publish.topic collate "C", publish.partition, publish.key
+                );
+                published.partition := state.partition;
+                published.duplicate := false;
+                home_id := state.partition_id;
+                leaf := state.segment;
+                first_offset := state.segment_first_offset;
+                entered_at := state.segment_entered_at;
+                followed := state.followed;
+            end if;
+            if followed then
+                -- The partition is locked by now.
+                return query
+                select b.partition, b.first_offset, b.duplicate
+                from pgq.publish_batch(
+                    topic => publish.topic,
+                    payloads => case
+                        when publish.payload is not null then array[publish.payload]
+                    end,
+                    keys => array[publish.key],
+                    headers => array[publish.headers],
+                    partition => published.partition,
+                    bodies => case when publish.body is not null then array[publish.body] end
+                ) as b;
+                return;
+            end if;
         end if;
     end if;
 
@@ -8446,9 +9907,11 @@ begin
     into target
     from pgq.partition as p
     where p.topic = _stage_batch.topic
-        and p.partition = 0;
+        and p.partition = 0
+        and (p.publishers is null or pgq._may(p.publishers));
 
     if target.topic_id is null then
+        perform pgq._check_access(_stage_batch.topic, null, 'publish');
         perform pgq._fail_unknown_topic(_stage_batch.topic);
     end if;
 
@@ -10364,6 +11827,7 @@ as $$
 declare
     partition_count integer;
 begin
+    perform pgq._check_access(assign_offsets.topic collate "C", null, 'consume');
     select t.partitions
     into partition_count
     from pgq.topic as t
@@ -10412,6 +11876,7 @@ declare
     state pgq._group_state;
     is_deferred boolean;
     assigned boolean := false;
+    permitted boolean;
 begin
     loop
         if _lock_group.partition is not null then
@@ -10426,6 +11891,7 @@ begin
             where l.topic = _lock_group.topic
                 and l.consumer_group = _lock_group.consumer_group
                 and l.partition = _lock_group.partition
+                and permitted is not false
             for no key update;
         else
             -- Of the partitions that have something to read and that no member holds, the one that
@@ -10449,6 +11915,7 @@ begin
             ) as q
             where l.topic = _lock_group.topic
                 and l.consumer_group = _lock_group.consumer_group
+                and (p.consumers is null or pgq._may(p.consumers))
                 and (q.leased_until is null or q.leased_until <= pgq._clock())
                 and (
                     q.next_offset < p.segment_first_offset
@@ -10465,6 +11932,7 @@ begin
             is_deferred := pgq._check_group(
                 _lock_group.topic, _lock_group.consumer_group, _lock_group.partition
             );
+            permitted := null;
             -- The named partition exists: it was dropped and created again while this call waited.
             continue when _lock_group.partition is not null;
 
@@ -10490,6 +11958,7 @@ begin
             p.segment,
             p.segment_first_offset,
             p.deferred,
+            p.consumers is null or pgq._may(p.consumers),
             pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset),
             j.seq,
             j.next_offset,
@@ -10500,6 +11969,7 @@ begin
             state.segment,
             state.segment_first_offset,
             is_deferred,
+            permitted,
             state.last_offset,
             state.seq,
             state.next_offset,
@@ -10516,6 +11986,12 @@ begin
             limit 1
         ) as j
         where p.partition_id = state.partition_id;
+
+        if not permitted then
+            -- As if it were not there.
+            state.group_id := null;
+            continue;
+        end if;
 
         if state.max_attempts is not null then
             select
@@ -10707,6 +12183,7 @@ begin
 
     -- The one that moves the position is the one that publishes.
     if pgq._append_position(current, current.next_offset + 1, null, null) then
+        perform pgq._act_for(true);
         perform
         from pgq.publish(
             topic => dead_letter_topic,
@@ -10723,6 +12200,7 @@ begin
             ),
             body => poison.body
         );
+        perform pgq._act_for(false);
     end if;
 end
 $$;
@@ -10897,6 +12375,7 @@ begin
         from pgq.partition as p
         where p.topic = _claim.topic collate "C"
             and p.ring <= place
+            and (p.consumers is null or pgq._may(p.consumers))
         order by p.ring desc
         limit 1;
 
@@ -11293,6 +12772,355 @@ begin
 end
 $$;
 
+create or replace function pgq.fetch_range(
+    topic text,
+    partition integer,
+    first_offset bigint,
+    last_offset bigint
+)
+returns setof pgq.message_record
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    place pgq.partition;
+    read_rows bigint;
+begin
+    if fetch_range.first_offset is null or fetch_range.last_offset is null then
+        raise exception 'argument "%" must not be null',
+            case when fetch_range.first_offset is null then 'first_offset' else 'last_offset' end
+            using errcode = '22004';
+    end if;
+
+    select p.*
+    into place
+    from pgq.partition as p
+    where p.topic = fetch_range.topic collate "C"
+        and p.partition = fetch_range.partition
+        and (p.consumers is null or pgq._may(p.consumers));
+
+    if place.partition_id is null then
+        perform pgq._check_access(fetch_range.topic collate "C", null, 'consume');
+        perform pgq._fail_unknown_partition(t.topic, fetch_range.partition, t.partitions)
+        from pgq.topic as t
+        where t.topic = fetch_range.topic collate "C";
+
+        perform pgq._fail_unknown_topic(fetch_range.topic collate "C");
+    end if;
+
+    if fetch_range.first_offset > fetch_range.last_offset then
+        return;
+    end if;
+
+    if fetch_range.first_offset >= place.segment_first_offset then
+        if place.segment = 0 then
+            return query
+            select
+                fetch_range.partition,
+                m.log_offset,
+                m.published_at,
+                m.key,
+                m.headers,
+                m.payload,
+                m.body
+            from pgq.message_0 as m
+            where m.partition_id = place.partition_id
+                and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+            order by m.log_offset;
+        elsif place.segment = 1 then
+            return query
+            select
+                fetch_range.partition,
+                m.log_offset,
+                m.published_at,
+                m.key,
+                m.headers,
+                m.payload,
+                m.body
+            from pgq.message_1 as m
+            where m.partition_id = place.partition_id
+                and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+            order by m.log_offset;
+        elsif place.segment <= 3 then
+            if place.segment <= 2 then
+                return query
+                select
+                    fetch_range.partition,
+                    m.log_offset,
+                    m.published_at,
+                    m.key,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_2 as m
+                where m.partition_id = place.partition_id
+                    and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                order by m.log_offset;
+            else
+                return query
+                select
+                    fetch_range.partition,
+                    m.log_offset,
+                    m.published_at,
+                    m.key,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_3 as m
+                where m.partition_id = place.partition_id
+                    and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                order by m.log_offset;
+            end if;
+        elsif place.segment <= 7 then
+            if place.segment <= 5 then
+                if place.segment <= 4 then
+                    return query
+                    select
+                        fetch_range.partition,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_4 as m
+                    where m.partition_id = place.partition_id
+                        and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                    order by m.log_offset;
+                else
+                    return query
+                    select
+                        fetch_range.partition,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_5 as m
+                    where m.partition_id = place.partition_id
+                        and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                    order by m.log_offset;
+                end if;
+            else
+                if place.segment <= 6 then
+                    return query
+                    select
+                        fetch_range.partition,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_6 as m
+                    where m.partition_id = place.partition_id
+                        and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                    order by m.log_offset;
+                else
+                    return query
+                    select
+                        fetch_range.partition,
+                        m.log_offset,
+                        m.published_at,
+                        m.key,
+                        m.headers,
+                        m.payload,
+                        m.body
+                    from pgq.message_7 as m
+                    where m.partition_id = place.partition_id
+                        and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                    order by m.log_offset;
+                end if;
+            end if;
+        elsif place.segment <= 15 then
+            if place.segment <= 11 then
+                if place.segment <= 9 then
+                    if place.segment <= 8 then
+                        return query
+                        select
+                            fetch_range.partition,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_8 as m
+                        where m.partition_id = place.partition_id
+                            and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                        order by m.log_offset;
+                    else
+                        return query
+                        select
+                            fetch_range.partition,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_9 as m
+                        where m.partition_id = place.partition_id
+                            and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                        order by m.log_offset;
+                    end if;
+                else
+                    if place.segment <= 10 then
+                        return query
+                        select
+                            fetch_range.partition,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_10 as m
+                        where m.partition_id = place.partition_id
+                            and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                        order by m.log_offset;
+                    else
+                        return query
+                        select
+                            fetch_range.partition,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_11 as m
+                        where m.partition_id = place.partition_id
+                            and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                        order by m.log_offset;
+                    end if;
+                end if;
+            else
+                if place.segment <= 13 then
+                    if place.segment <= 12 then
+                        return query
+                        select
+                            fetch_range.partition,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_12 as m
+                        where m.partition_id = place.partition_id
+                            and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                        order by m.log_offset;
+                    else
+                        return query
+                        select
+                            fetch_range.partition,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_13 as m
+                        where m.partition_id = place.partition_id
+                            and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                        order by m.log_offset;
+                    end if;
+                else
+                    if place.segment <= 14 then
+                        return query
+                        select
+                            fetch_range.partition,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_14 as m
+                        where m.partition_id = place.partition_id
+                            and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                        order by m.log_offset;
+                    else
+                        return query
+                        select
+                            fetch_range.partition,
+                            m.log_offset,
+                            m.published_at,
+                            m.key,
+                            m.headers,
+                            m.payload,
+                            m.body
+                        from pgq.message_15 as m
+                        where m.partition_id = place.partition_id
+                            and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
+                        order by m.log_offset;
+                    end if;
+                end if;
+            end if;
+        else
+            return query execute format($leaf$
+                select
+                    $1,
+                    m.log_offset,
+                    m.published_at,
+                    m.key,
+                    m.headers,
+                    m.payload,
+                    m.body
+                from pgq.message_%1$s as m
+                where m.partition_id = $2
+                    and m.log_offset between $3 and $4
+                order by m.log_offset
+            $leaf$, place.segment)
+            using fetch_range.partition, place.partition_id, fetch_range.first_offset, fetch_range.last_offset;
+        end if;
+    else
+        return query
+        select m.*
+        from pgq._messages_across(
+            place.partition_id,
+            fetch_range.partition,
+            fetch_range.first_offset,
+            fetch_range.last_offset
+        ) as m;
+    end if;
+    get diagnostics read_rows = row_count;
+
+    -- Never less than was asked for without a word: offsets have no gaps.
+    if fetch_range.first_offset + read_rows <= fetch_range.last_offset then
+        perform pgq._fail_out_of_range(
+            fetch_range.topic collate "C",
+            fetch_range.partition,
+            case
+                when fetch_range.first_offset < s.first_available
+                    or fetch_range.last_offset <= s.last_available
+                    then fetch_range.first_offset
+                else greatest(fetch_range.first_offset, s.last_available + 1)
+            end,
+            s.first_available,
+            s.last_available,
+            false
+        )
+        from (
+            select
+                pgq._first_available(place.partition_id) as first_available,
+                pgq._last_offset(place.partition_id, place.segment, place.segment_first_offset)
+                    as last_available
+        ) as s;
+    end if;
+end
+$$;
+
 create or replace function pgq.consume(
     topic text,
     consumer_group text,
@@ -11339,6 +13167,7 @@ begin
         from pgq.partition as p
         where p.topic = consume.topic collate "C"
             and p.ring <= place
+            and (p.consumers is null or pgq._may(p.consumers))
         order by p.ring desc
         limit 1;
 
@@ -14431,7 +16260,8 @@ select
     q.rate_interval,
     q.rate_burst,
     q.max_unfinished,
-    q.max_leased_per_key
+    q.max_leased_per_key,
+    q.restricted
 from pgq.queue as q
 where q.queue = _queue_info.queue
 $$;
@@ -14458,7 +16288,8 @@ create function pgq.create_queue(
     rate_burst integer default null,
     max_unfinished integer default null,
     max_leased_per_key integer default null,
-    no_limit text[] default null
+    no_limit text[] default null,
+    restricted boolean default null
 )
 returns setof pgq.queue_info
 language plpgsql
@@ -14529,6 +16360,7 @@ begin
     from pgq._queue_info(create_queue.queue collate "C") as i;
 
     if existing.queue is not null then
+        perform pgq._check_taken(null, create_queue.queue collate "C");
         -- An old snapshot may show one that was dropped since; it cannot be locked.
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             perform
@@ -14560,7 +16392,8 @@ begin
                 'rate_interval', create_queue.rate_interval,
                 'rate_burst', create_queue.rate_burst,
                 'max_unfinished', create_queue.max_unfinished,
-                'max_leased_per_key', create_queue.max_leased_per_key
+                'max_leased_per_key', create_queue.max_leased_per_key,
+                'restricted', create_queue.restricted
             ),
             create_queue.no_limit,
             to_jsonb(existing)
@@ -14656,7 +16489,8 @@ begin
             create_queue.rate_burst,
             create_queue.max_unfinished,
             create_queue.max_leased_per_key,
-            create_queue.no_limit
+            create_queue.no_limit,
+            create_queue.restricted
         ) as c;
         return;
     end if;
@@ -14697,6 +16531,10 @@ begin
         values (new_id, pg_current_xact_id());
     end if;
 
+    if create_queue.restricted then
+        perform pgq._restrict(null, create_queue.queue collate "C", true);
+    end if;
+
     return query
     select i.*
     from pgq._queue_info(create_queue.queue collate "C") as i;
@@ -14727,7 +16565,8 @@ comment on function pgq.create_queue(
     integer,
     integer,
     integer,
-    text[]
+    text[],
+    boolean
 ) is
 'Creates a queue and returns it; one that exists is returned if it has the settings that are given.
 lease: how long a worker has a job before another one may get it; by default 30 seconds.
@@ -14738,7 +16577,8 @@ from when they were enqueued; by default 14 days. backoff: the delay before the 
 default 1 second; each further one doubles it up to backoff_max, by default 1 hour, and up to the
 share backoff_jitter (0 to 1, by default 0.1) is added at random. archive: a job that ack finishes,
 or that expires or is cancelled, is noted among the archived ones, which is the default. notify: an
-enqueue notifies the channel pgq_queue with the queue''s name; off by default. idempotency_window:
+enqueue notifies the channel pgq_queue with the queue''s name (a restricted one without it); off by
+default. idempotency_window:
 how long an idempotency key stands for the job that it was given with, from 1 second to 366 days; by
 default 1 day; queues and topics with one window share their storage. unique_until: how long a job
 keeps others of its unique_key out; by default finished: until it is finished, cancelled, expired,
@@ -14758,8 +16598,9 @@ after a pause up to rate_burst (1 to 1000000; by default the rate_limit) at once
 limit. Claims of such a queue wait for each other until the transaction ends, so claim in short
 transactions. max_unfinished: enqueue fails with MQ010 while there are so many unfinished jobs; by
 default no limit. no_limit: names of settings that shall have no limit: max_attempts, job_ttl,
-retention, max_leased, max_leased_per_key, rate_limit, max_unfinished. So that it can be called at
-each start of an application, settings that are not given are not compared.
+retention, max_leased, max_leased_per_key, rate_limit, max_unfinished. restricted: only roles that
+get access by grant_access may use it, beside the caller; by default false. So that it can be
+called at each start of an application, settings that are not given are not compared.
 Errors: MQ005 the queue exists with other settings than those given, 22004 a required argument is
 null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
 (try again).';
@@ -14785,7 +16626,8 @@ create function pgq.alter_queue(
     rate_burst integer default null,
     max_unfinished integer default null,
     max_leased_per_key integer default null,
-    no_limit text[] default null
+    no_limit text[] default null,
+    restricted boolean default null
 )
 returns setof pgq.queue_info
 language plpgsql
@@ -14808,6 +16650,15 @@ declare
     leased_before integer;
     per_key_before integer;
 begin
+    perform pgq._check_access(null, alter_queue.queue collate "C", 'admin');
+    if exists (
+        select
+        from pgq.queue as q
+        where q.queue = alter_queue.queue collate "C"
+            and q.restricted <> alter_queue.restricted
+    ) then
+        perform pgq._restrict(null, alter_queue.queue collate "C", alter_queue.restricted);
+    end if;
     loop
         perform
         from pgq.queue as q
@@ -15006,7 +16857,8 @@ comment on function pgq.alter_queue(
     integer,
     integer,
     integer,
-    text[]
+    text[],
+    boolean
 ) is
 'Changes settings of a queue and returns it; what is null stays as it is.
 See create_queue for the settings. no_limit lifts settings: max_attempts, job_ttl, retention,
@@ -15019,7 +16871,8 @@ is kept for the new one from now on. A new idempotency_window counts for keys no
 from when each was noted; but what was noted by a shorter one is forgotten when that ends. A
 max_leased below what is leased takes no job away: claims get nothing until it is less;
 max_leased_per_key is lowered in the same way, and lifting it waits for claims that are under way.
-rate_burst follows the rate_limit unless it was given.
+rate_burst follows the rate_limit unless it was given. restricted: true opens it only to roles with
+access, see grant_access; false opens it to all that have EXECUTE, and removes its grants.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad setting, 40001 above
 READ COMMITTED when another transaction was first (try again).';
 
@@ -15040,6 +16893,7 @@ declare
     target pgq.queue;
     newest_id bigint;
 begin
+    perform pgq._check_access(null, drop_queue.queue collate "C", 'admin');
     loop
         delete from pgq.queue as q
         where q.queue = drop_queue.queue collate "C"
@@ -15135,6 +16989,76 @@ queue of that name they are new.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 40001 above READ COMMITTED when
 another transaction was first (try again).';
 
+create or replace function pgq.list_queues()
+returns setof pgq.queue_info
+language sql
+stable
+parallel safe
+security definer
+set search_path = pgq, pg_temp
+as $$
+select i.*
+from pgq.queue as q
+cross join lateral pgq._queue_info(q.queue) as i
+where not q.restricted
+    or q.queue_id = any((select pgq._visible('queue', 'monitor'))::bigint[])
+order by q.queue
+$$;
+
+create or replace function pgq.pause_queue(queue text)
+returns setof pgq.queue_info
+language plpgsql
+volatile
+parallel unsafe
+rows 1
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    perform pgq._check_access(null, pause_queue.queue collate "C", 'admin');
+    loop
+        update pgq.queue as q
+        set paused = true
+        where q.queue = pause_queue.queue collate "C";
+
+        exit when found;
+        perform pgq._check_queue(pause_queue.queue collate "C");
+    end loop;
+
+    return query
+    select i.*
+    from pgq._queue_info(pause_queue.queue collate "C") as i;
+end
+$$;
+
+create or replace function pgq.resume_queue(queue text)
+returns setof pgq.queue_info
+language plpgsql
+volatile
+parallel unsafe
+rows 1
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    perform pgq._check_access(null, resume_queue.queue collate "C", 'admin');
+    loop
+        update pgq.queue as q
+        set paused = false
+        where q.queue = resume_queue.queue collate "C";
+
+        exit when found;
+        perform pgq._check_queue(resume_queue.queue collate "C");
+    end loop;
+
+    return query
+    select i.*
+    from pgq._queue_info(resume_queue.queue collate "C") as i;
+end
+$$;
+
 create function pgq.purge_queue(
     queue text,
     dead_only boolean default null,
@@ -15164,6 +17088,7 @@ declare
 begin
     -- Jobs that came after the snapshot would be overlooked, and no row tells of them.
     perform pgq._check_read_committed('purge_queue');
+    perform pgq._check_access(null, purge_queue.queue collate "C", 'admin');
 
     select q.queue_id
     into target_id
@@ -15369,6 +17294,8 @@ declare
     duplicates boolean[];
     rank integer := 0;
 begin
+    perform pgq._check_access(null, _enqueue_keyed.queue, 'publish');
+
     -- The transaction id first, then the window: see _note_keys.
     if pg_current_xact_id() is null then
         return;
@@ -15799,6 +17726,7 @@ declare
     queue_delay interval;
     ttl interval;
     usual boolean;
+    roles text [];
     moment timestamptz;
     due_at timestamptz;
     holder_id bigint;
@@ -15877,7 +17805,8 @@ begin
         enqueue.delay is null
         and enqueue.run_at is null
         and enqueue.unique_key is null
-        and q.plain_enqueue
+        and q.plain_enqueue,
+        q.publishers
     into
         target_id,
         store_id,
@@ -15887,54 +17816,73 @@ begin
         moment,
         added.job_id,
         added.duplicate,
-        usual
+        usual,
+        roles
     from pgq.queue as q
     where q.queue = enqueue.queue collate "C";
 
-    if usual is not true then
-        if target_id is null then
-            perform pgq._fail_unknown_queue(enqueue.queue collate "C");
-        end if;
-        if enqueue.key is not null
-            and (select q.ordered from pgq.queue as q where q.queue_id = target_id)
-        then
-            turn_key := enqueue.key;
-            free := pgq._join_order(target_id, array[turn_key]);
-            added.job_id := nextval('pgq.job_id');
-            moment := pgq._clock();
-        end if;
-        if enqueue.delay is not null or enqueue.run_at is not null then
-            due_at := pgq._due_at(
-                enqueue.queue collate "C", moment, enqueue.delay, enqueue.run_at, ttl
-            );
-        end if;
-        if enqueue.unique_key is not null then
-            holder_id := pgq._take_key(
-                target_id, enqueue.unique_key collate "C", added.job_id, true
-            );
-            if holder_id <> added.job_id then
-                if turn_key is not null then
-                    perform pgq._turns(target_id, null, free);
+    -- Several conditions, since each takes time in proportion to what it names.
+    if (usual and roles is null) is not true then
+        if roles is not null then
+            if pgq._named(roles) is not true then
+                if pgq._of_first(roles) is not true then
+                    if not pgq._may(roles) then
+                        -- As if it were not there.
+                        target_id := null;
+                        usual := null;
+                    end if;
                 end if;
-                return query
-                select holder_id, true;
-                return;
             end if;
         end if;
-        if turn_key is not null and cardinality(free) = 0 then
-            turn_at := coalesce(due_at, moment + queue_delay);
-            due_at := 'infinity';
+        if usual is not true then
+            if target_id is null then
+                perform pgq._check_access(null, enqueue.queue collate "C", 'publish');
+                perform pgq._fail_unknown_queue(enqueue.queue collate "C");
+            end if;
+            if enqueue.key is not null
+                and (select q.ordered from pgq.queue as q where q.queue_id = target_id)
+            then
+                turn_key := enqueue.key;
+                free := pgq._join_order(target_id, array[turn_key]);
+                added.job_id := nextval('pgq.job_id');
+                moment := pgq._clock();
+            end if;
+            if enqueue.delay is not null or enqueue.run_at is not null then
+                due_at := pgq._due_at(
+                    enqueue.queue collate "C", moment, enqueue.delay, enqueue.run_at, ttl
+                );
+            end if;
+            if enqueue.unique_key is not null then
+                holder_id := pgq._take_key(
+                    target_id, enqueue.unique_key collate "C", added.job_id, true
+                );
+                if holder_id <> added.job_id then
+                    if turn_key is not null then
+                        perform pgq._turns(target_id, null, free);
+                    end if;
+                    return query
+                    select holder_id, true;
+                    return;
+                end if;
+            end if;
+            if turn_key is not null and cardinality(free) = 0 then
+                turn_at := coalesce(due_at, moment + queue_delay);
+                due_at := 'infinity';
+            end if;
+            -- The notification is heard when this transaction commits.
+            perform
+                case
+                    when q.max_unfinished is not null
+                        then pgq._check_room(q.queue_id, q.max_unfinished, 1, added.job_id)
+                end,
+                case
+                    when q.notify
+                        then pg_notify('pgq_queue', case when q.restricted then '' else q.queue end)
+                end
+            from pgq.queue as q
+            where q.queue_id = target_id
+                and (q.notify or q.max_unfinished is not null);
         end if;
-        -- The notification is heard when this transaction commits.
-        perform
-            case
-                when q.max_unfinished is not null
-                    then pgq._check_room(q.queue_id, q.max_unfinished, 1, added.job_id)
-            end,
-            case when q.notify then pg_notify('pgq_queue', q.queue) end
-        from pgq.queue as q
-        where q.queue_id = target_id
-            and (q.notify or q.max_unfinished is not null);
     end if;
 
     insert into pgq.job (
@@ -16297,6 +18245,7 @@ declare
     ttl interval;
     notify boolean;
     room integer;
+    roles text [];
     moment timestamptz;
     visible_at timestamptz;
     size integer;
@@ -16366,12 +18315,14 @@ begin
         q.job_ttl,
         q.notify,
         q.ordered,
-        q.max_unfinished
-    into target_id, store_id, leaf, queue_delay, ttl, notify, ordered, room
+        q.max_unfinished,
+        q.publishers
+    into target_id, store_id, leaf, queue_delay, ttl, notify, ordered, room, roles
     from pgq.queue as q
     where q.queue = enqueue_batch.queue collate "C";
 
-    if target_id is null then
+    if target_id is null or roles is not null and not pgq._may(roles) then
+        perform pgq._check_access(null, enqueue_batch.queue collate "C", 'publish');
         perform pgq._fail_unknown_queue(enqueue_batch.queue collate "C");
     end if;
 
@@ -16751,7 +18702,9 @@ begin
     where holders is null;
 
     if notify then
-        perform pg_notify('pgq_queue', enqueue_batch.queue);
+        perform pg_notify(
+            'pgq_queue', case when roles is null then enqueue_batch.queue else '' end
+        );
     end if;
 end
 $$;
@@ -18171,7 +20124,8 @@ begin
         order by g.seq desc
         limit 1
     ) as f
-    where q.queue = _claim_jobs.queue;
+    where q.queue = _claim_jobs.queue
+        and (q.consumers is null or pgq._may(q.consumers));
 
     if target_id is null
         or paused
@@ -18183,6 +20137,7 @@ begin
         or current_setting('transaction_isolation') <> 'read committed'
     then
         if target_id is null then
+            perform pgq._check_access(null, _claim_jobs.queue, 'consume');
             perform pgq._fail_unknown_queue(_claim_jobs.queue);
         end if;
         if paused or wanted = 0 then
@@ -18202,10 +20157,7 @@ begin
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             -- An old snapshot may name a limit of attempts that was lowered since, and cleanup has
             -- marked what had as many; the lock then raises 40001.
-            perform
-            from pgq.queue as q
-            where q.queue_id = target_id
-            for share;
+            perform from pgq.queue as q where q.queue_id = target_id for share;
         end if;
         if limited or most_per_key is not null then
             wanted := pgq._allowed_claims(target_id, wanted);
@@ -19595,7 +21547,8 @@ begin
         and q.plain_claim
     into target_id, keep, most_attempts, token, moment, usual
     from pgq.queue as q
-    where q.queue = claim_job.queue collate "C";
+    where q.queue = claim_job.queue collate "C"
+        and (q.consumers is null or pgq._may(q.consumers));
 
     if usual then
         select
@@ -21092,7 +23045,8 @@ begin
         q.partition_id
     into target_id, keep, most_attempts, token, moment, usual, archives, own_store_id
     from pgq.queue as q
-    where q.queue = finish_and_claim.queue collate "C";
+    where q.queue = finish_and_claim.queue collate "C"
+        and (q.consumers is null or pgq._may(q.consumers));
 
     if cardinality(finish_and_claim.job_ids) = 1 then
         -- Not one that has a unique or an ordered key, of which _finish knows.
@@ -22964,6 +24918,18 @@ begin
     -- What is not found may have been replaced by a new row while this statement waited. Above READ
     -- COMMITTED that it is not there has to be proved.
     loop
+        -- To who may not see it, it is not there.
+        if exists (
+            select
+            from pgq.job as j
+            inner join pgq.queue as q on q.queue_id = j.queue_id
+            where j.job_id = cancel_job.job_id
+                and q.consumers is not null
+                and not pgq._may(q.consumers)
+        ) then
+            return false;
+        end if;
+
         delete from pgq.job as j
         where j.job_id = cancel_job.job_id
         returning j.*
@@ -23107,9 +25073,10 @@ begin
     select q.queue, coalesce(held.max_attempts, q.max_attempts)
     into info.queue, info.max_attempts
     from pgq.queue as q
-    where q.queue_id = held.queue_id;
+    where q.queue_id = held.queue_id
+        and (q.consumers is null or pgq._may(q.consumers));
 
-    -- Of a queue that was dropped there are no jobs.
+    -- Of a queue that was dropped, or that is not the caller's to see, there are no jobs.
     if info.queue is null then
         return;
     end if;
@@ -23271,6 +25238,82 @@ job_id scans the whole archive: an index would slow down every ack.
 Errors: 22004 a required argument is null, 40001 when retention removes what is being read (try
 again).';
 
+create function pgq.peek_jobs(
+    queue text,
+    state text default null,
+    max_jobs integer default 100
+)
+returns setof pgq.job_info
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    target_id bigint;
+    jobs bigint := coalesce(peek_jobs.max_jobs, 100);
+    wanted text := peek_jobs.state;
+    moment timestamptz := pgq._clock();
+    seen_id bigint;
+begin
+    perform pgq._check_count('max_jobs', jobs, 1, 10000);
+    if wanted collate "C" not in ('ready', 'leased', 'delayed', 'waiting', 'expired') then
+        raise exception
+            'argument "state" must be ready, leased, delayed, waiting or expired'
+            using errcode = '22023',
+                hint = 'fetch_dead_letters shows those that are dead.';
+    end if;
+
+    select q.queue_id
+    into target_id
+    from pgq.queue as q
+    where q.queue = peek_jobs.queue collate "C";
+
+    if target_id is null then
+        perform pgq._fail_unknown_queue(peek_jobs.queue collate "C");
+    end if;
+
+    for seen_id in
+        select j.job_id
+        from pgq.job as j
+        where j.queue_id = target_id
+            and (
+                wanted is null
+                or wanted collate "C" = case
+                    when j.lease_token is not null and j.visible_at > moment then 'leased'
+                    when j.expires_at <= moment then 'expired'
+                    when j.due_at is not null then 'waiting'
+                    when j.visible_at <= moment then 'ready'
+                    else 'delayed'
+                end
+            )
+        order by j.priority, j.visible_at, j.job_id
+        limit jobs
+    loop
+        return query
+        select i.*
+        from pgq.get_job(seen_id) as i;
+    end loop;
+end
+$$;
+
+revoke all on function pgq.peek_jobs from public;
+
+comment on function pgq.peek_jobs(text, text, integer) is
+'The unfinished jobs of a queue, in the order in which claims look at them, without claiming any.
+state: ready, leased, delayed, waiting or expired, the words of get_job; null: any. max_jobs: 1 to
+10000. It shows those that come first: there is no next page. A rare state may take as long as
+looking at all unfinished jobs of the queue. Jobs that a subscription has still to make have no id
+yet, and are not shown; queue_stats counts them.
+Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad state or max_jobs, 40001
+when retention removes what is being read (try again).';
+
 create or replace function pgq._extend_lease(job_ids bigint[], lease_token uuid, lease interval)
 returns setof bigint
 language plpgsql
@@ -23416,6 +25459,8 @@ begin
         raise exception '"after_died_at", "after_job_id": both or neither are needed'
             using errcode = '22023';
     end if;
+
+    perform pgq._check_access(null, fetch_dead_letters.queue collate "C", 'consume');
 
     select q.queue_id, q.queue
     into target_id, letter.queue
@@ -23627,6 +25672,7 @@ declare
 begin
     -- A dead letter that came after the snapshot would be overlooked, and no row tells of it.
     perform pgq._check_read_committed('redrive');
+    perform pgq._check_access(null, redrive.queue collate "C", 'admin');
 
     -- The transaction id first, then the clock: the floor relies on it.
     if pg_current_xact_id() is null then
@@ -25618,6 +27664,121 @@ begin
 end
 $$;
 
+create or replace function pgq._wanted_write(
+    topic text, queue text, producer text, seq bigint, atomic boolean
+)
+returns pgq.bulk_write
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    wanted pgq.bulk_write;
+begin
+    if (_wanted_write.topic is null) = (_wanted_write.queue is null) then
+        raise exception '"topic", "queue": exactly one is needed'
+            using errcode = case when _wanted_write.topic is null then '22004' else '22023' end;
+    end if;
+    if (_wanted_write.producer is null) <> (_wanted_write.seq is null) then
+        raise exception '"producer", "seq": both or neither are needed'
+            using errcode = '22023',
+                hint = 'They make the write recognised when it is repeated.';
+    end if;
+    if length(_wanted_write.producer) not between 1 and 255 then
+        raise exception 'argument "producer" must have 1 to 255 characters'
+            using errcode = '22023';
+    end if;
+
+    perform pgq._check_access(_wanted_write.topic, _wanted_write.queue, 'publish');
+
+    if _wanted_write.topic is not null then
+        select t.topic_id
+        into wanted.topic_id
+        from pgq.topic as t
+        where t.topic = _wanted_write.topic;
+
+        if wanted.topic_id is null then
+            perform pgq._fail_unknown_topic(_wanted_write.topic);
+        end if;
+    else
+        select q.queue_id
+        into wanted.queue_id
+        from pgq.queue as q
+        where q.queue = _wanted_write.queue;
+
+        if wanted.queue_id is null then
+            perform pgq._fail_unknown_queue(_wanted_write.queue);
+        end if;
+    end if;
+
+    wanted.producer := _wanted_write.producer;
+    wanted.seq := _wanted_write.seq;
+    wanted.atomic := _wanted_write.atomic;
+    return wanted;
+end
+$$;
+
+create or replace function pgq._find_write(write_id uuid)
+returns pgq._write_target
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target pgq._write_target;
+    ended_at timestamptz;
+begin
+    select
+        w.bulk_write_id,
+        w.atomic,
+        w.attempt,
+        w.topic_id,
+        t.topic,
+        t.partitions,
+        w.queue_id,
+        q.queue,
+        q.job_ttl,
+        w.committed_at
+    into
+        target.bulk_write_id,
+        target.atomic,
+        target.attempt,
+        target.topic_id,
+        target.topic,
+        target.partitions,
+        target.queue_id,
+        target.queue,
+        target.job_ttl,
+        ended_at
+    from pgq.bulk_write as w
+    left join pgq.topic as t on t.topic_id = w.topic_id
+    left join pgq.queue as q on q.queue_id = w.queue_id
+    where w.write_id = _find_write.write_id
+        and pgq._may_write(w.topic_id, w.queue_id);
+
+    if target.bulk_write_id is null
+        or ended_at is not null
+        or num_nonnulls(target.topic, target.queue) = 0
+    then
+        if target.bulk_write_id is null then
+            perform pgq._check_no_write(_find_write.write_id);
+        end if;
+        perform pgq._fail_write_lost(
+            _find_write.write_id,
+            case
+                when ended_at is not null
+                    then 'It has been committed; this attempt to write comes too late.'
+                when target.bulk_write_id is not null
+                    then 'Its topic or queue was dropped.'
+            end
+        );
+    end if;
+    return target;
+end
+$$;
+
 create or replace function pgq._publish_packed(
     topic text,
     packed bytea,
@@ -26042,6 +28203,65 @@ begin
 end
 $$;
 
+create or replace function pgq._lock_write(write_id uuid)
+returns pgq.bulk_write
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target pgq.bulk_write;
+    is_marked boolean;
+begin
+    select w.*
+    into target
+    from pgq.bulk_write as w
+    where w.write_id = _lock_write.write_id
+        and pgq._may_write(w.topic_id, w.queue_id);
+
+    if target.bulk_write_id is null then
+        perform pgq._fail_write_lost(_lock_write.write_id, null);
+    end if;
+    if target.committed_at is not null then
+        return target;
+    end if;
+
+    -- The mark first: open chunks hold it, and while this waits for them, begin_write and
+    -- abort_write can still lock the row of the write.
+    if target.atomic then
+        perform
+        from pgq.staged_write as s
+        where s.write_id = target.write_id
+        for update;
+    else
+        perform
+        from pgq.published_write as g
+        where g.bulk_write_id = target.bulk_write_id
+        for update;
+    end if;
+    is_marked := found;
+
+    select w.*
+    into target
+    from pgq.bulk_write as w
+    where w.write_id = _lock_write.write_id
+    for update;
+
+    if target.bulk_write_id is null then
+        perform pgq._fail_write_lost(
+            _lock_write.write_id, 'It was started again, aborted or forgotten meanwhile.'
+        );
+    end if;
+    if target.committed_at is null and not is_marked then
+        perform pgq._fail_write_lost(
+            _lock_write.write_id, 'The server crashed, and what was staged is gone.'
+        );
+    end if;
+    return target;
+end
+$$;
+
 create or replace function pgq._publish_staged(target pgq.bulk_write)
 returns void
 language plpgsql
@@ -26195,6 +28415,60 @@ begin
         (_publish_staged.target).topic_id,
         (_publish_staged.target).queue_id
     );
+end
+$$;
+
+create or replace function pgq.abort_write(write_id uuid)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+set lock_timeout = '60s'
+as $$
+#variable_conflict use_column
+declare
+    target pgq.bulk_write;
+begin
+    if abort_write.write_id is null then
+        perform pgq._fail_write_lost(abort_write.write_id, null);
+    end if;
+
+    select w.*
+    into target
+    from pgq.bulk_write as w
+    where w.write_id = abort_write.write_id
+        and w.committed_at is null
+        and pgq._may_write(w.topic_id, w.queue_id)
+    for update;
+
+    if target.bulk_write_id is null then
+        perform pgq._check_no_write(abort_write.write_id);
+        return false;
+    end if;
+
+    -- This waits for no open chunk: cleanup removes what they leave behind.
+    if target.atomic then
+        perform pgq._forget_staged(target.write_id, null);
+    elsif target.producer is null then
+        perform pgq._forget_published(target.bulk_write_id, null);
+    end if;
+
+    if target.atomic or target.producer is null then
+        delete from pgq.bulk_write as w
+        where w.bulk_write_id = target.bulk_write_id;
+    else
+        -- What was published stays, and is left out when the write is started again.
+        update pgq.bulk_write as w
+        set write_id = gen_random_uuid()
+        where w.bulk_write_id = target.bulk_write_id;
+    end if;
+    return true;
 end
 $$;
 
@@ -26831,6 +29105,10 @@ as $$
 declare
     partitions integer;
 begin
+    perform pgq._check_access(
+        _check_schedule_target.topic, _check_schedule_target.queue, 'publish'
+    );
+
     if _check_schedule_target.queue is not null then
         if not exists (
             select
@@ -26960,6 +29238,10 @@ begin
     from pgq._schedule_info(create_schedule.schedule collate "C") as i;
 
     if existing.schedule is not null then
+        if not pgq._may_use(existing.topic, existing.queue, 'publish') then
+            raise exception 'schedule "%" exists already', create_schedule.schedule
+                using errcode = 'MQ005';
+        end if;
         -- An old snapshot may show one that was dropped since; it cannot be locked.
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             perform
@@ -27150,6 +29432,7 @@ declare
     settings pgq.schedule_info;
     times pgq._cron_times;
 begin
+    perform pgq._check_schedule_access(alter_schedule.schedule collate "C");
     perform
     from pgq.schedule as s
     where s.schedule = alter_schedule.schedule collate "C"
@@ -27279,6 +29562,7 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 begin
+    perform pgq._check_schedule_access(drop_schedule.schedule collate "C");
     delete from pgq.schedule as s
     where s.schedule = drop_schedule.schedule collate "C";
 
@@ -27311,6 +29595,7 @@ begin
     from pgq.schedule as s
     cross join lateral pgq._schedule_info(s.schedule) as i
     where s.schedule = coalesce(list_schedules.schedule collate "C", s.schedule)
+        and pgq._may_use(s.topic, s.queue, 'publish')
     order by s.schedule;
 
     if not found and list_schedules.schedule is not null then
@@ -27336,6 +29621,7 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 begin
+    perform pgq._check_schedule_access(pause_schedule.schedule collate "C");
     update pgq.schedule as s
     set paused = true
     where s.schedule = pause_schedule.schedule collate "C";
@@ -27369,6 +29655,7 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 begin
+    perform pgq._check_schedule_access(resume_schedule.schedule collate "C");
     update pgq.schedule as s
     set paused = false
     where s.schedule = resume_schedule.schedule collate "C";
@@ -27489,6 +29776,7 @@ begin
         tick_headers := coalesce(target.headers, '{}') || jsonb_build_object(
             'scheduled_at', (to_jsonb(run.tick_at at time zone 'UTC') #>> '{}') || '+00:00'
         );
+        perform pgq._act_for(true);
         if target.queue is not null then
             select e.job_id
             into run.job_id
@@ -27513,6 +29801,7 @@ begin
                 body => target.body
             ) as p;
         end if;
+        perform pgq._act_for(false);
         target.last_at := run.tick_at;
         target.last_error := null;
         return next run;
@@ -27552,6 +29841,8 @@ declare
     moment timestamptz := pgq._clock();
     due text[];
     name text;
+    shown boolean;
+    run pgq.schedule_run;
     problem text;
 begin
     perform pgq._check_count('max_ticks', wanted, 1, 100000);
@@ -27575,8 +29866,8 @@ begin
     -- Partitions are locked in ascending order; messages that go to any that is free come after
     -- those whose partition is fixed, as they need not wait. Behind them the keys of ordered
     -- queues, in ascending order too.
-    for name in
-        select s.schedule
+    for name, shown in
+        select s.schedule, pgq._may_use(s.topic, s.queue, 'publish')
         from pgq.schedule as s
         left join pgq.queue as q on q.queue = s.queue and q.ordered
         left join pgq.partition as p on p.topic = s.topic and p.partition = 0
@@ -27594,27 +29885,36 @@ begin
     loop
         begin
             -- One that has many ticks to make up for leaves room for the others.
-            return query
-            select r.*
-            from pgq._run_schedule(name, moment, wanted / cardinality(due)) as r;
+            for run in
+                select r.*
+                from pgq._run_schedule(name, moment, wanted / cardinality(due)) as r
+            loop
+                if shown then
+                    return next run;
+                end if;
+            end loop;
         exception
             when invalid_parameter_value or sqlstate 'MQ001' or sqlstate 'MQ002'
                 or sqlstate 'MQ007' or sqlstate 'MQ010'
             then
                 problem := format('%s: %s', sqlstate, sqlerrm);
-                return query
                 update pgq.schedule as s
                 set
                     due_at = moment + interval '1 minute',
                     last_error = problem
-                where s.schedule = name
-                returning
+                where s.schedule = name;
+
+                return query
+                select
                     s.schedule,
                     s.next_at,
                     null::bigint,
                     null::integer,
                     null::bigint,
-                    s.last_error;
+                    s.last_error
+                from pgq.schedule as s
+                where s.schedule = name
+                    and shown;
         end;
     end loop;
 end
@@ -27632,6 +29932,1538 @@ written, the row says so in error and the others go on; the tick is tried again 
 is then one that was missed.
 Errors: 22023 bad argument, 40001 above READ COMMITTED when another transaction was first (try
 again).';
+
+create function pgq._check_worker(worker text)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if _check_worker.worker is null then
+        raise exception 'argument "worker" must not be null'
+            using errcode = '22004';
+    end if;
+    if _check_worker.worker !~ '^[^\x01-\x1f\x7f]{1,200}$' then
+        raise exception 'argument "worker" must have 1 to 200 characters'
+            using errcode = '22023',
+                detail = format('Given: "%s".', left(_check_worker.worker, 100)),
+                hint = 'None of them may be a control character.';
+    end if;
+end
+$$;
+
+revoke all on function pgq._check_worker from public;
+
+comment on function pgq._check_worker(text) is
+'Refuses the name of a worker that is null (22004), or a bad one (22023).';
+
+create function pgq.heartbeat(
+    worker text,
+    kind text default 'worker',
+    host text default null,
+    pid integer default null,
+    sources text[] default '{}',
+    running integer default 0,
+    started_at timestamptz default null,
+    details jsonb default null
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set lock_timeout = '1s'
+as $$
+#variable_conflict use_column
+declare
+    moment timestamptz := pgq._clock();
+begin
+    perform pgq._check_worker(heartbeat.worker collate "C");
+    perform pgq._check_name('kind', coalesce(heartbeat.kind, 'worker') collate "C");
+    perform pgq._check_count('running', coalesce(heartbeat.running, 0), 0, 2147483647);
+    if array_position(heartbeat.sources, null) is not null then
+        raise exception 'argument "sources" must not contain null'
+            using errcode = '22004';
+    end if;
+
+    insert into pgq.worker as w (
+        worker, kind, host, pid, sources, running, details, started_at, last_seen_at
+    )
+    values (
+        heartbeat.worker,
+        coalesce(heartbeat.kind, 'worker'),
+        heartbeat.host,
+        heartbeat.pid,
+        coalesce(heartbeat.sources, '{}'),
+        coalesce(heartbeat.running, 0),
+        heartbeat.details,
+        coalesce(heartbeat.started_at, moment),
+        moment
+    )
+    on conflict (worker) do update
+        set kind = excluded.kind,
+            host = excluded.host,
+            pid = excluded.pid,
+            sources = excluded.sources,
+            running = excluded.running,
+            details = excluded.details,
+            started_at = coalesce(heartbeat.started_at, w.started_at),
+            last_seen_at = excluded.last_seen_at;
+end
+$$;
+
+revoke all on function pgq.heartbeat from public;
+
+comment on function pgq.heartbeat(
+    text, text, text, integer, text[], integer, timestamptz, jsonb
+) is
+'Notes that a worker is alive, and what it is doing; list_workers and metrics show it.
+Call it every 10 s or so, under a name that nothing else has, such as host:pid:number. What calls it
+is up to you: nothing in pgq depends on it, and leases are kept by other calls. sources are the
+queues or topics that it works on, running is how many jobs or messages it has in hand. It waits for
+a lock for a second at most. cleanup forgets who was not seen for a day.
+Errors: 22004 a required argument is null, 22023 a bad argument, 40001 above READ COMMITTED when
+another transaction was first (try again).';
+
+create function pgq.list_workers(seen_within interval default '1 minute')
+returns table (
+    worker text,
+    kind text,
+    host text,
+    pid integer,
+    sources text[],
+    running integer,
+    details jsonb,
+    started_at timestamptz,
+    last_seen_at timestamptz,
+    stale boolean
+)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    patience interval := coalesce(list_workers.seen_within, '1 minute');
+begin
+    perform pgq._check_interval('seen_within', patience, false);
+
+    return query
+    select
+        w.worker,
+        w.kind,
+        w.host,
+        w.pid,
+        array(
+            select s.source
+            from unnest(w.sources) with ordinality as s (source, place)
+            where pgq._may_use(s.source, s.source, 'monitor')
+            order by s.place
+        ),
+        w.running,
+        w.details,
+        w.started_at,
+        w.last_seen_at,
+        w.last_seen_at < pgq._clock() - patience
+    from pgq.worker as w
+    order by w.worker;
+end
+$$;
+
+revoke all on function pgq.list_workers from public;
+
+comment on function pgq.list_workers(interval) is
+'The workers that have told of themselves by heartbeat, by name; stale: not within this time.
+One that ended in order has been forgotten. A stale one was killed, or has lost its connection; what
+it held is handed out again when its leases end. Of its sources the caller sees those to which he
+has access.
+Errors: 22023 a bad argument.';
+
+create function pgq.forget_worker(worker text)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set lock_timeout = '1s'
+as $$
+#variable_conflict use_column
+begin
+    perform pgq._check_worker(forget_worker.worker collate "C");
+
+    delete from pgq.worker as w
+    where w.worker = forget_worker.worker collate "C";
+    return found;
+end
+$$;
+
+revoke all on function pgq.forget_worker from public;
+
+comment on function pgq.forget_worker(text) is
+'Removes a worker that has ended from list_workers; false when there is none of that name.
+A worker that is alive is there again with its next heartbeat.
+Errors: 22004 a required argument is null, 22023 a bad argument, 40001 above READ COMMITTED when
+another transaction was first (try again).';
+
+create function pgq._clean_workers(moment timestamptz)
+returns setof pgq.cleanup_action
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    -- So many in one call.
+    most constant integer := 1000;
+    removed bigint;
+begin
+    with doomed as materialized (
+        select w.worker
+        from pgq.worker as w
+        where w.last_seen_at < _clean_workers.moment - interval '1 day'
+        limit most
+        for update skip locked
+    )
+
+    delete from pgq.worker as w
+    using doomed as d
+    where w.worker = d.worker;
+    get diagnostics removed = row_count;
+
+    if removed > 0 then
+        return next row('workers forgotten', 'workers', removed)::pgq.cleanup_action;
+    end if;
+    if removed = most then
+        return next row('more', 'workers', 1)::pgq.cleanup_action;
+    end if;
+end
+$$;
+
+revoke all on function pgq._clean_workers from public;
+
+comment on function pgq._clean_workers(timestamptz) is
+'The part of cleanup that forgets workers which were not seen for a day. It waits for nobody.';
+
+create function pgq._describe_metrics()
+returns table (place integer, name text, type text, help text)
+language sql
+immutable
+parallel safe
+as $$
+select d.place, d.name, d.type, d.help
+from (
+    values
+    (1, 'pgq_info', 'gauge', 'The version that is installed; always 1.'),
+    (2, 'pgq_topic_published_total', 'counter', 'Messages published to the topic.'),
+    (3, 'pgq_topic_messages', 'gauge', 'Messages of the topic that are kept.'),
+    (
+        4,
+        'pgq_topic_last_published_timestamp_seconds',
+        'gauge',
+        'When the newest message was published, since 1970.'
+    ),
+    (
+        5,
+        'pgq_topic_staged_messages',
+        'gauge',
+        'Messages of a deferred topic that have no offset yet; 1000 at most are counted for each '
+        'partition.'
+    ),
+    (
+        6,
+        'pgq_topic_staged_seconds',
+        'gauge',
+        'How long such a message has been waiting for its offset.'
+    ),
+    (7, 'pgq_group_lag_messages', 'gauge', 'Messages that the group has still to read.'),
+    (
+        8,
+        'pgq_group_lag_seconds',
+        'gauge',
+        'Age of the next message that the group has to read; 0: it has caught up.'
+    ),
+    (
+        9,
+        'pgq_group_processed_messages',
+        'gauge',
+        'Offsets behind the position of the group, all partitions together; a seek moves it.'
+    ),
+    (
+        10,
+        'pgq_group_failing_partitions',
+        'gauge',
+        'Partitions whose next message has failed, in a group that counts attempts.'
+    ),
+    (11, 'pgq_queue_jobs', 'gauge', 'Unfinished jobs by state.'),
+    (
+        12,
+        'pgq_queue_jobs_estimated',
+        'gauge',
+        '1: the queue is so long that its jobs were estimated from a sample.'
+    ),
+    (13, 'pgq_queue_retrying_jobs', 'gauge', 'Unfinished jobs of which an attempt has failed.'),
+    (
+        14,
+        'pgq_queue_oldest_ready_seconds',
+        'gauge',
+        'How long the job that is due longest has been due; 0: none is.'
+    ),
+    (15, 'pgq_queue_dead_letters', 'gauge', 'Dead letters of the queue.'),
+    (
+        16,
+        'pgq_queue_oldest_dead_letter_seconds',
+        'gauge',
+        'How long the oldest dead letter has been one; 0: there is none.'
+    ),
+    (
+        17,
+        'pgq_queue_finished_last_minute',
+        'gauge',
+        'Archived jobs that ended during the last minute; estimated when there are many.'
+    ),
+    (18, 'pgq_queue_paused', 'gauge', '1: claims get nothing until resume_queue.'),
+    (
+        19,
+        'pgq_queue_floor_lag_seconds',
+        'gauge',
+        'How far behind the first job that is due, or the clock, claims begin to look.'
+    ),
+    (
+        20,
+        'pgq_jobs_created_total',
+        'counter',
+        'Ids that jobs have been given, in all queues; those that were rolled back too.'
+    ),
+    (
+        21,
+        'pgq_jobs_archived_total',
+        'counter',
+        'Finished jobs that were archived, in all queues, as the server counts; it begins again '
+        'after a crash.'
+    ),
+    (
+        22,
+        'pgq_schedule_overdue_seconds',
+        'gauge',
+        'How long ago run_schedules should have written the next tick; 0: it is not due.'
+    ),
+    (23, 'pgq_schedule_failing', 'gauge', '1: the last try to write a tick failed.'),
+    (24, 'pgq_worker_last_seen_seconds', 'gauge', 'Time since the last heartbeat of the worker.'),
+    (25, 'pgq_worker_running', 'gauge', 'Jobs or messages that the worker has in hand.'),
+    (26, 'pgq_segment_bytes', 'gauge', 'Size of a segment: its messages, finished jobs and keys.'),
+    (27, 'pgq_table_bytes', 'gauge', 'Size of a table, with its indexes.'),
+    (28, 'pgq_table_dead_rows', 'gauge', 'Dead rows of a table that vacuum has not removed.'),
+    (
+        29,
+        'pgq_cleanup_overdue_seconds',
+        'gauge',
+        'How long ago a segment should have been sealed or emptied: cleanup does not run, or is '
+        'held up.'
+    ),
+    (
+        30,
+        'pgq_held_seconds',
+        'gauge',
+        'How long the oldest transaction, or prepared transaction, has been open.'
+    ),
+    (
+        31,
+        'pgq_held_transactions',
+        'gauge',
+        'How many transactions ago it, or a replication slot, began to hold back the removal of '
+        'dead rows.'
+    ),
+    (32, 'pgq_slot_retained_bytes', 'gauge', 'Write-ahead log that a replication slot keeps.'),
+    (33, 'pgq_metrics_seconds', 'gauge', 'How long it took to gather these figures.')
+) as d (place, name, type, help)
+$$;
+
+revoke all on function pgq._describe_metrics from public;
+
+comment on function pgq._describe_metrics() is
+'The metrics in their order: types and help texts.';
+
+create function pgq._topic_samples(moment timestamptz)
+returns setof pgq._sample
+language plpgsql
+stable
+parallel safe
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set enable_nestloop = off
+set plan_cache_mode = force_custom_plan
+as $$
+#variable_conflict use_column
+declare
+    -- Who is shown: topics by their ids.
+    shown_ids bigint[];
+    shown_names text[];
+    target record;
+    more_ids bigint[];
+    more_offsets bigint[];
+    more_times timestamptz[];
+    newest_ids bigint[] := '{}';
+    newest_offsets bigint[] := '{}';
+    newest_times timestamptz[] := '{}';
+    group_ids bigint[];
+    group_partitions integer[];
+    next_offsets bigint[];
+    last_offsets bigint[];
+    attempts integer[];
+    due_leaves integer[];
+    due_ids bigint[];
+    due_offsets bigint[];
+    run_times timestamptz[];
+    known_numbers bigint[] := '{}';
+    known_times timestamptz[] := '{}';
+begin
+    with topics as (
+        select t.topic_id, t.topic
+        from pgq.topic as t
+        where not t.restricted
+            or t.topic_id = any((select pgq._visible('topic', 'monitor'))::bigint[])
+    )
+
+    select array_agg(t.topic_id), array_agg(t.topic)
+    into shown_ids, shown_names
+    from topics as t;
+
+    -- Leaf by leaf: a plan that goes through the parent would lock all leaves.
+    for target in
+        select
+            p.segment,
+            array_agg(p.partition_id) as ids,
+            array_agg(p.segment_first_offset) as offsets
+        from unnest(shown_ids) as t (topic_id)
+        inner join pgq.partition as p on p.topic_id = t.topic_id
+        group by p.segment
+    loop
+        execute format(
+            'select array_agg(w.partition_id), array_agg(n.log_offset), array_agg(n.published_at)
+            from unnest($1, $2) as w (partition_id, first_offset)
+            cross join lateral (
+                select m.log_offset, m.published_at
+                from pgq.message_%s as m
+                where m.partition_id = w.partition_id
+                    and m.log_offset >= w.first_offset
+                order by m.log_offset desc
+                limit 1
+            ) as n',
+            target.segment
+        )
+        into more_ids, more_offsets, more_times
+        using target.ids, target.offsets;
+        newest_ids := newest_ids || more_ids;
+        newest_offsets := newest_offsets || more_offsets;
+        newest_times := newest_times || more_times;
+    end loop;
+
+    return query
+    with sums as (
+        select
+            p.topic_id,
+            sum(p.last_offset) as published,
+            sum(p.last_offset - p.first_offset + 1) as kept,
+            max(p.published_at) as published_at
+        from (
+            select
+                p.topic_id,
+                coalesce(n.log_offset, p.segment_first_offset - 1) as last_offset,
+                f.first_offset,
+                n.published_at
+            from pgq.partition as p
+            cross join lateral (
+                select r.first_offset
+                from pgq.segment_range as r
+                where r.partition_id = p.partition_id
+                order by r.first_offset
+                limit 1
+            ) as f
+            left join unnest(newest_ids, newest_offsets, newest_times)
+                as n (partition_id, log_offset, published_at)
+                on n.partition_id = p.partition_id
+        ) as p
+        group by p.topic_id
+    )
+
+    select s.name, jsonb_build_object('topic', t.topic), s.value::double precision
+    from unnest(shown_ids, shown_names) as t (topic_id, topic)
+    inner join sums as p on p.topic_id = t.topic_id
+    cross join lateral (
+        values
+        ('pgq_topic_published_total', p.published),
+        ('pgq_topic_messages', p.kept),
+        ('pgq_topic_last_published_timestamp_seconds', extract(epoch from p.published_at))
+    ) as s (name, value)
+    where s.value is not null;
+
+    -- What each group reads next, and where that is stored. A partition that has left its segment
+    -- says so in segment_range.
+    select
+        array_agg(g.group_id),
+        array_agg(l.partition),
+        array_agg(j.next_offset),
+        array_agg(n.last_offset),
+        array_agg(coalesce(j.attempt, 0)),
+        array_agg(case when j.next_offset <= n.last_offset then o.segment end),
+        array_agg(o.stored_id),
+        array_agg(o.stored_offset),
+        array_agg(o.published_at)
+    into
+        group_ids,
+        group_partitions,
+        next_offsets,
+        last_offsets,
+        attempts,
+        due_leaves,
+        due_ids,
+        due_offsets,
+        run_times
+    from unnest(shown_ids) as t (topic_id)
+    inner join pgq.consumer_group as g on g.topic_id = t.topic_id
+    inner join pgq.group_partition as l on l.group_id = g.group_id
+    inner join pgq.partition as p on p.partition_id = l.partition_id
+    cross join lateral (
+        select k.next_offset, (k.attempts).attempt as attempt
+        from pgq.group_position as k
+        where k.group_id = l.group_id
+            and k.partition = l.partition
+        order by k.seq desc
+        limit 1
+    ) as j
+    left join unnest(newest_ids, newest_offsets) as w (partition_id, log_offset)
+        on w.partition_id = p.partition_id
+    cross join lateral (
+        select coalesce(w.log_offset, p.segment_first_offset - 1) as last_offset
+    ) as n
+    left join lateral (
+        select
+            p.segment,
+            p.partition_id as stored_id,
+            j.next_offset as stored_offset,
+            null::timestamptz as published_at
+        where j.next_offset >= p.segment_first_offset
+        union all
+        (
+            select
+                r.segment,
+                r.stored_partition_id,
+                greatest(j.next_offset, r.first_offset) - r.shift,
+                r.published_at
+            from pgq.segment_range as r
+            where j.next_offset < p.segment_first_offset
+                and r.partition_id = p.partition_id
+                and r.first_offset <= greatest(
+                    j.next_offset,
+                    (
+                        select f.first_offset
+                        from pgq.segment_range as f
+                        where f.partition_id = p.partition_id
+                        order by f.first_offset
+                        limit 1
+                    )
+                )
+            order by r.first_offset desc
+            limit 1
+        )
+    ) as o on j.next_offset <= n.last_offset;
+
+    for target in
+        select
+            w.segment,
+            array_agg(w.number) as numbers,
+            array_agg(w.stored_id) as ids,
+            array_agg(w.stored_offset) as offsets
+        from unnest(due_leaves, due_ids, due_offsets, run_times) with ordinality
+            as w (segment, stored_id, stored_offset, published_at, number)
+        where w.segment is not null
+            and w.published_at is null
+        group by w.segment
+    loop
+        execute format(
+            'select array_agg(w.number), array_agg(m.published_at)
+            from unnest($1, $2, $3) as w (number, stored_id, stored_offset)
+            cross join lateral (
+                select m.published_at
+                from pgq.message_%s as m
+                where m.partition_id = w.stored_id
+                    and m.log_offset = w.stored_offset
+                limit 1
+            ) as m',
+            target.segment
+        )
+        into more_ids, more_times
+        using target.numbers, target.ids, target.offsets;
+        known_numbers := known_numbers || more_ids;
+        known_times := known_times || more_times;
+    end loop;
+
+    return query
+    with positions as (
+        select
+            w.group_id,
+            w.partition,
+            w.next_offset,
+            greatest(w.last_offset - w.next_offset + 1, 0) as lag,
+            w.attempt,
+            coalesce(w.published_at, k.published_at) as published_at
+        from unnest(
+            group_ids, group_partitions, next_offsets, last_offsets, attempts, run_times
+        ) with ordinality
+            as w (group_id, partition, next_offset, last_offset, attempt, published_at, number)
+        left join unnest(known_numbers, known_times) as k (number, published_at)
+            on k.number = w.number
+    ),
+
+    groups as (
+        select g.group_id, t.topic, g.consumer_group, g.max_attempts
+        from unnest(shown_ids, shown_names) as t (topic_id, topic)
+        inner join pgq.consumer_group as g on g.topic_id = t.topic_id
+    )
+
+    select s.name, l.labels, s.value
+    from groups as g
+    inner join positions as w on w.group_id = g.group_id
+    cross join lateral (
+        select jsonb_build_object(
+            'topic', g.topic,
+            'consumer_group', g.consumer_group,
+            'partition', w.partition::text
+        ) as labels
+        offset 0
+    ) as l
+    cross join lateral (
+        values
+        ('pgq_group_lag_messages', w.lag::double precision),
+        (
+            'pgq_group_lag_seconds',
+            coalesce(
+                greatest(extract(epoch from _topic_samples.moment - w.published_at), 0), 0
+            )::double precision
+        )
+    ) as s (name, value)
+    union all
+    select
+        s.name,
+        jsonb_build_object('topic', g.topic, 'consumer_group', g.consumer_group),
+        s.value::double precision
+    from (
+        select
+            w.group_id,
+            sum(w.next_offset - 1) as processed,
+            count(*) filter (where w.attempt > 0) as failing
+        from positions as w
+        group by w.group_id
+    ) as w
+    inner join groups as g on g.group_id = w.group_id
+    cross join lateral (
+        values
+        ('pgq_group_processed_messages', w.processed),
+        (
+            'pgq_group_failing_partitions',
+            case when g.max_attempts is not null then w.failing end
+        )
+    ) as s (name, value)
+    where s.value is not null;
+end
+$$;
+
+revoke all on function pgq._topic_samples from public;
+
+comment on function pgq._topic_samples(timestamptz) is
+'The figures of topics and consumer groups. It reads the newest message of each partition, the
+newest position of each group and partition, and the message that stands there; it counts nothing.';
+
+create function pgq._staged_samples(moment timestamptz)
+returns setof pgq._sample
+language plpgsql
+stable
+parallel safe
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+    target record;
+    more bigint;
+    since timestamptz;
+    topics text[] := '{}';
+    counts bigint[] := '{}';
+    times timestamptz[] := '{}';
+begin
+    for target in
+        with topics as (
+            select t.topic_id, t.topic
+            from pgq.topic as t
+            where t.deferred
+                and (
+                    not t.restricted
+                    or t.topic_id = any((select pgq._visible('topic', 'monitor'))::bigint[])
+                )
+        )
+
+        select t.topic, p.partition_id, s.segment
+        from topics as t
+        inner join pgq.partition as p on p.topic_id = t.topic_id
+        cross join lateral unnest(p.left_segments || p.segment) as s (segment)
+    loop
+        -- The ids of transactions come first in the order, so the first one is among the oldest.
+        execute format(
+            'select count(*), (array_agg(m.published_at))[1]
+            from (
+                select m.published_at
+                from pgq.message_%s as m
+                where m.partition_id >= $1
+                    and m.partition_id < $2
+                order by m.partition_id, m.log_offset
+                limit 1000
+            ) as m',
+            target.segment
+        )
+        into more, since
+        using target.partition_id << 40, (target.partition_id + 1) << 40;
+        topics := topics || target.topic;
+        counts := counts || more;
+        times := times || since;
+    end loop;
+
+    return query
+    select s.name, jsonb_build_object('topic', w.topic), s.value::double precision
+    from (
+        select w.topic, sum(w.staged) as staged, min(w.since) as since
+        from unnest(topics, counts, times) as w (topic, staged, since)
+        group by w.topic
+    ) as w
+    cross join lateral (
+        values
+        ('pgq_topic_staged_messages', w.staged),
+        (
+            'pgq_topic_staged_seconds',
+            coalesce(greatest(extract(epoch from _staged_samples.moment - w.since), 0), 0)
+        )
+    ) as s (name, value);
+end
+$$;
+
+revoke all on function pgq._staged_samples from public;
+
+comment on function pgq._staged_samples(timestamptz) is
+'How many messages of deferred topics wait for their offsets; it counts 1000 for each segment of a
+partition.';
+
+create function pgq._queue_floors(queue_id bigint)
+returns table (priority smallint, floor_time timestamptz)
+language sql
+stable
+parallel safe
+as $$
+select p.priority::smallint, coalesce(f.floor_times[p.priority + 1], '-infinity')
+from generate_series(0, 9) as p (priority)
+left join lateral (
+    select n.floor_times
+    from pgq.queue_floor as n
+    where n.queue_id = _queue_floors.queue_id
+        and n.label = ''
+    order by n.seq desc
+    limit 1
+) as f on true
+$$;
+
+revoke all on function pgq._queue_floors from public;
+
+comment on function pgq._queue_floors(bigint) is
+'From when on claims of a queue look for jobs, for each priority.';
+
+create function pgq._job_counts(queue_ids bigint[], moment timestamptz)
+returns setof pgq._job_figures
+language plpgsql
+stable
+parallel safe
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_custom_plan
+as $$
+#variable_conflict use_column
+declare
+    -- A table of so many pages is read as a whole, of a larger one as many are picked.
+    most_pages constant double precision := 500;
+    page_size double precision := current_setting('block_size')::double precision;
+    job_share double precision := least(
+        most_pages * page_size / greatest(pg_relation_size('pgq.job'), 1), 1
+    );
+    run_share double precision := least(
+        most_pages * page_size / greatest(pg_relation_size('pgq.job_run'), 1), 1
+    );
+    dead_share double precision := least(
+        most_pages / 2 * page_size / greatest(pg_relation_size('pgq.dead_job'), 1), 1
+    );
+    -- What stands first in a large table is counted for each queue, so many of each priority.
+    most constant integer := greatest(
+        least(20000 / greatest(cardinality(_job_counts.queue_ids), 1), 1000), 20
+    );
+begin
+    return query
+    with sampled as materialized (
+        select
+            k.queue_id,
+            count(*) filter (where k.visible_at <= _job_counts.moment and not e.expired) as ready,
+            count(*) filter (where e.leased) as leased,
+            count(*) filter (
+                where k.visible_at > _job_counts.moment and k.lease_token is null
+                and k.due_at is null and not e.expired
+            ) as delayed,
+            count(*) filter (where k.due_at is not null and not e.expired) as waiting,
+            count(*) filter (where e.expired and not e.leased) as expired,
+            count(*) filter (where k.last_error is not null or k.attempt > 1) as retrying
+        from pgq.job as k tablesample system (100 * job_share) repeatable (1)
+        cross join lateral (
+            select
+                coalesce(k.expires_at <= _job_counts.moment, false) as expired,
+                k.visible_at > _job_counts.moment and k.lease_token is not null as leased
+        ) as e
+        group by k.queue_id
+    ),
+
+    runs as materialized (
+        select
+            r.queue_id,
+            sum(r.jobs) filter (
+                where r.visible_at <= _job_counts.moment and not e.expired
+            ) as ready,
+            sum(r.jobs) filter (
+                where r.visible_at > _job_counts.moment and not e.expired
+            ) as delayed,
+            sum(r.jobs) filter (where e.expired) as expired
+        from pgq.job_run as r tablesample system (100 * run_share) repeatable (1)
+        cross join lateral (
+            select coalesce(r.expires_at <= _job_counts.moment, false) as expired
+        ) as e
+        group by r.queue_id
+    ),
+
+    dead as materialized (
+        select d.queue_id, count(*) as dead
+        from pgq.dead_job as d tablesample system (100 * dead_share) repeatable (1)
+        group by d.queue_id
+    ),
+
+    -- Short queues are hardly met in a sample, and what is leased of a long one neither: these are
+    -- the first rows of each priority, and the first that are not due. Claims begin at the floors,
+    -- and so does this: in front of them there may be many dead entries of the index.
+    first_due as materialized (
+        select
+            q.queue_id,
+            sum(k.seen) as jobs,
+            sum(k.retrying) as retrying,
+            bool_or(k.seen = most) as more
+        from unnest(_job_counts.queue_ids) as q (queue_id)
+        cross join lateral pgq._queue_floors(q.queue_id) as f
+        cross join lateral (
+            select
+                count(*) as seen,
+                count(*) filter (where j.last_error is not null or j.attempt > 1) as retrying
+            from (
+                select j.last_error, j.attempt
+                from pgq.job as j
+                where j.queue_id = q.queue_id
+                    and j.priority = f.priority
+                    and j.visible_at >= f.floor_time
+                    and j.visible_at <= _job_counts.moment
+                order by j.visible_at, j.job_id
+                limit most
+            ) as j
+        ) as k
+        where job_share < 1
+        group by q.queue_id
+    ),
+
+    first_later as materialized (
+        select
+            q.queue_id,
+            sum(k.leased) as leased,
+            sum(k.delayed) as delayed,
+            sum(k.retrying) as retrying,
+            bool_or(k.seen = most) as more
+        from unnest(_job_counts.queue_ids) as q (queue_id)
+        cross join generate_series(0, 9) as f (priority)
+        cross join lateral (
+            select
+                count(*) as seen,
+                count(*) filter (where j.lease_token is not null) as leased,
+                count(*) filter (where j.lease_token is null) as delayed,
+                count(*) filter (where j.last_error is not null or j.attempt > 1) as retrying
+            from (
+                select j.lease_token, j.last_error, j.attempt
+                from pgq.job as j
+                where j.queue_id = q.queue_id
+                    and j.priority = f.priority
+                    and j.visible_at > _job_counts.moment
+                    and j.visible_at < 'infinity'
+                order by j.visible_at, j.job_id
+                limit most
+            ) as j
+        ) as k
+        where job_share < 1
+        group by q.queue_id
+    ),
+
+    first_dead as materialized (
+        select q.queue_id, k.seen as dead
+        from unnest(_job_counts.queue_ids) as q (queue_id)
+        cross join lateral (
+            select count(*) as seen
+            from (
+                select
+                from pgq.dead_job as d
+                where d.queue_id = q.queue_id
+                order by d.died_at, d.job_id
+                limit most
+            ) as d
+        ) as k
+        where dead_share < 1
+    )
+
+    select
+        q.queue_id,
+        coalesce(
+            case
+                when u.more then greatest(s.ready / job_share, u.jobs)
+                else coalesce(u.jobs, s.ready)
+            end,
+            0
+        ) + coalesce(r.ready / run_share, 0),
+        coalesce(
+            case
+                when l.more then greatest(s.leased / job_share, l.leased)
+                else coalesce(l.leased, s.leased)
+            end,
+            0
+        ),
+        coalesce(
+            case
+                when l.more then greatest(s.delayed / job_share, l.delayed)
+                else coalesce(l.delayed, s.delayed)
+            end,
+            0
+        ) + coalesce(r.delayed / run_share, 0),
+        coalesce(s.waiting / job_share, 0),
+        coalesce(s.expired / job_share, 0) + coalesce(r.expired / run_share, 0),
+        coalesce(
+            case
+                when u.more or l.more
+                    then greatest(s.retrying / job_share, u.retrying + l.retrying)
+                else coalesce(u.retrying + l.retrying, s.retrying)
+            end,
+            0
+        ),
+        coalesce(
+            case
+                when w.dead = most then greatest(d.dead / dead_share, w.dead)
+                else coalesce(w.dead, d.dead)
+            end,
+            0
+        ),
+        coalesce(u.more or l.more or s.waiting > 0 and job_share < 1, false)
+        or coalesce(r.queue_id is not null and run_share < 1, false)
+        or coalesce(w.dead = most, false)
+    from unnest(_job_counts.queue_ids) as q (queue_id)
+    left join sampled as s on s.queue_id = q.queue_id
+    left join runs as r on r.queue_id = q.queue_id
+    left join dead as d on d.queue_id = q.queue_id
+    left join first_due as u on u.queue_id = q.queue_id
+    left join first_later as l on l.queue_id = q.queue_id
+    left join first_dead as w on w.queue_id = q.queue_id;
+end
+$$;
+
+revoke all on function pgq._job_counts from public;
+
+comment on function pgq._job_counts(bigint[], timestamptz) is
+'How many jobs queues have, by state: counted while the tables are short, else a sample of their
+pages says how many, and short queues are counted one by one. What it reads has a bound.';
+
+create function pgq._finished_lately(moment timestamptz)
+returns table (queue_id bigint, finished double precision)
+language plpgsql
+stable
+parallel safe
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+    -- Rows are added at the end: so many pages there are read of each leaf.
+    most_pages constant bigint := 50;
+    page_size bigint := current_setting('block_size')::bigint;
+    since timestamptz := _finished_lately.moment - interval '1 minute';
+    target record;
+    first_page bigint;
+begin
+    for target in
+        select l.leaf, f.bytes
+        from pgq.leaf as l
+        cross join lateral (
+            select pg_relation_size(to_regclass('pgq.job_archive_' || l.leaf)) as bytes
+        ) as f
+        where not l.free
+            and f.bytes > 0
+    loop
+        first_page := greatest(target.bytes / page_size - most_pages, 0);
+        -- Where all of these pages are of the last minute, there are more: then the rate counts.
+        return query execute format(
+            'with lately as materialized (
+                select a.queue_id, a.ended_at
+                from pgq.job_archive_%s as a
+                where a.ctid >= ''(%s,0)''::tid
+            ),
+
+            reach as (
+                select min(l.ended_at) as earliest
+                from lately as l
+            )
+
+            select
+                l.queue_id,
+                count(*) * case
+                    when $2 = 0 or r.earliest <= $1 or r.earliest >= $3 then 1
+                    else 60 / extract(epoch from $3 - r.earliest)::double precision
+                end
+            from lately as l
+            cross join reach as r
+            where l.ended_at > $1
+            group by l.queue_id, r.earliest',
+            target.leaf,
+            first_page
+        )
+        using since, first_page, _finished_lately.moment;
+    end loop;
+end
+$$;
+
+revoke all on function pgq._finished_lately from public;
+
+comment on function pgq._finished_lately(timestamptz) is
+'How many jobs of each queue were archived during the last minute: a row for each segment. It reads
+the end of the archive.';
+
+create function pgq._queue_samples(moment timestamptz)
+returns setof pgq._sample
+language plpgsql
+stable
+parallel safe
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_custom_plan
+as $$
+#variable_conflict use_column
+declare
+    -- Who is shown.
+    queue_ids bigint[];
+    queue_names text[];
+    paused boolean[];
+begin
+    with queues as (
+        select q.queue_id, q.queue, q.paused
+        from pgq.queue as q
+        where not q.restricted
+            or q.queue_id = any((select pgq._visible('queue', 'monitor'))::bigint[])
+    )
+
+    select array_agg(q.queue_id), array_agg(q.queue), array_agg(q.paused)
+    into queue_ids, queue_names, paused
+    from queues as q;
+
+    return query
+    with figures as materialized (
+        select j.*
+        from pgq._job_counts(queue_ids, _queue_samples.moment) as j
+    ),
+
+    finished as materialized (
+        select j.queue_id, j.finished
+        from pgq._finished_lately(_queue_samples.moment) as j
+    ),
+
+    -- Some may have expired; of these it looks at no more than a hundred of each priority.
+    due as materialized (
+        select
+            q.queue_id,
+            min(o.visible_at) as oldest,
+            min(f.floor_time) filter (where f.floor_time > '-infinity') as floor_time
+        from unnest(queue_ids) as q (queue_id)
+        cross join lateral pgq._queue_floors(q.queue_id) as f
+        left join lateral (
+            select k.visible_at
+            from (
+                select j.visible_at, j.expires_at
+                from pgq.job as j
+                where j.queue_id = q.queue_id
+                    and j.priority = f.priority
+                    and j.visible_at >= f.floor_time
+                    and j.visible_at <= _queue_samples.moment
+                order by j.visible_at, j.job_id
+                limit 100
+            ) as k
+            where k.expires_at is null
+                or k.expires_at > _queue_samples.moment
+            order by k.visible_at
+            limit 1
+        ) as o on true
+        group by q.queue_id
+    ),
+
+    queues as materialized (
+        select
+            q.queue,
+            q.paused,
+            j.*,
+            n.finished,
+            least(d.oldest, r.visible_at) as oldest,
+            d.floor_time,
+            l.died_at
+        from unnest(queue_ids, queue_names, paused) as q (queue_id, queue, paused)
+        inner join figures as j on j.queue_id = q.queue_id
+        inner join due as d on d.queue_id = q.queue_id
+        left join finished as n on n.queue_id = q.queue_id
+        left join lateral (
+            select r.visible_at
+            from pgq.job_run as r
+            where r.queue_id = q.queue_id
+                and r.visible_at <= _queue_samples.moment
+            order by r.visible_at
+            limit 1
+        ) as r on true
+        left join lateral (
+            select d.died_at
+            from pgq.dead_job as d
+            where d.queue_id = q.queue_id
+            order by d.died_at, d.job_id
+            limit 1
+        ) as l on true
+    )
+
+    select
+        'pgq_queue_jobs',
+        jsonb_build_object('queue', q.queue, 'state', s.state),
+        round(s.jobs)
+    from queues as q
+    cross join lateral (
+        values
+        ('ready', q.ready),
+        ('leased', q.leased),
+        ('delayed', q.delayed),
+        ('waiting', q.waiting),
+        ('expired', q.expired)
+    ) as s (state, jobs)
+    union all
+    select s.name, jsonb_build_object('queue', q.queue), s.value
+    from queues as q
+    cross join lateral (
+        values
+        ('pgq_queue_jobs_estimated', q.estimated::integer::double precision),
+        ('pgq_queue_retrying_jobs', round(q.retrying)),
+        (
+            'pgq_queue_oldest_ready_seconds',
+            coalesce(extract(epoch from _queue_samples.moment - q.oldest), 0)
+        ),
+        ('pgq_queue_dead_letters', round(q.dead)),
+        (
+            'pgq_queue_oldest_dead_letter_seconds',
+            coalesce(greatest(extract(epoch from _queue_samples.moment - q.died_at), 0), 0)
+        ),
+        ('pgq_queue_finished_last_minute', round(coalesce(q.finished, 0))),
+        ('pgq_queue_paused', q.paused::integer),
+        (
+            'pgq_queue_floor_lag_seconds',
+            coalesce(
+                greatest(
+                    extract(
+                        epoch from coalesce(q.oldest, _queue_samples.moment) - q.floor_time
+                    ),
+                    0
+                ),
+                0
+            )
+        )
+    ) as s (name, value)
+    union all
+    select s.name, '{}', s.value
+    from (
+        values
+        ('pgq_jobs_created_total', coalesce(pg_sequence_last_value('pgq.job_id'), 0)),
+        (
+            'pgq_jobs_archived_total',
+            (
+                select sum(pg_stat_get_tuples_inserted(i.inhrelid))
+                from pg_inherits as i
+                where i.inhparent = 'pgq.job_archive'::regclass
+            )
+        )
+    ) as s (name, value);
+end
+$$;
+
+revoke all on function pgq._queue_samples from public;
+
+comment on function pgq._queue_samples(timestamptz) is
+'The figures of queues.';
+
+create function pgq._house_samples(moment timestamptz)
+returns setof pgq._sample
+language plpgsql
+stable
+parallel safe
+set jit = off
+as $$
+#variable_conflict use_column
+begin
+    return query
+    select 'pgq_info', jsonb_build_object('version', pgq.version()), 1::double precision
+    union all
+    select
+        'pgq_segment_bytes',
+        jsonb_build_object('segment', s.segment::text, 'state', s.state, 'content', c.content),
+        pg_total_relation_size(to_regclass(format('pgq.%s_%s', c.relation, s.segment)))
+    from pgq.segment as s
+    cross join lateral (
+        values
+        ('messages', 'message'),
+        ('finished jobs', 'job_archive'),
+        ('idempotency keys', 'idempotency')
+    ) as c (content, relation)
+    where s.segment is not null
+    union all
+    select s.name, jsonb_build_object('table', c.relname), s.value
+    from pg_class as c
+    cross join lateral (
+        values
+        ('pgq_table_bytes', pg_total_relation_size(c.oid)),
+        ('pgq_table_dead_rows', pg_stat_get_dead_tuples(c.oid))
+    ) as s (name, value)
+    where c.relnamespace = 'pgq'::regnamespace
+        and c.relkind = 'r'
+        and not c.relispartition
+    union all
+    select
+        'pgq_cleanup_overdue_seconds',
+        '{}',
+        coalesce(
+            max(
+                greatest(
+                    extract(
+                        epoch from _house_samples.moment - case s.state
+                            when 'open' then s.opened_at + c.retention / 3
+                            when 'sealed' then s.sealed_at + interval '1 minute'
+                            else s.closed_at + c.retention
+                        end
+                    ),
+                    0
+                )
+            ),
+            0
+        )
+    from pgq.segment as s
+    inner join pgq.storage_class as c on c.storage_class_id = s.storage_class_id
+    union all
+    select
+        s.name,
+        jsonb_build_object('schedule', t.schedule),
+        s.value
+    from pgq.schedule as t
+    cross join lateral (
+        values
+        (
+            'pgq_schedule_overdue_seconds',
+            case
+                when t.paused then 0
+                else greatest(extract(epoch from _house_samples.moment - t.next_at), 0)
+            end
+        ),
+        ('pgq_schedule_failing', (t.last_error is not null)::integer)
+    ) as s (name, value)
+    where pgq._may_use(t.topic, t.queue, 'monitor')
+    union all
+    select
+        s.name,
+        jsonb_build_object('worker', w.worker, 'kind', w.kind, 'host', coalesce(w.host, '')),
+        s.value
+    from pgq.worker as w
+    cross join lateral (
+        values
+        (
+            'pgq_worker_last_seen_seconds',
+            greatest(extract(epoch from _house_samples.moment - w.last_seen_at), 0)
+        ),
+        ('pgq_worker_running', w.running)
+    ) as s (name, value);
+end
+$$;
+
+revoke all on function pgq._house_samples from public;
+
+comment on function pgq._house_samples(timestamptz) is
+'The figures of segments, tables, cleanup, schedules and workers.';
+
+create function pgq._holder_samples()
+returns setof pgq._sample
+language plpgsql
+stable
+parallel safe
+set jit = off
+as $$
+#variable_conflict use_column
+begin
+    return query
+    with holders as materialized (
+        (
+            select
+                'transaction' as kind,
+                coalesce(nullif(a.application_name, ''), a.backend_type, '') as name,
+                a.pid::text as pid,
+                coalesce(a.usename, '') as role,
+                coalesce(a.datname, '') as database,
+                -- Of another role's session this is hidden, where the owner of pgq may not see it.
+                a.xact_start as since,
+                greatest(age(a.backend_xid), age(a.backend_xmin)) as transactions
+            from pg_stat_activity as a
+            where a.pid <> pg_backend_pid()
+                and (a.backend_xid is not null or a.backend_xmin is not null)
+            order by greatest(age(a.backend_xid), age(a.backend_xmin)) desc, a.xact_start, a.pid
+            limit 1
+        )
+        union all
+        (
+            select
+                'prepared transaction',
+                p.gid,
+                '',
+                p.owner,
+                p.database,
+                p.prepared,
+                age(p.transaction)
+            from pg_prepared_xacts as p
+            order by p.prepared
+            limit 1
+        )
+        union all
+        select
+            'replication slot',
+            s.slot_name,
+            coalesce(s.active_pid::text, ''),
+            '',
+            coalesce(s.database, ''),
+            null,
+            greatest(age(s.xmin), age(s.catalog_xmin))
+        from pg_replication_slots as s
+        where s.xmin is not null
+            or s.catalog_xmin is not null
+    )
+
+    select
+        s.name,
+        jsonb_build_object(
+            'kind', h.kind,
+            'name', h.name,
+            'pid', h.pid,
+            'role', h.role,
+            'database', h.database
+        ),
+        s.value::double precision
+    from holders as h
+    cross join lateral (
+        values
+        ('pgq_held_seconds', extract(epoch from clock_timestamp() - h.since)),
+        ('pgq_held_transactions', h.transactions)
+    ) as s (name, value)
+    where s.value is not null
+    union all
+    select
+        'pgq_slot_retained_bytes',
+        jsonb_build_object(
+            'name', s.slot_name,
+            'database', coalesce(s.database, ''),
+            'active', s.active::text
+        ),
+        greatest(
+            pg_wal_lsn_diff(
+                case
+                    when pg_is_in_recovery() then pg_last_wal_replay_lsn()
+                    else pg_current_wal_lsn()
+                end,
+                s.restart_lsn
+            ),
+            0
+        )
+    from pg_replication_slots as s
+    where s.restart_lsn is not null;
+end
+$$;
+
+revoke all on function pgq._holder_samples from public;
+
+comment on function pgq._holder_samples() is
+'What holds back cleanup and vacuum: the oldest transaction and prepared transaction of the server,
+and its replication slots.';
+
+create function pgq.metrics()
+returns setof pgq.metric
+language plpgsql
+stable
+parallel unsafe
+rows 1000
+security definer
+set search_path = pgq, pg_temp
+set jit = off
+set work_mem = '32MB'
+as $$
+#variable_conflict use_column
+declare
+    begun timestamptz := clock_timestamp();
+    moment timestamptz := pgq._clock();
+begin
+    return query
+    with samples as materialized (
+        select s.* from pgq._house_samples(moment) as s
+        union all
+        select s.* from pgq._topic_samples(moment) as s
+        union all
+        select s.* from pgq._staged_samples(moment) as s
+        union all
+        select s.* from pgq._queue_samples(moment) as s
+        union all
+        select s.* from pgq._holder_samples() as s
+        union all
+        select
+            'pgq_metrics_seconds',
+            '{}'::jsonb,
+            extract(epoch from clock_timestamp() - begun)::double precision
+    )
+
+    select d.name, d.type, d.help, s.labels, s.value
+    from pgq._describe_metrics() as d
+    inner join samples as s on s.name = d.name
+    order by d.place;
+end
+$$;
+
+revoke all on function pgq.metrics from public;
+
+comment on function pgq.metrics() is
+'Figures for those who watch: lag, depth, ages, counts, and what holds cleanup back, a row each.
+Names, types and labels are those of Prometheus: seconds and bytes, _total for what only rises. It
+reads the newest message of each partition and counts no messages; jobs are counted as long as they
+are few, else estimated (pgq_queue_jobs_estimated). sql/metrics/README.md tells more of each one.';
+
+create function pgq._exposition_labels(labels jsonb)
+returns text
+language sql
+immutable
+parallel safe
+as $$
+select '{' || string_agg(
+        format(
+            '%s="%s"',
+            e.key,
+            replace(replace(replace(e.value, '\', '\\'), '"', '\"'), chr(10), '\n')
+        ),
+        ', '
+        order by e.key collate "C"
+    ) || '}'
+from jsonb_each_text(_exposition_labels.labels) as e
+$$;
+
+revoke all on function pgq._exposition_labels from public;
+
+comment on function pgq._exposition_labels(jsonb) is
+'Labels as in Prometheus'' text format, whatever their values.';
+
+create function pgq._exposition_line(name text, labels jsonb, value double precision)
+returns text
+language sql
+immutable
+parallel safe
+as $$
+-- The planner writes it out where it is called, so it must stay one expression. JSON differs from
+-- what is wanted by what stands between the texts, where these have neither quotes nor the like.
+select _exposition_line.name
+    || case
+        when _exposition_line.labels = '{}' then ''
+        when strpos(_exposition_line.labels::text, '\') > 0
+            or strpos(_exposition_line.labels::text, '": ", "') > 0
+            then pgq._exposition_labels(_exposition_line.labels)
+        else '{' || substr(
+            replace(
+                replace(_exposition_line.labels::text, '": "', '="'), '", "', '", '
+            ),
+            3
+        )
+    end
+    || ' '
+    || case
+        when _exposition_line.value = 'infinity' then '+Inf'
+        when _exposition_line.value = '-infinity' then '-Inf'
+        else _exposition_line.value::text
+    end
+$$;
+
+revoke all on function pgq._exposition_line from public;
+
+comment on function pgq._exposition_line(text, jsonb, double precision) is
+'A figure as a line of Prometheus'' text format.';
+
+create function pgq.metrics_text()
+returns pgq."text/plain"
+language plpgsql
+stable
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set jit = off
+set work_mem = '32MB'
+as $$
+#variable_conflict use_column
+begin
+    return (
+        select string_agg(
+            format(
+                E'# HELP %s %s\n# TYPE %s %s\n%s\n',
+                m.name,
+                replace(replace(m.help, '\', '\\'), E'\n', '\n'),
+                m.name,
+                m.type,
+                m.lines
+            ),
+            ''
+            order by m.place
+        )
+        from (
+            select
+                m.name,
+                min(m.type) as type,
+                min(m.help) as help,
+                min(m.ordinality) as place,
+                string_agg(pgq._exposition_line(m.name, m.labels, m.value), E'\n') as lines
+            from pgq.metrics() with ordinality as m
+            group by m.name
+        ) as m
+    );
+end
+$$;
+
+revoke all on function pgq.metrics_text from public;
+
+comment on function pgq.metrics_text() is
+'What metrics returns, as text in the exposition format 0.0.4 of Prometheus.
+Over HTTP, PostgREST serves it as text/plain, so that Prometheus can scrape it there.';
 
 create or replace function pgq._clean_leftovers(
     started pg_snapshot,
@@ -28328,6 +32160,7 @@ begin
         'jobs',
         'effects',
         'subscriptions',
+        'workers',
         'writes',
         'leftovers',
         'truncation',
@@ -28341,15 +32174,20 @@ begin
             case part
                 when 'jobs' then
                     return query
-                    select r.* from pgq._clean_jobs(started, horizon, moment) as r;
+                    select r.action, pgq._shown_target(r.target), r.amount
+                    from pgq._clean_jobs(started, horizon, moment) as r;
                 when 'effects' then
                     return query
                     select r.* from pgq._clean_effects() as r;
                 when 'subscriptions' then
                     perform pgq._clean_subscriptions();
+                when 'workers' then
+                    return query
+                    select r.* from pgq._clean_workers(moment) as r;
                 when 'positions' then
                     return query
-                    select r.* from pgq._clean_positions() as r;
+                    select r.action, pgq._shown_target(r.target), r.amount
+                    from pgq._clean_positions() as r;
                 when 'writes' then
                     return query
                     select r.* from pgq._clean_writes(moment) as r;
@@ -28360,7 +32198,8 @@ begin
                     perform pgq._clean_windows(started, horizon, moment);
                 when 'offsets' then
                     return query
-                    select r.* from pgq._assign_staged() as r;
+                    select r.action, pgq._shown_target(r.target), r.amount
+                    from pgq._assign_staged() as r;
                 when 'closing' then
                     return query
                     select r.* from pgq._close_segments(started, horizon, moment) as r;
@@ -28390,6 +32229,7 @@ What it does, by the action that the row has:
 - dead letters removed: those of a queue, past its retention;
 - floor lowered: claims of a queue begin further in front again, after the clock went back;
 - effects removed: notes of `begin_effect` about jobs that have ended;
+- workers forgotten: those that sent no heartbeat for a day;
 - positions trimmed: old positions of a group, which nothing needs any more, are removed;
 - offsets assigned: messages of a deferred topic, which nobody consumed yet, got their offsets;
 - bulk write forgotten: it was not committed within its timeout, or what it writes to was dropped;
@@ -28404,10 +32244,33 @@ What it does, by the action that the row has:
 - more: a part of the work has more to do than one call does; call again at once.
 Errors: 25001 not under READ COMMITTED.';
 
+create or replace view pgq.messages
+with (security_barrier) as
+select
+    v.topic collate "C" as topic,
+    p.partition,
+    m.log_offset,
+    m.published_at,
+    m.key,
+    m.headers,
+    m.payload,
+    m.body,
+    m.partition_id
+from pgq._visible_topics((select k.key from pgq.view_key as k), 'consume') as v
+inner join pgq.partition as p on p.topic_id = v.topic_id
+cross join lateral (
+    select min(r.first_offset) as first_offset
+    from pgq.segment_range as r
+    where r.partition_id = p.partition_id
+) as f
+inner join pgq.message as m
+    on m.partition_id = p.partition_id
+    and m.log_offset >= f.first_offset;
+
 create or replace view pgq.group_lag
 with (security_barrier) as
 select
-    l.topic,
+    v.topic collate "C" as topic,
     l.consumer_group,
     l.partition,
     q.next_offset - 1 as committed_offset,
@@ -28417,8 +32280,9 @@ select
     case when q.leased_until > pgq._clock() then q.leased_until end as leased_until,
     coalesce(q.attempt, 0) as attempt,
     q.last_error
-from pgq.group_partition as l
-inner join pgq.partition as p on p.partition_id = l.partition_id
+from pgq._visible_topics((select k.key from pgq.view_key as k), 'monitor') as v
+inner join pgq.partition as p on p.topic_id = v.topic_id
+inner join pgq.group_partition as l on l.partition_id = p.partition_id
 cross join lateral (
     select
         j.next_offset,
@@ -28450,10 +32314,30 @@ groups with a max_attempts.';
 comment on column pgq.group_lag.last_error is
 'How the last of them failed; null: it did not, or nobody has said how.';
 
+create or replace view pgq.topic_stats
+with (security_barrier) as
+select
+    v.topic collate "C" as topic,
+    p.partition,
+    s.first_offset,
+    s.last_offset,
+    s.last_offset - s.first_offset + 1 as messages,
+    s.last_offset + 1 - s.since_offset as published_last_minute
+from pgq._visible_topics((select k.key from pgq.view_key as k), 'monitor') as v
+inner join pgq.partition as p on p.topic_id = v.topic_id
+cross join lateral pgq._partition_figures(
+    (select k.key from pgq.view_key as k),
+    p.partition_id,
+    p.segment,
+    p.segment_first_offset,
+    null,
+    pgq._clock() - interval '1 minute'
+) as s;
+
 create or replace view pgq.queue_stats
 with (security_barrier) as
 select
-    q.queue,
+    v.queue collate "C" as queue,
     coalesce(s.ready, 0) as ready,
     coalesce(s.leased, 0) as leased,
     coalesce(s.delayed, 0) as delayed,
@@ -28472,7 +32356,8 @@ select
             then 'rate_limit'
     end as held_by,
     coalesce(s.unfinished >= q.max_unfinished, false) as is_full
-from pgq.queue as q
+from pgq._visible_queues((select k.key from pgq.view_key as k), 'monitor') as v
+inner join pgq.queue as q on q.queue_id = v.queue_id
 cross join lateral (select pgq._clock() as moment limit 1) as c
 cross join lateral (
     select
@@ -28528,7 +32413,7 @@ comment on column pgq.queue_stats.is_full is
 create or replace view pgq.dead_letters
 with (security_barrier) as
 select
-    q.queue,
+    v.queue collate "C" as queue,
     d.job_id,
     d.attempt,
     d.last_error,
@@ -28541,8 +32426,8 @@ select
     m.payload,
     m.body,
     d.stops_key
-from pgq.dead_job as d
-inner join pgq.queue as q on q.queue_id = d.queue_id
+from pgq._visible_queues((select k.key from pgq.view_key as k), 'consume') as v
+inner join pgq.dead_job as d on d.queue_id = v.queue_id
 left join pgq.message as m
     on m.segment = d.segment
     and m.partition_id = d.partition_id
@@ -28554,6 +32439,30 @@ pgq.redrive puts them back, pgq.purge_queue removes them.';
 
 comment on column pgq.dead_letters.stops_key is
 'Whether the jobs of its key wait until it is redriven or removed; see create_queue.';
+
+create or replace view pgq.archived_jobs
+with (security_barrier) as
+select
+    v.queue collate "C" as queue,
+    a.job_id,
+    a.outcome,
+    a.attempt,
+    m.published_at as enqueued_at,
+    a.ended_at,
+    a.result,
+    a.last_error,
+    m.key,
+    a.label,
+    m.headers,
+    m.payload,
+    m.body
+from pgq._visible_queues((select k.key from pgq.view_key as k), 'consume') as v
+inner join pgq.queue as q on q.queue_id = v.queue_id
+inner join pgq.job_archive as a on a.queue_id = v.queue_id
+left join pgq.message as m
+    on m.segment = a.segment
+    and m.partition_id = coalesce(a.partition_id, q.partition_id)
+    and m.log_offset = coalesce(a.log_offset, a.job_id);
 
 comment on view pgq.archived_jobs is
 'Jobs that were finished or cancelled or have expired.
@@ -28567,7 +32476,7 @@ comment on column pgq.archived_jobs.ended_at is 'When it was finished or cancell
 create view pgq.effects
 with (security_barrier) as
 select
-    q.queue,
+    v.queue collate "C" as queue,
     e.job_id,
     e.effect,
     case
@@ -28584,7 +32493,8 @@ from pgq.effect as e
 cross join lateral (select pgq._clock() as moment limit 1) as c
 left join pgq.job as j on j.job_id = e.job_id
 left join pgq.dead_job as d on d.job_id = e.job_id
-inner join pgq.queue as q on q.queue_id = coalesce(j.queue_id, d.queue_id);
+inner join pgq._visible_queues((select k.key from pgq.view_key as k), 'consume') as v
+    on v.queue_id = coalesce(j.queue_id, d.queue_id);
 
 comment on view pgq.effects is
 'Effects of jobs that are to happen once, as long as the jobs are not finished; see begin_effect.';
@@ -28708,7 +32618,7 @@ begin
         where c.relnamespace = 'pgq'::regnamespace
             and c.relkind in ('r', 'S')
             -- Each installation has its own.
-            and c.relname not in ('leaf', 'view_key')
+            and c.relname not in ('leaf', 'view_key', 'access_change')
             -- Leaves that were made since are no part of it; they are dumped anyway.
             and exists (
                 select
@@ -28725,3 +32635,7 @@ begin
     end loop;
 end
 $dump_configuration$;
+
+grant execute on function pgq._visible_topics(uuid, text) to public;
+
+grant execute on function pgq._visible_queues(uuid, text) to public;

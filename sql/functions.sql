@@ -62,6 +62,33 @@
 \ir log/_topic_info.sql
 \ir log/_group_info.sql
 
+-- Access: who may do what with a topic or a queue
+\ir access/_caller.sql
+\ir access/_named.sql
+\ir access/_of_first.sql
+\ir access/_act_for.sql
+\ir access/_may.sql
+\ir access/_granted.sql
+\ir access/_may_use.sql
+\ir access/_check_access.sql
+\ir access/_check_taken.sql
+\ir access/_may_write.sql
+\ir access/_check_schedule_access.sql
+\ir access/_check_subscription_access.sql
+\ir access/_visible.sql
+\ir access/_visible_topics.sql
+\ir access/_visible_queues.sql
+\ir access/_shown_target.sql
+\ir access/_lock_access.sql
+\ir access/_settle_access.sql
+\ir access/_settle_all_access.sql
+\ir access/_restrict.sql
+\ir access/_check_grant.sql
+\ir access/grant_access.sql
+\ir access/revoke_access.sql
+\ir access/list_access.sql
+\ir access/create_roles.sql
+
 -- The log: topics and groups
 \ir log/_try_offset.sql
 \ir log/_enter_segment.sql
@@ -238,6 +265,7 @@
 \ir queue/reject_job.sql
 \ir queue/cancel_job.sql
 \ir queue/get_job.sql
+\ir queue/peek_jobs.sql
 \ir queue/_extend_lease.sql
 \ir queue/extend_lease.sql
 \ir queue/extend_lease_batch.sql
@@ -358,6 +386,28 @@
 -- Schedules: running
 \ir schedule/_run_schedule.sql
 \ir schedule/run_schedules.sql
+
+-- Metrics: heartbeats of workers
+\ir metrics/_check_worker.sql
+\ir metrics/heartbeat.sql
+\ir metrics/list_workers.sql
+\ir metrics/forget_worker.sql
+\ir metrics/_clean_workers.sql
+
+-- Metrics: figures
+\ir metrics/_describe_metrics.sql
+\ir metrics/_topic_samples.sql
+\ir metrics/_staged_samples.sql
+\ir metrics/_queue_floors.sql
+\ir metrics/_job_counts.sql
+\ir metrics/_finished_lately.sql
+\ir metrics/_queue_samples.sql
+\ir metrics/_house_samples.sql
+\ir metrics/_holder_samples.sql
+\ir metrics/metrics.sql
+\ir metrics/_exposition_labels.sql
+\ir metrics/_exposition_line.sql
+\ir metrics/metrics_text.sql
 
 -- Retention
 \ir retention/_clean_leftovers.sql

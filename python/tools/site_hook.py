@@ -42,11 +42,8 @@ ELSEWHERE = {
 """Pages that are read from where they stand: their paths in the repository, by their names here."""
 
 AWAITED = (
-    "command-line.md",
     "drivers.md",
-    "permissions.md",
     "replicas.md",
-    "sql/metrics/README.md",
     "ui.md",
     "upgrade.md",
 )

@@ -12,7 +12,8 @@ begin
     select w.*
     into target
     from pgq.bulk_write as w
-    where w.write_id = _lock_write.write_id;
+    where w.write_id = _lock_write.write_id
+        and pgq._may_write(w.topic_id, w.queue_id);
 
     if target.bulk_write_id is null then
         perform pgq._fail_write_lost(_lock_write.write_id, null);

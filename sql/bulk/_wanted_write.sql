@@ -24,6 +24,8 @@ begin
             using errcode = '22023';
     end if;
 
+    perform pgq._check_access(_wanted_write.topic, _wanted_write.queue, 'publish');
+
     if _wanted_write.topic is not null then
         select t.topic_id
         into wanted.topic_id

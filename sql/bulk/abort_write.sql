@@ -24,6 +24,7 @@ begin
     from pgq.bulk_write as w
     where w.write_id = abort_write.write_id
         and w.committed_at is null
+        and pgq._may_write(w.topic_id, w.queue_id)
     for update;
 
     if target.bulk_write_id is null then

@@ -32,7 +32,9 @@ begin
             segment_first_offset,
             segment_entered_at,
             segment_until,
-            deferred
+            deferred,
+            publishers,
+            consumers
         )
         select
             (_add_partitions.topic).topic_id,
@@ -52,10 +54,15 @@ begin
             1,
             '-infinity',
             pgq._segment_until(_add_partitions.class),
-            (_add_partitions.topic).deferred
+            (_add_partitions.topic).deferred,
+            q.publishers,
+            q.consumers
         from generate_series(
             _add_partitions.first_partition, _add_partitions.last_partition
         ) as n (number)
+        left join pgq.partition as q
+            on q.topic_id = (_add_partitions.topic).topic_id
+            and q.partition = 0
         returning partition_id, segment, partition
     ),
 

@@ -8,6 +8,8 @@ as $$
 declare
     target pgq.topic;
 begin
+    perform pgq._check_access(_check_group.topic, null, 'consume');
+
     select t.*
     into target
     from pgq.topic as t

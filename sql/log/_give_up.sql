@@ -42,6 +42,7 @@ begin
 
     -- The one that moves the position is the one that publishes.
     if pgq._append_position(current, current.next_offset + 1, null, null) then
+        perform pgq._act_for(true);
         perform
         from pgq.publish(
             topic => dead_letter_topic,
@@ -58,6 +59,7 @@ begin
             ),
             body => poison.body
         );
+        perform pgq._act_for(false);
     end if;
 end
 $$;

@@ -14,6 +14,7 @@ declare
     state pgq._group_state;
     is_deferred boolean;
     assigned boolean := false;
+    permitted boolean;
 begin
     loop
         if _lock_group.partition is not null then
@@ -28,6 +29,7 @@ begin
             where l.topic = _lock_group.topic
                 and l.consumer_group = _lock_group.consumer_group
                 and l.partition = _lock_group.partition
+                and permitted is not false
             for no key update;
         else
             -- Of the partitions that have something to read and that no member holds, the one that
@@ -51,6 +53,7 @@ begin
             ) as q
             where l.topic = _lock_group.topic
                 and l.consumer_group = _lock_group.consumer_group
+                and (p.consumers is null or pgq._may(p.consumers))
                 and (q.leased_until is null or q.leased_until <= pgq._clock())
                 and (
                     q.next_offset < p.segment_first_offset
@@ -67,6 +70,7 @@ begin
             is_deferred := pgq._check_group(
                 _lock_group.topic, _lock_group.consumer_group, _lock_group.partition
             );
+            permitted := null;
             -- The named partition exists: it was dropped and created again while this call waited.
             continue when _lock_group.partition is not null;
 
@@ -92,6 +96,7 @@ begin
             p.segment,
             p.segment_first_offset,
             p.deferred,
+            p.consumers is null or pgq._may(p.consumers),
             pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset),
             j.seq,
             j.next_offset,
@@ -102,6 +107,7 @@ begin
             state.segment,
             state.segment_first_offset,
             is_deferred,
+            permitted,
             state.last_offset,
             state.seq,
             state.next_offset,
@@ -118,6 +124,12 @@ begin
             limit 1
         ) as j
         where p.partition_id = state.partition_id;
+
+        if not permitted then
+            -- As if it were not there.
+            state.group_id := null;
+            continue;
+        end if;
 
         if state.max_attempts is not null then
             select

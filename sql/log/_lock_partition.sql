@@ -38,6 +38,7 @@ begin
                 )
             )
             and not (p.deferred and _lock_partition.may_stage)
+            and (p.publishers is null or pgq._may(p.publishers))
         for no key update;
     else
         -- Any that is free, beginning where this session begins at this second.
@@ -56,6 +57,7 @@ begin
         from pgq.partition as p
         where p.topic = _lock_partition.topic
             and not (p.deferred and _lock_partition.may_stage)
+            and (p.publishers is null or pgq._may(p.publishers))
         order by (start_at - p.ring + 1024) % 1024
         limit 1
         for no key update skip locked;
@@ -65,7 +67,8 @@ begin
             into partition_count, state.deferred
             from pgq.partition as p
             where p.topic = _lock_partition.topic
-                and p.partition = 0;
+                and p.partition = 0
+                and (p.publishers is null or pgq._may(p.publishers));
 
             if state.deferred and _lock_partition.may_stage then
                 return null;
@@ -84,6 +87,7 @@ begin
     end if;
 
     if state.partition is null then
+        perform pgq._check_access(_lock_partition.topic, null, 'publish');
         perform pgq._fail_unknown_partition(t.topic, _lock_partition.partition, t.partitions)
         from pgq.topic as t
         where t.topic = _lock_partition.topic

@@ -32,6 +32,8 @@ declare
     offsets bigint[];
     place integer;
 begin
+    perform pgq._check_access(_publish_keyed.topic, null, 'publish');
+
     -- The transaction id first, then the window: see _note_keys.
     if pg_current_xact_id() is null then
         return;

@@ -43,9 +43,11 @@ begin
     into target
     from pgq.partition as p
     where p.topic = _stage_batch.topic
-        and p.partition = 0;
+        and p.partition = 0
+        and (p.publishers is null or pgq._may(p.publishers));
 
     if target.topic_id is null then
+        perform pgq._check_access(_stage_batch.topic, null, 'publish');
         perform pgq._fail_unknown_topic(_stage_batch.topic);
     end if;
 

@@ -14,7 +14,8 @@ select
     t.created_at,
     t.updated_at,
     t.idempotency_window,
-    t.deferred
+    t.deferred,
+    t.restricted
 from pgq.topic as t
 inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
 where t.topic = _topic_info.topic

@@ -26,6 +26,8 @@ begin
         alter_group.max_attempts,
         alter_group.dead_letter_topic collate "C"
     );
+    perform pgq._check_access(alter_group.topic collate "C", null, 'consume');
+    perform pgq._check_access(alter_group.dead_letter_topic collate "C", null, 'publish');
     perform pgq._check_no_limit(
         alter_group.no_limit collate "C",
         jsonb_build_object(

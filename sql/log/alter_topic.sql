@@ -5,7 +5,8 @@ create function pgq.alter_topic(
     max_bytes bigint default null,
     notify boolean default null,
     idempotency_window interval default null,
-    no_limit text[] default null
+    no_limit text[] default null,
+    restricted boolean default null
 )
 returns setof pgq.topic_info
 language plpgsql
@@ -22,6 +23,15 @@ declare
     class pgq.storage_class;
     previous integer;
 begin
+    perform pgq._check_access(alter_topic.topic collate "C", null, 'admin');
+    if exists (
+        select
+        from pgq.topic as t
+        where t.topic = alter_topic.topic collate "C"
+            and t.restricted <> alter_topic.restricted
+    ) then
+        perform pgq._restrict(alter_topic.topic collate "C", null, alter_topic.restricted);
+    end if;
     loop
         select t.*
         into target
@@ -103,7 +113,7 @@ end
 $$;
 
 comment on function pgq.alter_topic(
-    text, integer, interval, bigint, boolean, interval, text[]
+    text, integer, interval, bigint, boolean, interval, text[], boolean
 ) is
 'Changes settings of a topic and returns it; what is null stays as it is.
 A partition that an open transaction publishes to gets the new settings from the next cleanup.
@@ -113,5 +123,7 @@ from now on; where there was no retention before, what is stored is kept for the
 on. With a shorter one, what is older goes together with the first that it removes. A new
 idempotency_window counts for keys noted before as well, from when each was noted; but what was
 noted by a shorter one is forgotten when that ends. no_limit lifts settings: retention, max_bytes.
+restricted: true opens it only to roles with access, see grant_access; false opens it to all that
+have EXECUTE, and removes its grants.
 Errors: MQ001 unknown topic, 22004 a required argument is null, 22023 bad setting, 40001 above
 READ COMMITTED when another transaction was first (try again).';

@@ -14,6 +14,7 @@ as $$
 declare
     partition_count integer;
 begin
+    perform pgq._check_access(assign_offsets.topic collate "C", null, 'consume');
     select t.partitions
     into partition_count
     from pgq.topic as t

@@ -31,9 +31,11 @@ begin
     into place
     from pgq.partition as p
     where p.topic = check_range.topic collate "C"
-        and p.partition = check_range.partition;
+        and p.partition = check_range.partition
+        and (p.consumers is null or pgq._may(p.consumers));
 
     if place.partition_id is null then
+        perform pgq._check_access(check_range.topic collate "C", null, 'consume');
         perform pgq._fail_unknown_partition(t.topic, check_range.partition, t.partitions)
         from pgq.topic as t
         where t.topic = check_range.topic collate "C";

@@ -32,6 +32,8 @@ begin
         create_group.max_attempts,
         create_group.dead_letter_topic collate "C"
     );
+    perform pgq._check_access(create_group.topic collate "C", null, 'consume');
+    perform pgq._check_access(create_group.dead_letter_topic collate "C", null, 'publish');
 
     -- One that is there is found without a lock.
     select i.*

@@ -6,7 +6,8 @@ create function pgq.create_topic(
     notify boolean default null,
     idempotency_window interval default null,
     no_limit text[] default null,
-    deferred boolean default null
+    deferred boolean default null,
+    restricted boolean default null
 )
 returns setof pgq.topic_info
 language plpgsql
@@ -51,6 +52,7 @@ begin
     from pgq._topic_info(create_topic.topic collate "C") as i;
 
     if existing.topic is not null then
+        perform pgq._check_taken(create_topic.topic collate "C", null);
         -- An old snapshot may show one that was dropped since; it cannot be locked.
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             perform
@@ -68,7 +70,8 @@ begin
                 'max_bytes', create_topic.max_bytes,
                 'notify', create_topic.notify,
                 'idempotency_window', create_topic.idempotency_window,
-                'deferred', create_topic.deferred
+                'deferred', create_topic.deferred,
+                'restricted', create_topic.restricted
             ),
             create_topic.no_limit,
             to_jsonb(existing)
@@ -114,7 +117,8 @@ begin
             create_topic.notify,
             create_topic.idempotency_window,
             create_topic.no_limit,
-            create_topic.deferred
+            create_topic.deferred,
+            create_topic.restricted
         ) as c;
         return;
     end if;
@@ -126,6 +130,9 @@ begin
         where t.topic_id = made.topic_id;
     end if;
     perform pgq._add_partitions(made, class, 0, settings.partitions - 1);
+    if create_topic.restricted then
+        perform pgq._restrict(create_topic.topic collate "C", null, true);
+    end if;
 
     return query
     select i.*
@@ -134,7 +141,7 @@ end
 $$;
 
 comment on function pgq.create_topic(
-    text, integer, interval, bigint, boolean, interval, text[], boolean
+    text, integer, interval, bigint, boolean, interval, text[], boolean, boolean
 ) is
 'Creates a topic and returns it; one that exists is returned if it has the settings that are given.
 partitions (1 to 1024; by default 8): a partition takes one publishing transaction at a time, so
@@ -142,15 +149,16 @@ several let publishers work side by side; use 1 only for one total order. retent
 message is kept at least, and about a third longer at most; by default 7 days. max_bytes: cleanup
 removes the oldest messages, a segment at a time, also before their retention is over, when all
 younger ones have at least so many bytes, so about a third more can be stored; by default no limit.
-notify: a publish notifies the channel pgq_topic with the topic''s name; it makes commits wait for
-each other, so it is off by default. idempotency_window: how long an idempotency key stands for the
-message that it was given with, from 1 second to 366 days; by default 1 day. no_limit: names of
-settings that shall have no limit: retention (messages are kept for ever), max_bytes. deferred: a
-publish takes no lock and returns no offset, so that transactions may stay open for hours after it;
-messages get their offsets, in the order in which they are seen to be committed, when somebody
-consumes or calls assign_offsets; by default false; it cannot be changed later. Topics with
-one retention share their storage; use few different ones. So that it can be called at each start of
-an application, settings that are not given are not compared.
+notify: a publish notifies the channel pgq_topic with the topic''s name (a restricted one without
+it); it makes commits wait for each other, so it is off by default. idempotency_window: how long an
+idempotency key stands for the message that it was given with, from 1 second to 366 days; by default
+1 day. no_limit: names of settings that shall have no limit: retention (messages are kept for ever),
+max_bytes. deferred: a publish takes no lock and returns no offset, so that transactions may stay
+open for hours after it; messages get their offsets, in the order in which they are seen to be
+committed, when somebody consumes or calls assign_offsets; by default false; it cannot be changed
+later. restricted: only roles that get access by grant_access may use it, beside the caller; by
+default false. Topics with one retention share their storage; use few different ones. So that it can
+be called at each start of an application, settings that are not given are not compared.
 Errors: MQ005 the topic exists with other settings than those given, 22004 a required argument is
 null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
 (try again).';

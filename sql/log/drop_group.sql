@@ -10,6 +10,7 @@ as $$
 declare
     target_id bigint;
 begin
+    perform pgq._check_access(drop_group.topic collate "C", null, 'consume');
     loop
         -- Members end first. Only then the topic, which an alter_topic that adds partitions to its
         -- groups locks.

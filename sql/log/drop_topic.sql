@@ -11,6 +11,7 @@ declare
     target pgq.topic;
     group_ids bigint[];
 begin
+    perform pgq._check_access(drop_topic.topic collate "C", null, 'admin');
     -- Members that are consuming end first, while publishers still continue; those that come later
     -- find nothing.
     perform

@@ -8,6 +8,7 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 begin
+    perform pgq._check_access(list_groups.topic collate "C", null, 'monitor');
     if list_groups.topic is not null
         and not exists (select from pgq.topic as t where t.topic = list_groups.topic collate "C")
     then
@@ -27,6 +28,10 @@ begin
     inner join pgq.consumer_group as g on g.topic_id = t.topic_id
     left join pgq.topic as d on d.topic_id = g.dead_letter_topic_id
     where t.topic = coalesce(list_groups.topic collate "C", t.topic)
+        and (
+            not t.restricted
+            or t.topic_id = any((select pgq._visible('topic', 'monitor'))::bigint[])
+        )
     order by t.topic, g.consumer_group;
 end
 $$;

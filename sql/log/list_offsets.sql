@@ -12,6 +12,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 begin
+    perform pgq._check_access(list_offsets.topic collate "C", null, 'monitor');
     return query
     select
         s.partition,

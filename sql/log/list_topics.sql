@@ -9,6 +9,8 @@ as $$
 select i.*
 from pgq.topic as t
 cross join lateral pgq._topic_info(t.topic) as i
+where not t.restricted
+    or t.topic_id = any((select pgq._visible('topic', 'monitor'))::bigint[])
 order by t.topic
 $$;
 

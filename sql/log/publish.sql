@@ -31,6 +31,7 @@ declare
     newest_offset bigint;
     newest_at timestamptz;
     followed boolean;
+    roles text [];
     state pgq._partition_state;
     published pgq.publish_result;
 begin
@@ -95,7 +96,8 @@ begin
                 from pgq.partition as p
                 where p.topic = {publish.topic} collate "C"
                     and p.partition = {place}
-                    and p.layout = {known_layout};
+                    and p.layout = {known_layout}
+                    and (p.publishers is null or pgq._may(p.publishers));
                 -- end of the leaf
                 get diagnostics stored = row_count;
 
@@ -122,6 +124,7 @@ begin
                         pgq._home(publish.key collate "C", q.partitions),
                         (xid * 633 & 1023) * q.partitions >> 10
                     )
+                    and (p.publishers is null or pgq._may(p.publishers))
                 where q.topic = publish.topic collate "C"
                     and q.partition = 0;
 
@@ -180,7 +183,8 @@ begin
             p.segment_entered_at,
             p.segment_until,
             p.followed,
-            false
+            false,
+            p.publishers
         into
             published.partition,
             home_id,
@@ -189,7 +193,8 @@ begin
             entered_at,
             until,
             followed,
-            published.duplicate
+            published.duplicate,
+            roles
         from pgq.partition as p
         where p.topic = publish.topic collate "C"
             and p.ring <= place
@@ -206,7 +211,8 @@ begin
             p.segment_entered_at,
             p.segment_until,
             p.followed,
-            false
+            false,
+            p.publishers
         into
             published.partition,
             home_id,
@@ -215,7 +221,8 @@ begin
             entered_at,
             until,
             followed,
-            published.duplicate
+            published.duplicate,
+            roles
         from pgq.partition as p
         where p.topic = publish.topic collate "C"
             and p.partition = coalesce(
@@ -231,59 +238,81 @@ begin
         for no key update;
     end if;
 
-    if (until > pgq._clock() and not followed) is not true then
-        if home_id is null
-            and publish.topic collate "C" is distinct from
-            current_setting('pgq.deferred_topic', true)
-        then
-            -- No partition is free, or the topic is deferred: then it is not looked at again as
-            -- long as this session publishes to it.
-            perform
-                set_config('pgq.deferred_topic', p.topic, false),
-                set_config('pgq.deferred_layout', p.layout::text, false)
-            from pgq.partition as p
-            where p.topic = publish.topic collate "C"
-                and p.partition = 0
-                and p.deferred;
-
-            if found then
-                return query
-                select s.*
-                from pgq.publish(
-                    topic => publish.topic,
-                    payload => publish.payload,
-                    key => publish.key,
-                    headers => publish.headers,
-                    partition => publish.partition,
-                    body => publish.body
-                ) as s;
-                return;
+    -- Several conditions, since each takes time in proportion to what it names.
+    if (until > pgq._clock() and not followed and roles is null) is not true then
+        if roles is not null then
+            if pgq._named(roles) is not true then
+                if pgq._of_first(roles) is not true then
+                    if not pgq._may(roles) then
+                        -- As if it were not there.
+                        home_id := null;
+                        until := null;
+                    end if;
+                end if;
             end if;
         end if;
+        if (until > pgq._clock() and not followed) is not true then
+            if home_id is null then
+                -- No partition is free, or the topic is deferred, or there is none.
+                select p.deferred, p.layout, p.publishers
+                into state.deferred, known_layout, roles
+                from pgq.partition as p
+                where p.topic = publish.topic collate "C"
+                    and p.partition = 0;
 
-        if (until > pgq._clock()) is not true then
-            state := pgq._lock_partition(publish.topic collate "C", publish.partition, publish.key);
-            published.partition := state.partition;
-            published.duplicate := false;
-            home_id := state.partition_id;
-            leaf := state.segment;
-            first_offset := state.segment_first_offset;
-            entered_at := state.segment_entered_at;
-            followed := state.followed;
-        end if;
-        if followed then
-            -- The partition is locked by now.
-            return query
-            select b.partition, b.first_offset, b.duplicate
-            from pgq.publish_batch(
-                topic => publish.topic,
-                payloads => case when publish.payload is not null then array[publish.payload] end,
-                keys => array[publish.key],
-                headers => array[publish.headers],
-                partition => published.partition,
-                bodies => case when publish.body is not null then array[publish.body] end
-            ) as b;
-            return;
+                if state.deferred is null or not pgq._may(roles) then
+                    perform pgq._check_access(publish.topic collate "C", null, 'publish');
+                end if;
+                if state.deferred
+                    and publish.topic collate "C" is distinct from
+                    current_setting('pgq.deferred_topic', true)
+                then
+                    -- It is not looked at again as long as this session publishes to it.
+                    perform
+                        set_config('pgq.deferred_topic', publish.topic, false),
+                        set_config('pgq.deferred_layout', known_layout::text, false);
+                    return query
+                    select s.*
+                    from pgq.publish(
+                        topic => publish.topic,
+                        payload => publish.payload,
+                        key => publish.key,
+                        headers => publish.headers,
+                        partition => publish.partition,
+                        body => publish.body
+                    ) as s;
+                    return;
+                end if;
+            end if;
+
+            if (until > pgq._clock()) is not true then
+                state := pgq._lock_partition(
+                    publish.topic collate "C", publish.partition, publish.key
+                );
+                published.partition := state.partition;
+                published.duplicate := false;
+                home_id := state.partition_id;
+                leaf := state.segment;
+                first_offset := state.segment_first_offset;
+                entered_at := state.segment_entered_at;
+                followed := state.followed;
+            end if;
+            if followed then
+                -- The partition is locked by now.
+                return query
+                select b.partition, b.first_offset, b.duplicate
+                from pgq.publish_batch(
+                    topic => publish.topic,
+                    payloads => case
+                        when publish.payload is not null then array[publish.payload]
+                    end,
+                    keys => array[publish.key],
+                    headers => array[publish.headers],
+                    partition => published.partition,
+                    bodies => case when publish.body is not null then array[publish.body] end
+                ) as b;
+                return;
+            end if;
         end if;
     end if;
 

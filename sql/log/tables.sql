@@ -7,7 +7,8 @@ create table pgq.topic (
     created_at timestamptz not null,
     updated_at timestamptz not null,
     idempotency_window interval not null default '1 day',
-    deferred boolean not null default false
+    deferred boolean not null default false,
+    restricted boolean not null default false
 );
 
 comment on table pgq.topic is 'A log of messages in one or more partitions.';
@@ -20,6 +21,8 @@ comment on column pgq.topic.created_at is 'When it was made.';
 comment on column pgq.topic.updated_at is 'When its settings last changed.';
 comment on column pgq.topic.idempotency_window is
 'How long an idempotency key stands for the message that it was given with.';
+comment on column pgq.topic.restricted is
+'Whether only roles with a grant may use it, see grant_access.';
 comment on column pgq.topic.deferred is
 'Whether messages are staged when they are published, and get offsets when somebody consumes.';
 
@@ -42,6 +45,8 @@ create table pgq.partition (
     layout integer generated always as (
         case when deferred then (partitions << 20) + (followed::integer << 19) + segment end
     ) stored,
+    publishers text[] collate "C",
+    consumers text[] collate "C",
     primary key (topic_id, partition),
     unique (topic, partition)
 );
@@ -69,6 +74,9 @@ comment on column pgq.partition.deferred is
 'Whether messages are staged first; then only whoever gives them their offsets locks this row.';
 comment on column pgq.partition.left_segments is
 'Segments that it wrote to before, where staged messages may still stand; closing one removes it.';
+comment on column pgq.partition.publishers is
+'The roles that may publish to it, see _settle_access; null: EXECUTE decides.';
+comment on column pgq.partition.consumers is 'The roles that may read it; null: EXECUTE decides.';
 comment on column pgq.partition.layout is
 'What a session remembers of a deferred topic, in one number: partitions, followed and segment.';
 
@@ -208,17 +216,3 @@ comment on column pgq.group_position.lease_last_offset is
 'The last offset that poll gave to that member.';
 comment on column pgq.group_position.attempts is
 'The attempts that there were at next_offset; null: they are not counted.';
-
-create table pgq.view_key (
-    key uuid not null
-);
-
--- A key of one row would be slower to look up than the row. Why it is needed: see bulk_producer.
-alter table pgq.view_key replica identity full;
-
-insert into pgq.view_key (key)
-values (gen_random_uuid());
-
-comment on table pgq.view_key is
-'What the views show to the functions that they call. Who reads a view may call these, but does not
-know the key.';

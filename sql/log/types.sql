@@ -7,7 +7,8 @@ create type pgq.topic_info as (
     created_at timestamptz,
     updated_at timestamptz,
     idempotency_window interval,
-    deferred boolean
+    deferred boolean,
+    restricted boolean
 );
 
 comment on type pgq.topic_info is 'A topic and its settings.';
@@ -24,6 +25,8 @@ comment on column pgq.topic_info.idempotency_window is
 'How long an idempotency key stands for the message that it was given with.';
 comment on column pgq.topic_info.deferred is
 'Whether messages get their offsets not when they are published, but when somebody consumes.';
+comment on column pgq.topic_info.restricted is
+'Whether only roles with a grant may use it; see grant_access.';
 
 create type pgq.group_info as (
     topic text,

@@ -76,7 +76,8 @@ begin
         order by g.seq desc
         limit 1
     ) as f
-    where q.queue = _claim_jobs.queue;
+    where q.queue = _claim_jobs.queue
+        and (q.consumers is null or pgq._may(q.consumers));
 
     if target_id is null
         or paused
@@ -88,6 +89,7 @@ begin
         or current_setting('transaction_isolation') <> 'read committed'
     then
         if target_id is null then
+            perform pgq._check_access(null, _claim_jobs.queue, 'consume');
             perform pgq._fail_unknown_queue(_claim_jobs.queue);
         end if;
         if paused or wanted = 0 then
@@ -107,10 +109,7 @@ begin
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             -- An old snapshot may name a limit of attempts that was lowered since, and cleanup has
             -- marked what had as many; the lock then raises 40001.
-            perform
-            from pgq.queue as q
-            where q.queue_id = target_id
-            for share;
+            perform from pgq.queue as q where q.queue_id = target_id for share;
         end if;
         if limited or most_per_key is not null then
             wanted := pgq._allowed_claims(target_id, wanted);

@@ -35,6 +35,8 @@ declare
     duplicates boolean[];
     rank integer := 0;
 begin
+    perform pgq._check_access(null, _enqueue_keyed.queue, 'publish');
+
     -- The transaction id first, then the window: see _note_keys.
     if pg_current_xact_id() is null then
         return;

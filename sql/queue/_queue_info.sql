@@ -29,7 +29,8 @@ select
     q.rate_interval,
     q.rate_burst,
     q.max_unfinished,
-    q.max_leased_per_key
+    q.max_leased_per_key,
+    q.restricted
 from pgq.queue as q
 where q.queue = _queue_info.queue
 $$;

@@ -19,7 +19,8 @@ create function pgq.alter_queue(
     rate_burst integer default null,
     max_unfinished integer default null,
     max_leased_per_key integer default null,
-    no_limit text[] default null
+    no_limit text[] default null,
+    restricted boolean default null
 )
 returns setof pgq.queue_info
 language plpgsql
@@ -42,6 +43,15 @@ declare
     leased_before integer;
     per_key_before integer;
 begin
+    perform pgq._check_access(null, alter_queue.queue collate "C", 'admin');
+    if exists (
+        select
+        from pgq.queue as q
+        where q.queue = alter_queue.queue collate "C"
+            and q.restricted <> alter_queue.restricted
+    ) then
+        perform pgq._restrict(null, alter_queue.queue collate "C", alter_queue.restricted);
+    end if;
     loop
         perform
         from pgq.queue as q
@@ -238,7 +248,8 @@ comment on function pgq.alter_queue(
     integer,
     integer,
     integer,
-    text[]
+    text[],
+    boolean
 ) is
 'Changes settings of a queue and returns it; what is null stays as it is.
 See create_queue for the settings. no_limit lifts settings: max_attempts, job_ttl, retention,
@@ -251,6 +262,7 @@ is kept for the new one from now on. A new idempotency_window counts for keys no
 from when each was noted; but what was noted by a shorter one is forgotten when that ends. A
 max_leased below what is leased takes no job away: claims get nothing until it is less;
 max_leased_per_key is lowered in the same way, and lifting it waits for claims that are under way.
-rate_burst follows the rate_limit unless it was given.
+rate_burst follows the rate_limit unless it was given. restricted: true opens it only to roles with
+access, see grant_access; false opens it to all that have EXECUTE, and removes its grants.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad setting, 40001 above
 READ COMMITTED when another transaction was first (try again).';

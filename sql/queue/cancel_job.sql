@@ -21,6 +21,18 @@ begin
     -- What is not found may have been replaced by a new row while this statement waited. Above READ
     -- COMMITTED that it is not there has to be proved.
     loop
+        -- To who may not see it, it is not there.
+        if exists (
+            select
+            from pgq.job as j
+            inner join pgq.queue as q on q.queue_id = j.queue_id
+            where j.job_id = cancel_job.job_id
+                and q.consumers is not null
+                and not pgq._may(q.consumers)
+        ) then
+            return false;
+        end if;
+
         delete from pgq.job as j
         where j.job_id = cancel_job.job_id
         returning j.*

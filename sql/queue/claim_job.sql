@@ -55,7 +55,8 @@ begin
         and q.plain_claim
     into target_id, keep, most_attempts, token, moment, usual
     from pgq.queue as q
-    where q.queue = claim_job.queue collate "C";
+    where q.queue = claim_job.queue collate "C"
+        and (q.consumers is null or pgq._may(q.consumers));
 
     -- paste: parts/claim.plpgsql with most = coalesce(claim_job.max_jobs,1), least = 1
 end

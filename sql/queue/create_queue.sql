@@ -20,7 +20,8 @@ create function pgq.create_queue(
     rate_burst integer default null,
     max_unfinished integer default null,
     max_leased_per_key integer default null,
-    no_limit text[] default null
+    no_limit text[] default null,
+    restricted boolean default null
 )
 returns setof pgq.queue_info
 language plpgsql
@@ -91,6 +92,7 @@ begin
     from pgq._queue_info(create_queue.queue collate "C") as i;
 
     if existing.queue is not null then
+        perform pgq._check_taken(null, create_queue.queue collate "C");
         -- An old snapshot may show one that was dropped since; it cannot be locked.
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             perform
@@ -122,7 +124,8 @@ begin
                 'rate_interval', create_queue.rate_interval,
                 'rate_burst', create_queue.rate_burst,
                 'max_unfinished', create_queue.max_unfinished,
-                'max_leased_per_key', create_queue.max_leased_per_key
+                'max_leased_per_key', create_queue.max_leased_per_key,
+                'restricted', create_queue.restricted
             ),
             create_queue.no_limit,
             to_jsonb(existing)
@@ -218,7 +221,8 @@ begin
             create_queue.rate_burst,
             create_queue.max_unfinished,
             create_queue.max_leased_per_key,
-            create_queue.no_limit
+            create_queue.no_limit,
+            create_queue.restricted
         ) as c;
         return;
     end if;
@@ -259,6 +263,10 @@ begin
         values (new_id, pg_current_xact_id());
     end if;
 
+    if create_queue.restricted then
+        perform pgq._restrict(null, create_queue.queue collate "C", true);
+    end if;
+
     return query
     select i.*
     from pgq._queue_info(create_queue.queue collate "C") as i;
@@ -287,7 +295,8 @@ comment on function pgq.create_queue(
     integer,
     integer,
     integer,
-    text[]
+    text[],
+    boolean
 ) is
 'Creates a queue and returns it; one that exists is returned if it has the settings that are given.
 lease: how long a worker has a job before another one may get it; by default 30 seconds.
@@ -298,7 +307,8 @@ from when they were enqueued; by default 14 days. backoff: the delay before the 
 default 1 second; each further one doubles it up to backoff_max, by default 1 hour, and up to the
 share backoff_jitter (0 to 1, by default 0.1) is added at random. archive: a job that ack finishes,
 or that expires or is cancelled, is noted among the archived ones, which is the default. notify: an
-enqueue notifies the channel pgq_queue with the queue''s name; off by default. idempotency_window:
+enqueue notifies the channel pgq_queue with the queue''s name (a restricted one without it); off by
+default. idempotency_window:
 how long an idempotency key stands for the job that it was given with, from 1 second to 366 days; by
 default 1 day; queues and topics with one window share their storage. unique_until: how long a job
 keeps others of its unique_key out; by default finished: until it is finished, cancelled, expired,
@@ -318,8 +328,9 @@ after a pause up to rate_burst (1 to 1000000; by default the rate_limit) at once
 limit. Claims of such a queue wait for each other until the transaction ends, so claim in short
 transactions. max_unfinished: enqueue fails with MQ010 while there are so many unfinished jobs; by
 default no limit. no_limit: names of settings that shall have no limit: max_attempts, job_ttl,
-retention, max_leased, max_leased_per_key, rate_limit, max_unfinished. So that it can be called at
-each start of an application, settings that are not given are not compared.
+retention, max_leased, max_leased_per_key, rate_limit, max_unfinished. restricted: only roles that
+get access by grant_access may use it, beside the caller; by default false. So that it can be
+called at each start of an application, settings that are not given are not compared.
 Errors: MQ005 the queue exists with other settings than those given, 22004 a required argument is
 null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
 (try again).';

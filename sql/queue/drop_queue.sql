@@ -15,6 +15,7 @@ declare
     target pgq.queue;
     newest_id bigint;
 begin
+    perform pgq._check_access(null, drop_queue.queue collate "C", 'admin');
     loop
         delete from pgq.queue as q
         where q.queue = drop_queue.queue collate "C"

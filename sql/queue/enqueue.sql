@@ -30,6 +30,7 @@ declare
     queue_delay interval;
     ttl interval;
     usual boolean;
+    roles text [];
     moment timestamptz;
     due_at timestamptz;
     holder_id bigint;
@@ -108,7 +109,8 @@ begin
         enqueue.delay is null
         and enqueue.run_at is null
         and enqueue.unique_key is null
-        and q.plain_enqueue
+        and q.plain_enqueue,
+        q.publishers
     into
         target_id,
         store_id,
@@ -118,54 +120,73 @@ begin
         moment,
         added.job_id,
         added.duplicate,
-        usual
+        usual,
+        roles
     from pgq.queue as q
     where q.queue = enqueue.queue collate "C";
 
-    if usual is not true then
-        if target_id is null then
-            perform pgq._fail_unknown_queue(enqueue.queue collate "C");
-        end if;
-        if enqueue.key is not null
-            and (select q.ordered from pgq.queue as q where q.queue_id = target_id)
-        then
-            turn_key := enqueue.key;
-            free := pgq._join_order(target_id, array[turn_key]);
-            added.job_id := nextval('pgq.job_id');
-            moment := pgq._clock();
-        end if;
-        if enqueue.delay is not null or enqueue.run_at is not null then
-            due_at := pgq._due_at(
-                enqueue.queue collate "C", moment, enqueue.delay, enqueue.run_at, ttl
-            );
-        end if;
-        if enqueue.unique_key is not null then
-            holder_id := pgq._take_key(
-                target_id, enqueue.unique_key collate "C", added.job_id, true
-            );
-            if holder_id <> added.job_id then
-                if turn_key is not null then
-                    perform pgq._turns(target_id, null, free);
+    -- Several conditions, since each takes time in proportion to what it names.
+    if (usual and roles is null) is not true then
+        if roles is not null then
+            if pgq._named(roles) is not true then
+                if pgq._of_first(roles) is not true then
+                    if not pgq._may(roles) then
+                        -- As if it were not there.
+                        target_id := null;
+                        usual := null;
+                    end if;
                 end if;
-                return query
-                select holder_id, true;
-                return;
             end if;
         end if;
-        if turn_key is not null and cardinality(free) = 0 then
-            turn_at := coalesce(due_at, moment + queue_delay);
-            due_at := 'infinity';
+        if usual is not true then
+            if target_id is null then
+                perform pgq._check_access(null, enqueue.queue collate "C", 'publish');
+                perform pgq._fail_unknown_queue(enqueue.queue collate "C");
+            end if;
+            if enqueue.key is not null
+                and (select q.ordered from pgq.queue as q where q.queue_id = target_id)
+            then
+                turn_key := enqueue.key;
+                free := pgq._join_order(target_id, array[turn_key]);
+                added.job_id := nextval('pgq.job_id');
+                moment := pgq._clock();
+            end if;
+            if enqueue.delay is not null or enqueue.run_at is not null then
+                due_at := pgq._due_at(
+                    enqueue.queue collate "C", moment, enqueue.delay, enqueue.run_at, ttl
+                );
+            end if;
+            if enqueue.unique_key is not null then
+                holder_id := pgq._take_key(
+                    target_id, enqueue.unique_key collate "C", added.job_id, true
+                );
+                if holder_id <> added.job_id then
+                    if turn_key is not null then
+                        perform pgq._turns(target_id, null, free);
+                    end if;
+                    return query
+                    select holder_id, true;
+                    return;
+                end if;
+            end if;
+            if turn_key is not null and cardinality(free) = 0 then
+                turn_at := coalesce(due_at, moment + queue_delay);
+                due_at := 'infinity';
+            end if;
+            -- The notification is heard when this transaction commits.
+            perform
+                case
+                    when q.max_unfinished is not null
+                        then pgq._check_room(q.queue_id, q.max_unfinished, 1, added.job_id)
+                end,
+                case
+                    when q.notify
+                        then pg_notify('pgq_queue', case when q.restricted then '' else q.queue end)
+                end
+            from pgq.queue as q
+            where q.queue_id = target_id
+                and (q.notify or q.max_unfinished is not null);
         end if;
-        -- The notification is heard when this transaction commits.
-        perform
-            case
-                when q.max_unfinished is not null
-                    then pgq._check_room(q.queue_id, q.max_unfinished, 1, added.job_id)
-            end,
-            case when q.notify then pg_notify('pgq_queue', q.queue) end
-        from pgq.queue as q
-        where q.queue_id = target_id
-            and (q.notify or q.max_unfinished is not null);
     end if;
 
     insert into pgq.job (

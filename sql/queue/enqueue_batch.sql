@@ -32,6 +32,7 @@ declare
     ttl interval;
     notify boolean;
     room integer;
+    roles text [];
     moment timestamptz;
     visible_at timestamptz;
     size integer;
@@ -101,12 +102,14 @@ begin
         q.job_ttl,
         q.notify,
         q.ordered,
-        q.max_unfinished
-    into target_id, store_id, leaf, queue_delay, ttl, notify, ordered, room
+        q.max_unfinished,
+        q.publishers
+    into target_id, store_id, leaf, queue_delay, ttl, notify, ordered, room, roles
     from pgq.queue as q
     where q.queue = enqueue_batch.queue collate "C";
 
-    if target_id is null then
+    if target_id is null or roles is not null and not pgq._may(roles) then
+        perform pgq._check_access(null, enqueue_batch.queue collate "C", 'publish');
         perform pgq._fail_unknown_queue(enqueue_batch.queue collate "C");
     end if;
 
@@ -253,7 +256,9 @@ begin
     where holders is null;
 
     if notify then
-        perform pg_notify('pgq_queue', enqueue_batch.queue);
+        perform pg_notify(
+            'pgq_queue', case when roles is null then enqueue_batch.queue else '' end
+        );
     end if;
 end
 $$;

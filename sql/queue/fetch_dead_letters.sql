@@ -28,6 +28,8 @@ begin
             using errcode = '22023';
     end if;
 
+    perform pgq._check_access(null, fetch_dead_letters.queue collate "C", 'consume');
+
     select q.queue_id, q.queue
     into target_id, letter.queue
     from pgq.queue as q

@@ -69,7 +69,8 @@ begin
         q.partition_id
     into target_id, keep, most_attempts, token, moment, usual, archives, own_store_id
     from pgq.queue as q
-    where q.queue = finish_and_claim.queue collate "C";
+    where q.queue = finish_and_claim.queue collate "C"
+        and (q.consumers is null or pgq._may(q.consumers));
 
     if cardinality(finish_and_claim.job_ids) = 1 then
         -- paste: parts/finish.plpgsql with job_id = finish_and_claim.job_ids[1]

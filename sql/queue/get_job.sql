@@ -76,9 +76,10 @@ begin
     select q.queue, coalesce(held.max_attempts, q.max_attempts)
     into info.queue, info.max_attempts
     from pgq.queue as q
-    where q.queue_id = held.queue_id;
+    where q.queue_id = held.queue_id
+        and (q.consumers is null or pgq._may(q.consumers));
 
-    -- Of a queue that was dropped there are no jobs.
+    -- Of a queue that was dropped, or that is not the caller's to see, there are no jobs.
     if info.queue is null then
         return;
     end if;

@@ -9,6 +9,8 @@ as $$
 select i.*
 from pgq.queue as q
 cross join lateral pgq._queue_info(q.queue) as i
+where not q.restricted
+    or q.queue_id = any((select pgq._visible('queue', 'monitor'))::bigint[])
 order by q.queue
 $$;
 

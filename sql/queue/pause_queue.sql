@@ -9,6 +9,7 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 begin
+    perform pgq._check_access(null, pause_queue.queue collate "C", 'admin');
     loop
         update pgq.queue as q
         set paused = true

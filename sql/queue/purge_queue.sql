@@ -27,6 +27,7 @@ declare
 begin
     -- Jobs that came after the snapshot would be overlooked, and no row tells of them.
     perform pgq._check_read_committed('purge_queue');
+    perform pgq._check_access(null, purge_queue.queue collate "C", 'admin');
 
     select q.queue_id
     into target_id

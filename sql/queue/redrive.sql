@@ -28,6 +28,7 @@ declare
 begin
     -- A dead letter that came after the snapshot would be overlooked, and no row tells of it.
     perform pgq._check_read_committed('redrive');
+    perform pgq._check_access(null, redrive.queue collate "C", 'admin');
 
     -- The transaction id first, then the clock: the floor relies on it.
     if pg_current_xact_id() is null then

@@ -38,7 +38,10 @@ create table pgq.queue (
         and max_leased is null
         and max_leased_per_key is null
         and rate_limit is null
-    ) stored
+    ) stored,
+    restricted boolean not null default false,
+    publishers text[] collate "C",
+    consumers text[] collate "C"
 );
 
 comment on table pgq.queue is 'A queue of jobs and its settings.';
@@ -84,6 +87,11 @@ comment on column pgq.queue.subscribed is
 'Whether it may have rows in job_run, at which a claim then looks.';
 comment on column pgq.queue.max_leased_per_key is
 'The most jobs of one key that are leased at one time; null: no limit.';
+comment on column pgq.queue.restricted is
+'Whether only roles with a grant may use it, see grant_access.';
+comment on column pgq.queue.publishers is
+'The roles that may enqueue, see _settle_access; null: EXECUTE decides.';
+comment on column pgq.queue.consumers is 'The roles that may claim; null: EXECUTE decides.';
 comment on column pgq.queue.plain_enqueue is
 'Whether no setting asks an enqueue for more than to write the job.';
 comment on column pgq.queue.plain_claim is
@@ -365,31 +373,3 @@ comment on column pgq.queue_floor.candidate_xid is
 'It does so once every transaction below this one has ended.';
 comment on column pgq.queue_floor.note_floor is
 'No ordered_note has a lower look_at; null: it has none.';
-
--- Those of jobs that have ended stay until cleanup finds them: what ends a job does not know them.
-create table pgq.effect (
-    job_id bigint not null,
-    effect text collate "C" not null,
-    lease_token uuid not null,
-    attempt integer not null,
-    begun_at timestamptz not null,
-    finished_at timestamptz,
-    result jsonb,
-    primary key (job_id, effect)
-);
-
-comment on table pgq.effect is
-'Effects of jobs that are to happen once: begun, and what has become of them.';
-comment on column pgq.effect.effect is 'Which of the effects of its job.';
-comment on column pgq.effect.lease_token is
-'The token of whoever began it last, or has said that it happened.';
-comment on column pgq.effect.attempt is 'Which attempt of the job began it last.';
-comment on column pgq.effect.begun_at is 'When that was.';
-comment on column pgq.effect.finished_at is
-'When it was noted that it has happened; null: nobody has said so.';
-comment on column pgq.effect.result is 'What it has come to; null: nothing, or not known.';
-
-create sequence pgq.effect_walk as bigint minvalue 0;
-
-comment on sequence pgq.effect_walk is
-'Up to which job cleanup has looked for effects of jobs that have ended; it goes round and round.';

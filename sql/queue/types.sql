@@ -22,7 +22,8 @@ create type pgq.queue_info as (
     rate_interval interval,
     rate_burst integer,
     max_unfinished integer,
-    max_leased_per_key integer
+    max_leased_per_key integer,
+    restricted boolean
 );
 
 comment on type pgq.queue_info is 'A queue and its settings.';
@@ -66,6 +67,8 @@ comment on column pgq.queue_info.max_unfinished is
 'With how many unfinished jobs enqueue fails; null: no limit.';
 comment on column pgq.queue_info.max_leased_per_key is
 'The most jobs of one key that are leased at one time; null: no limit.';
+comment on column pgq.queue_info.restricted is
+'Whether only roles with a grant may use it; see grant_access.';
 
 create type pgq.claimed_job as (
     job_id bigint,

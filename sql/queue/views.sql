@@ -1,12 +1,12 @@
 -- Whoever reads a view needs the right to the functions in it, though not to its tables: the clock
--- is open to all, and no other is used.
+-- is open to all, and so is what asks for a key that only the views can read.
 -- The linter cannot lay out lateral joins.
 -- noqa: disable=AM09,LT02,LT09,LT14,ST05,ST09
 
 create view pgq.queue_stats
 with (security_barrier) as
 select
-    q.queue,
+    v.queue collate "C" as queue,
     coalesce(s.ready, 0) as ready,
     coalesce(s.leased, 0) as leased,
     coalesce(s.delayed, 0) as delayed,
@@ -25,7 +25,8 @@ select
             then 'rate_limit'
     end as held_by,
     coalesce(s.unfinished >= q.max_unfinished, false) as is_full
-from pgq.queue as q
+from pgq._visible_queues((select k.key from pgq.view_key as k), 'monitor') as v
+inner join pgq.queue as q on q.queue_id = v.queue_id
 cross join lateral (select pgq._clock() as moment limit 1) as c
 cross join lateral (
     select
@@ -92,7 +93,7 @@ comment on column pgq.queue_stats.is_full is
 create view pgq.dead_letters
 with (security_barrier) as
 select
-    q.queue,
+    v.queue collate "C" as queue,
     d.job_id,
     d.attempt,
     d.last_error,
@@ -105,8 +106,8 @@ select
     m.payload,
     m.body,
     d.stops_key
-from pgq.dead_job as d
-inner join pgq.queue as q on q.queue_id = d.queue_id
+from pgq._visible_queues((select k.key from pgq.view_key as k), 'consume') as v
+inner join pgq.dead_job as d on d.queue_id = v.queue_id
 left join pgq.message as m
     on m.segment = d.segment
     and m.partition_id = d.partition_id
@@ -134,7 +135,7 @@ comment on column pgq.dead_letters.stops_key is
 create view pgq.archived_jobs
 with (security_barrier) as
 select
-    q.queue,
+    v.queue collate "C" as queue,
     a.job_id,
     a.outcome,
     a.attempt,
@@ -147,8 +148,9 @@ select
     m.headers,
     m.payload,
     m.body
-from pgq.job_archive as a
-inner join pgq.queue as q on q.queue_id = a.queue_id
+from pgq._visible_queues((select k.key from pgq.view_key as k), 'consume') as v
+inner join pgq.queue as q on q.queue_id = v.queue_id
+inner join pgq.job_archive as a on a.queue_id = v.queue_id
 left join pgq.message as m
     on m.segment = a.segment
     and m.partition_id = coalesce(a.partition_id, q.partition_id)
@@ -175,7 +177,7 @@ comment on column pgq.archived_jobs.body is 'Its content as raw bytes; null when
 create view pgq.effects
 with (security_barrier) as
 select
-    q.queue,
+    v.queue collate "C" as queue,
     e.job_id,
     e.effect,
     case
@@ -192,7 +194,8 @@ from pgq.effect as e
 cross join lateral (select pgq._clock() as moment limit 1) as c
 left join pgq.job as j on j.job_id = e.job_id
 left join pgq.dead_job as d on d.job_id = e.job_id
-inner join pgq.queue as q on q.queue_id = coalesce(j.queue_id, d.queue_id);
+inner join pgq._visible_queues((select k.key from pgq.view_key as k), 'consume') as v
+    on v.queue_id = coalesce(j.queue_id, d.queue_id);
 
 comment on view pgq.effects is
 'Effects of jobs that are to happen once, as long as the jobs are not finished; see begin_effect.';

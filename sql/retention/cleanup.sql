@@ -27,6 +27,7 @@ begin
         'jobs',
         'effects',
         'subscriptions',
+        'workers',
         'writes',
         'leftovers',
         'truncation',
@@ -40,15 +41,20 @@ begin
             case part
                 when 'jobs' then
                     return query
-                    select r.* from pgq._clean_jobs(started, horizon, moment) as r;
+                    select r.action, pgq._shown_target(r.target), r.amount
+                    from pgq._clean_jobs(started, horizon, moment) as r;
                 when 'effects' then
                     return query
                     select r.* from pgq._clean_effects() as r;
                 when 'subscriptions' then
                     perform pgq._clean_subscriptions();
+                when 'workers' then
+                    return query
+                    select r.* from pgq._clean_workers(moment) as r;
                 when 'positions' then
                     return query
-                    select r.* from pgq._clean_positions() as r;
+                    select r.action, pgq._shown_target(r.target), r.amount
+                    from pgq._clean_positions() as r;
                 when 'writes' then
                     return query
                     select r.* from pgq._clean_writes(moment) as r;
@@ -59,7 +65,8 @@ begin
                     perform pgq._clean_windows(started, horizon, moment);
                 when 'offsets' then
                     return query
-                    select r.* from pgq._assign_staged() as r;
+                    select r.action, pgq._shown_target(r.target), r.amount
+                    from pgq._assign_staged() as r;
                 when 'closing' then
                     return query
                     select r.* from pgq._close_segments(started, horizon, moment) as r;
@@ -89,6 +96,7 @@ What it does, by the action that the row has:
 - dead letters removed: those of a queue, past its retention;
 - floor lowered: claims of a queue begin further in front again, after the clock went back;
 - effects removed: notes of `begin_effect` about jobs that have ended;
+- workers forgotten: those that sent no heartbeat for a day;
 - positions trimmed: old positions of a group, which nothing needs any more, are removed;
 - offsets assigned: messages of a deferred topic, which nobody consumed yet, got their offsets;
 - bulk write forgotten: it was not committed within its timeout, or what it writes to was dropped;

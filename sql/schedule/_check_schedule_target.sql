@@ -8,6 +8,10 @@ as $$
 declare
     partitions integer;
 begin
+    perform pgq._check_access(
+        _check_schedule_target.topic, _check_schedule_target.queue, 'publish'
+    );
+
     if _check_schedule_target.queue is not null then
         if not exists (
             select

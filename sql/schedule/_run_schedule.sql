@@ -47,6 +47,7 @@ begin
         tick_headers := coalesce(target.headers, '{}') || jsonb_build_object(
             'scheduled_at', (to_jsonb(run.tick_at at time zone 'UTC') #>> '{}') || '+00:00'
         );
+        perform pgq._act_for(true);
         if target.queue is not null then
             select e.job_id
             into run.job_id
@@ -71,6 +72,7 @@ begin
                 body => target.body
             ) as p;
         end if;
+        perform pgq._act_for(false);
         target.last_at := run.tick_at;
         target.last_error := null;
         return next run;

@@ -29,6 +29,7 @@ declare
     settings pgq.schedule_info;
     times pgq._cron_times;
 begin
+    perform pgq._check_schedule_access(alter_schedule.schedule collate "C");
     perform
     from pgq.schedule as s
     where s.schedule = alter_schedule.schedule collate "C"

@@ -57,6 +57,10 @@ begin
     from pgq._schedule_info(create_schedule.schedule collate "C") as i;
 
     if existing.schedule is not null then
+        if not pgq._may_use(existing.topic, existing.queue, 'publish') then
+            raise exception 'schedule "%" exists already', create_schedule.schedule
+                using errcode = 'MQ005';
+        end if;
         -- An old snapshot may show one that was dropped since; it cannot be locked.
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             perform

@@ -8,6 +8,7 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 begin
+    perform pgq._check_schedule_access(drop_schedule.schedule collate "C");
     delete from pgq.schedule as s
     where s.schedule = drop_schedule.schedule collate "C";
 

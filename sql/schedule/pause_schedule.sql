@@ -9,6 +9,7 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 begin
+    perform pgq._check_schedule_access(pause_schedule.schedule collate "C");
     update pgq.schedule as s
     set paused = true
     where s.schedule = pause_schedule.schedule collate "C";

@@ -16,6 +16,8 @@ declare
     moment timestamptz := pgq._clock();
     due text[];
     name text;
+    shown boolean;
+    run pgq.schedule_run;
     problem text;
 begin
     perform pgq._check_count('max_ticks', wanted, 1, 100000);
@@ -39,8 +41,8 @@ begin
     -- Partitions are locked in ascending order; messages that go to any that is free come after
     -- those whose partition is fixed, as they need not wait. Behind them the keys of ordered
     -- queues, in ascending order too.
-    for name in
-        select s.schedule
+    for name, shown in
+        select s.schedule, pgq._may_use(s.topic, s.queue, 'publish')
         from pgq.schedule as s
         left join pgq.queue as q on q.queue = s.queue and q.ordered
         left join pgq.partition as p on p.topic = s.topic and p.partition = 0
@@ -58,27 +60,36 @@ begin
     loop
         begin
             -- One that has many ticks to make up for leaves room for the others.
-            return query
-            select r.*
-            from pgq._run_schedule(name, moment, wanted / cardinality(due)) as r;
+            for run in
+                select r.*
+                from pgq._run_schedule(name, moment, wanted / cardinality(due)) as r
+            loop
+                if shown then
+                    return next run;
+                end if;
+            end loop;
         exception
             when invalid_parameter_value or sqlstate 'MQ001' or sqlstate 'MQ002'
                 or sqlstate 'MQ007' or sqlstate 'MQ010'
             then
                 problem := format('%s: %s', sqlstate, sqlerrm);
-                return query
                 update pgq.schedule as s
                 set
                     due_at = moment + interval '1 minute',
                     last_error = problem
-                where s.schedule = name
-                returning
+                where s.schedule = name;
+
+                return query
+                select
                     s.schedule,
                     s.next_at,
                     null::bigint,
                     null::integer,
                     null::bigint,
-                    s.last_error;
+                    s.last_error
+                from pgq.schedule as s
+                where s.schedule = name
+                    and shown;
         end;
     end loop;
 end

@@ -12,7 +12,7 @@ begin
         where c.relnamespace = 'pgq'::regnamespace
             and c.relkind in ('r', 'S')
             -- Each installation has its own.
-            and c.relname not in ('leaf', 'view_key')
+            and c.relname not in ('leaf', 'view_key', 'access_change')
             -- Leaves that were made since are no part of it; they are dumped anyway.
             and exists (
                 select

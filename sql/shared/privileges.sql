@@ -7,3 +7,5 @@ grant execute on function pgq._clock() to public;
 grant execute on function pgq._partition_figures(
     uuid, bigint, integer, bigint, bigint, timestamptz
 ) to public;
+grant execute on function pgq._visible_topics(uuid, text) to public;
+grant execute on function pgq._visible_queues(uuid, text) to public;

@@ -6,13 +6,13 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
-    perform pg_notify('pgq_topic', t.topic)
+    perform pg_notify('pgq_topic', case when t.restricted then '' else t.topic end)
     from pgq.partition as p
     inner join pgq.topic as t on t.topic_id = p.topic_id
     where p.partition_id = _announce.partition_id
         and t.notify;
 
-    perform pg_notify('pgq_queue', q.queue)
+    perform pg_notify('pgq_queue', case when q.restricted then '' else q.queue end)
     from pgq.partition as p
     inner join pgq.subscription as s on s.topic_id = p.topic_id
     inner join pgq.queue as q on q.queue_id = s.queue_id

@@ -17,7 +17,7 @@ declare
     moment timestamptz := pgq._clock();
 begin
     -- Heard when this transaction commits.
-    perform pg_notify('pgq_topic', t.topic)
+    perform pg_notify('pgq_topic', case when t.restricted then '' else t.topic end)
     from pgq.partition as p
     inner join pgq.topic as t on t.topic_id = p.topic_id
     where p.partition_id = _deliver.partition_id
@@ -28,6 +28,7 @@ begin
             s.filter,
             s.routing_regex,
             q.queue_id,
+            q.restricted,
             q.queue,
             q.notify,
             q.ordered,
@@ -86,7 +87,9 @@ begin
         end if;
 
         if target.notify then
-            perform pg_notify('pgq_queue', target.queue);
+            perform pg_notify(
+                'pgq_queue', case when target.restricted then '' else target.queue end
+            );
         end if;
     end loop;
 end

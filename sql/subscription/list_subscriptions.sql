@@ -9,6 +9,16 @@ as $$
 select i.*
 from pgq.subscription as s
 cross join lateral pgq._subscription_info(s.subscription) as i
+inner join pgq.topic as t on t.topic_id = s.topic_id
+inner join pgq.queue as q on q.queue_id = s.queue_id
+where (
+    not t.restricted
+    or t.topic_id = any((select pgq._visible('topic', 'monitor'))::bigint[])
+)
+and (
+    not q.restricted
+    or q.queue_id = any((select pgq._visible('queue', 'monitor'))::bigint[])
+)
 order by s.subscription
 $$;
 

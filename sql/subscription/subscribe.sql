@@ -30,6 +30,10 @@ begin
     from pgq._subscription_info(subscribe.subscription collate "C") as i;
 
     if existing.subscription is not null then
+        if not pgq._may_use(existing.topic, existing.queue, 'monitor') then
+            raise exception 'subscription "%" exists already', subscribe.subscription
+                using errcode = 'MQ005';
+        end if;
         -- An old snapshot may show one that is gone since; it cannot be locked.
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             perform
@@ -64,6 +68,8 @@ begin
     -- Whoever publishes ends first: who comes then, reads behind the lock of its partition what
     -- this has written, or, with an older snapshot, cannot lock it. The row of the topic is changed
     -- too, for whoever adds partitions by such a one.
+    perform pgq._check_access(subscribe.topic collate "C", null, 'consume');
+    perform pgq._check_access(null, subscribe.queue collate "C", 'publish');
     perform pgq._check_topic(subscribe.topic collate "C");
     perform pgq._check_queue(subscribe.queue collate "C");
     target := pgq._lock_topic(subscribe.topic collate "C");

@@ -11,6 +11,7 @@ declare
     target_id bigint;
     deferred_topic text;
 begin
+    perform pgq._check_subscription_access(unsubscribe.subscription collate "C");
     loop
         select s.topic_id
         into target_id

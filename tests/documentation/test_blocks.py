@@ -72,6 +72,7 @@ DOCUMENTS = sorted(
         ROOT / "python" / "WORKER.md",
         ROOT / "benchmarks" / "README.md",
         ROOT / "sql" / "README.md",
+        ROOT / "sql" / "metrics" / "README.md",
     )
     if path.exists()
 )
@@ -222,7 +223,7 @@ def _serve(dsn: str, text: str) -> Postgrest:
         for option, name in (
             ("role", "DB_ANON_ROLE"),
             ("schema", "DB_SCHEMAS"),
-            ("jwt_secret", "JWT_SECRET"),
+            ("secret", "JWT_SECRET"),
         )
         if (found := re.search(rf"PGRST_{name}=(\w+)", text))
     }

@@ -55,6 +55,44 @@ def test_a_wheel_migrates_from_a_fresh_environment(
         assert done.stdout.strip() == version()
 
 
+@pytest.mark.slow
+def test_the_client_alone_brings_psycopg_and_says_what_the_rest_needs(
+    wheel: Path, server: Server, empty_database: str, tmp_path: Path
+) -> None:
+    environment = tmp_path / "environment"
+    venv.create(environment, with_pip=False)
+    programs = environment / "bin"
+    install = [sys.executable, "-m", "pip", "--python", programs / "python", "install", "--quiet"]
+    subprocess.run([*install, wheel], check=True, capture_output=True)
+
+    def ask(*command: str | Path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=60
+        )
+
+    listed = "import importlib.metadata as m; print(*sorted(d.name for d in m.distributions()))"
+    brought = {"pgq", "psycopg", "psycopg-binary", "typing_extensions", "backports.zoneinfo"}
+    assert set(ask(programs / "python", "-c", listed).stdout.split()) <= brought
+    for program in ([programs / "pgq"], [programs / "python", "-m", "pgq"]):
+        told = ask(*program, "topics", "list")
+        assert (told.returncode, told.stdout) == (1, "")
+        assert told.stderr.startswith("pgq: the module ")
+        assert "pip install 'pgq[cli]'" in told.stderr
+        assert len(told.stderr.splitlines()) == 1
+    dsn = server.dsn_for(empty_database)
+    for _ in range(2):
+        migrated = ask(programs / "python", "-m", "pgq.migrate", dsn)
+        assert migrated.stdout.startswith(f"pgq {version()} is installed"), migrated.stderr
+    assert ask(programs / "python", "-m", "pgq.migrate", "--help").returncode == 2
+    refused = ask(programs / "python", "-m", "pgq.migrate", "host=127.0.0.1 port=1")
+    assert (refused.returncode, len(refused.stderr.splitlines())) == (1, 1)
+
+    subprocess.run([*install, f"{wheel}[cli]"], check=True, capture_output=True)
+    made = ask(programs / "pgq", "topics", "create", "orders", "--database", dsn, "--json")
+    assert made.returncode == 0, made.stderr
+    assert ask(programs / "pgq", "ui").stderr.endswith("pip install 'pgq[ui]'\n")
+
+
 @pytest.fixture(scope="module")
 def make() -> str:
     program = shutil.which("make")

@@ -96,7 +96,7 @@ def test_an_upgrade_is_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     upgrade = Migration("0.1.0", "0.2.0", ("pgq--0.1.0--0.2.0",))
-    monkeypatch.setattr("pgq.__main__.migrate", lambda database: upgrade)
+    monkeypatch.setattr("pgq.cli._programs.migrate", lambda database: upgrade)
     assert main(["migrate"]) == 0
     assert capsys.readouterr().out == "upgraded pgq from 0.1.0 to 0.2.0\n"
 

@@ -43,7 +43,7 @@ VIEWS = {
 
 PYTHON_TYPES = {
     "int": {"integer", "bigint", "smallint"},
-    "str": {"text"},
+    "str": {"text", 'pgq."text/plain"'},
     "float": {"double precision"},
     "bool": {"boolean"},
     "bytes": {"bytea"},
@@ -53,6 +53,7 @@ PYTHON_TYPES = {
     "dict[str, Any]": {"jsonb"},
     "dict[str, list[Any]]": {"jsonb"},
     "Any": {"jsonb"},
+    "list[str]": {"text[]"},
 }
 
 

@@ -56,6 +56,7 @@ def _is_meant(message: str, detail: str | None) -> bool:
         or message == "too few attributes for composite variable"
         # the statements for later leaves fill a variable of a named type
         or message == "cannot determinate a result of dynamic SQL"
+        or detail == "cannot to determine result of dynamic SQL"
         or (
             message == "target type is different type than source type"
             and (detail or "").startswith('cast "text" value')

@@ -37,6 +37,10 @@ TEXTS: dict[str, Any] = {
     "unique_keys": ["k", "l"],
     "unique_until": "claimed",
     "after_dead_letter": "stop",
+    "host": "h",
+    "kind": "consumer",
+    "sources": ["a", "b"],
+    "state": "ready",
 }
 
 DAILY: Arguments = {"cron": "@daily", "time_zone": "UTC"}
@@ -61,9 +65,13 @@ MORE: list[tuple[str, Arguments]] = [
         {"schedule": "new", "topic": "t", "payload": Jsonb(1), "missed": "all", **DAILY},
     ),
     ("create_topic", {"topic": "t", "partitions": 1}),
+    ("grant_access", {"role": "public", "access": "consume", "queue": "q"}),
+    ("list_access", {"topic": "t"}),
+    ("list_access", {"queue": "q"}),
     ("list_groups", {"topic": "t"}),
     ("list_schedules", {"schedule": "s"}),
     ("next_ticks", DAILY),
+    ("revoke_access", {"role": "public", "access": "consume", "queue": "q"}),
     ("subscribe", {"subscription": "b", "topic": "t", "queue": "followers"}),
 ]
 

@@ -68,6 +68,7 @@ def arguments(connection: Session) -> dict[tuple[str, str], dict[str, Any]]:
         ("nack_batch", "delay"): batch,
         ("begin_write", "timeout"): {"queue": "q"},
         ("write_chunk", "delay"): chunk,
+        ("list_workers", "seen_within"): {},
     }
     connection.create_schedule(schedule="s", queue="q", payload=Jsonb(1), every="1 hour")
     found["create_schedule", "every"] = {"schedule": "new", "queue": "q", "payload": Jsonb(1)}

@@ -30,12 +30,23 @@ _NAMED = re.compile(r"\bpgq\.(\w+?)(?:_\d*)?\b")
 USES = {
     "shared": (),
     "store": ("shared",),
-    "log": ("shared", "store"),
-    "queue": ("shared", "store"),
-    "subscription": ("shared", "store", "log", "queue"),
-    "bulk": ("shared", "store", "log", "queue", "subscription"),
-    "schedule": ("shared", "log", "queue"),
-    "retention": ("shared", "store", "log", "queue", "subscription", "bulk"),
+    "access": ("shared", "log", "queue", "subscription", "schedule", "bulk", "metrics"),
+    "log": ("shared", "store", "access"),
+    "queue": ("shared", "store", "access"),
+    "subscription": ("shared", "store", "access", "log", "queue"),
+    "bulk": ("shared", "store", "access", "log", "queue", "subscription"),
+    "schedule": ("shared", "access", "log", "queue"),
+    "metrics": ("shared", "store", "access", "log", "queue", "subscription", "bulk", "schedule"),
+    "retention": (
+        "shared",
+        "store",
+        "access",
+        "log",
+        "queue",
+        "subscription",
+        "bulk",
+        "metrics",
+    ),
 }
 # What a folder uses of one that it does not know otherwise: what delivers, and who is subscribed.
 SINGLE = {

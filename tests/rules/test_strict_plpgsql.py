@@ -11,6 +11,7 @@ import pytest
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
+from support.access import use_access
 from support.clock import Clock
 from support.house import load_pgq, refuse
 from support.session import Connect, Session
@@ -279,6 +280,7 @@ def use_unique_jobs(pgq: Caller, clock: Clock) -> None:
             jobs = pgq.claim_job(**queue, max_jobs=1 if way is pgq.ack else 2)
             for job in jobs:
                 pgq.get_job(job_id=job[0])
+                pgq.peek_jobs(**queue, state="leased")
                 way(job_id=job[0], lease_token=job[1])
                 pgq.get_job(job_id=job[0])
         jobs = pgq.claim_job(**queue, max_jobs=3)
@@ -345,6 +347,11 @@ def use_schedules(pgq: Caller, clock: Clock) -> None:
     pgq.run_schedules()
     pgq.list_schedules()
     pgq.list_schedules(schedule="hourly")
+    for worker in ("a", "b", "b"):
+        pgq.heartbeat(worker=worker, sources=["ticks"])
+    for read in (pgq.list_workers, pgq.metrics, pgq.metrics_text):
+        read()
+    pgq.forget_worker(worker="a")
 
 
 def use_subscriptions(pgq: Caller, clock: Clock) -> None:
@@ -383,6 +390,7 @@ def test_every_call(strict: Session, connection: Session, clock: Clock) -> None:
     use_the_queue(pgq, clock)
     use_schedules(pgq, clock)
     use_subscriptions(pgq, clock)
+    use_access(pgq)
     rows = connection.execute(
         "select proname from pg_proc where pronamespace = 'pgq'::regnamespace"
         " and not starts_with(proname, '_')"

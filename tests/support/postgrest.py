@@ -20,7 +20,8 @@ __all__ = ["Postgrest"]
 class Postgrest:
     """A PostgREST that serves a schema of one database, by default pgq, as a context manager.
 
-    Every request runs as ``role``, which must be one that ``dsn``'s user may become.
+    Every request runs as ``role``, which must be one that ``dsn``'s user may become, or as the one
+    that its token names, where ``secret`` is what tokens are signed with.
     """
 
     def __init__(
@@ -29,13 +30,13 @@ class Postgrest:
         *,
         role: str = "postgres",
         schema: str = "pgq",
-        jwt_secret: str | None = None,
+        secret: str | None = None,
         log: Path | None = None,
     ) -> None:
         self._dsn = dsn
         self._role = role
         self._schema = schema
-        self._jwt_secret = jwt_secret
+        self._secret = secret
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
         self.port = free_port()
@@ -69,8 +70,8 @@ class Postgrest:
             "PGRST_SERVER_HOST": "127.0.0.1",
             "PGRST_SERVER_PORT": str(self.port),
         }
-        if self._jwt_secret:
-            environment["PGRST_JWT_SECRET"] = self._jwt_secret
+        if self._secret is not None:
+            environment["PGRST_JWT_SECRET"] = self._secret
         output = self._log.open("wb") if self._log else subprocess.DEVNULL
         self._process = subprocess.Popen(
             [program], env=environment, stdout=output, stderr=subprocess.STDOUT

@@ -25,9 +25,11 @@ from pgq.errors import (
     translated,
 )
 from pgq.messages import (
+    Access,
     ArchivedJob,
     BulkWriteState,
     CleanupAction,
+    CreatedRole,
     DeadLetter,
     Effect,
     EffectState,
@@ -38,6 +40,7 @@ from pgq.messages import (
     JobInfo,
     LeasedMessage,
     Message,
+    Metric,
     OffsetRange,
     PartitionOffsets,
     PublishBatchResult,
@@ -50,15 +53,18 @@ from pgq.messages import (
     Subscription,
     Topic,
     TopicStats,
+    WorkerInfo,
 )
 
 __all__ = [
+    "Access",
     "AlreadyExists",
     "ArchivedJob",
     "AsyncClient",
     "BulkWriteState",
     "CleanupAction",
     "Client",
+    "CreatedRole",
     "DeadLetter",
     "Effect",
     "EffectInterrupted",
@@ -71,6 +77,7 @@ __all__ = [
     "LeaseLost",
     "LeasedMessage",
     "Message",
+    "Metric",
     "OffsetOutOfRange",
     "OffsetRange",
     "PartitionOffsets",
@@ -92,6 +99,7 @@ __all__ = [
     "UnknownSchedule",
     "UnknownSubscription",
     "UnknownTopic",
+    "WorkerInfo",
     "WriteLost",
     "translated",
 ]

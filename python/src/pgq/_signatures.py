@@ -77,6 +77,7 @@ SIGNATURES: Mapping[str, Signature] = {
             "max_unfinished": "integer",
             "max_leased_per_key": "integer",
             "no_limit": "text[]",
+            "restricted": "boolean",
         },
         required=frozenset({"queue"}),
         returns="row",
@@ -111,6 +112,7 @@ SIGNATURES: Mapping[str, Signature] = {
             "notify": "boolean",
             "idempotency_window": "interval",
             "no_limit": "text[]",
+            "restricted": "boolean",
         },
         required=frozenset({"topic"}),
         returns="row",
@@ -273,9 +275,16 @@ SIGNATURES: Mapping[str, Signature] = {
             "max_unfinished": "integer",
             "max_leased_per_key": "integer",
             "no_limit": "text[]",
+            "restricted": "boolean",
         },
         required=frozenset({"queue"}),
         returns="row",
+    ),
+    "create_roles": Signature(
+        arguments={
+        },
+        required=frozenset(),
+        returns="rows",
     ),
     "create_schedule": Signature(
         arguments={
@@ -308,6 +317,7 @@ SIGNATURES: Mapping[str, Signature] = {
             "idempotency_window": "interval",
             "no_limit": "text[]",
             "deferred": "boolean",
+            "restricted": "boolean",
         },
         required=frozenset({"topic"}),
         returns="row",
@@ -467,12 +477,51 @@ SIGNATURES: Mapping[str, Signature] = {
         required=frozenset({"job_id", "lease_token", "effect"}),
         returns="scalar",
     ),
+    "forget_worker": Signature(
+        arguments={
+            "worker": "text",
+        },
+        required=frozenset({"worker"}),
+        returns="scalar",
+    ),
     "get_job": Signature(
         arguments={
             "job_id": "bigint",
         },
         required=frozenset({"job_id"}),
         returns="row",
+    ),
+    "grant_access": Signature(
+        arguments={
+            "role": "text",
+            "access": "text",
+            "topic": "text",
+            "queue": "text",
+        },
+        required=frozenset({"role", "access"}),
+        returns="row",
+    ),
+    "heartbeat": Signature(
+        arguments={
+            "worker": "text",
+            "kind": "text",
+            "host": "text",
+            "pid": "integer",
+            "sources": "text[]",
+            "running": "integer",
+            "started_at": "timestamp with time zone",
+            "details": "jsonb",
+        },
+        required=frozenset({"worker"}),
+        returns="scalar",
+    ),
+    "list_access": Signature(
+        arguments={
+            "topic": "text",
+            "queue": "text",
+        },
+        required=frozenset(),
+        returns="rows",
     ),
     "list_groups": Signature(
         arguments={
@@ -513,6 +562,25 @@ SIGNATURES: Mapping[str, Signature] = {
         },
         required=frozenset(),
         returns="rows",
+    ),
+    "list_workers": Signature(
+        arguments={
+            "seen_within": "interval",
+        },
+        required=frozenset(),
+        returns="rows",
+    ),
+    "metrics": Signature(
+        arguments={
+        },
+        required=frozenset(),
+        returns="rows",
+    ),
+    "metrics_text": Signature(
+        arguments={
+        },
+        required=frozenset(),
+        returns="scalar",
     ),
     "nack": Signature(
         arguments={
@@ -571,6 +639,15 @@ SIGNATURES: Mapping[str, Signature] = {
         },
         required=frozenset({"schedule"}),
         returns="row",
+    ),
+    "peek_jobs": Signature(
+        arguments={
+            "queue": "text",
+            "state": "text",
+            "max_jobs": "integer",
+        },
+        required=frozenset({"queue"}),
+        returns="rows",
     ),
     "poll": Signature(
         arguments={
@@ -679,6 +756,16 @@ SIGNATURES: Mapping[str, Signature] = {
         },
         required=frozenset({"schedule"}),
         returns="row",
+    ),
+    "revoke_access": Signature(
+        arguments={
+            "role": "text",
+            "access": "text",
+            "topic": "text",
+            "queue": "text",
+        },
+        required=frozenset({"role"}),
+        returns="scalar",
     ),
     "run_schedules": Signature(
         arguments={

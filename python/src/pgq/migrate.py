@@ -1,12 +1,17 @@
 """Install pgq into a database, or bring an installed pgq up to date, with the migration scripts.
 
+``python -m pgq.migrate postgresql://…`` does so as well; without an address it takes DATABASE_URL,
+or else libpq's own settings.
+
 The scripts are the ones that ``create extension`` and psql use: ``pgq--X.sql`` installs version X,
 ``pgq--X--Y.sql`` leads from X to Y. All that is needed run in one transaction.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -193,3 +198,24 @@ def _value(connection: AnyConnection, query: LiteralString) -> Any:
     with connection.cursor(row_factory=tuple_row) as cursor:
         row = cursor.execute(query).fetchone()
     return row[0] if row else None
+
+
+# ---------------------------------------------------------------------------- as a program
+
+
+def _main(arguments: list[str]) -> int:
+    if len(arguments) > 1 or any(one.startswith("-") for one in arguments):
+        print("usage: python -m pgq.migrate [URL]", file=sys.stderr)
+        return 2
+    try:
+        done = migrate(arguments[0] if arguments else os.environ.get("DATABASE_URL", ""))
+    except (MigrationError, psycopg.Error) as error:
+        said = getattr(getattr(error, "diag", None), "message_primary", None) or str(error)
+        print(f"pgq: {' '.join(said.split())}", file=sys.stderr)
+        return 1
+    print(f"pgq {done.after} is installed" + ("" if done.scripts else " already"))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_main(sys.argv[1:]))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pgq._async._access import AccessRights
 from pgq._async._bulk import BulkWrites
 from pgq._async._cleanup import Cleanup
 from pgq._async._consuming import Consuming
 from pgq._async._effects import Effects
 from pgq._async._jobs import Jobs
+from pgq._async._metrics import Metrics
 from pgq._async._queues import Queues
 from pgq._async._schedules import Schedules
 from pgq._async._subscriptions import Subscriptions
@@ -24,7 +26,9 @@ class AsyncClient(
     Effects,
     Schedules,
     Subscriptions,
+    AccessRights,
     BulkWrites,
+    Metrics,
     Cleanup,
     Transactions,
 ):

@@ -230,6 +230,15 @@ class Jobs(Calling):
         """
         return await self._row_or_none(JobInfo, "get_job", job_id=job_id)
 
+    async def peek_jobs(
+        self, queue: str, *, state: str | None = None, max_jobs: int | None = None
+    ) -> list[JobInfo]:
+        """The unfinished jobs of a queue (the first 100), as claims look at them; claims none.
+
+        `state` is 'ready', 'leased', 'delayed', 'waiting' or 'expired'; None: any of them.
+        """
+        return await self._rows(JobInfo, "peek_jobs", queue=queue, state=state, max_jobs=max_jobs)
+
     async def archive_job(
         self,
         job_id: int,

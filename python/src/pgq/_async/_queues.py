@@ -39,6 +39,7 @@ class Queues(Calling):
         max_unfinished: int | None = None,
         max_leased_per_key: int | None = None,
         no_limit: Sequence[str] | None = None,
+        restricted: bool | None = None,
     ) -> Queue:
         """Create a queue, or return the one of that name if it has the settings that are given.
 
@@ -74,6 +75,7 @@ class Queues(Calling):
             max_unfinished=max_unfinished,
             max_leased_per_key=max_leased_per_key,
             no_limit=no_limit,
+            restricted=restricted,
         )
 
     async def alter_queue(
@@ -100,12 +102,14 @@ class Queues(Calling):
         max_unfinished: int | None = None,
         max_leased_per_key: int | None = None,
         no_limit: Sequence[str] | None = None,
+        restricted: bool | None = None,
     ) -> Queue:
         """Change the settings that are given, and lift those limits that `no_limit` names.
 
         Those are named as for `create_queue`. Jobs that are there keep their times; a new lease
         counts from the next claim on, and a lower `max_leased` takes no job away. Whether a queue
-        is ordered stays.
+        is ordered stays. `restricted` closes it to roles without access, see `grant_access`, or
+        opens it and removes its grants.
         """
         return await self._row(
             Queue,
@@ -131,6 +135,7 @@ class Queues(Calling):
             max_unfinished=max_unfinished,
             max_leased_per_key=max_leased_per_key,
             no_limit=no_limit,
+            restricted=restricted,
         )
 
     async def drop_queue(self, queue: str) -> None:

@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+from pgq._sync._access import AccessRights
 from pgq._sync._bulk import BulkWrites
 from pgq._sync._cleanup import Cleanup
 from pgq._sync._consuming import Consuming
 from pgq._sync._effects import Effects
 from pgq._sync._jobs import Jobs
+from pgq._sync._metrics import Metrics
 from pgq._sync._queues import Queues
 from pgq._sync._schedules import Schedules
 from pgq._sync._subscriptions import Subscriptions
@@ -26,7 +28,9 @@ class Client(
     Effects,
     Schedules,
     Subscriptions,
+    AccessRights,
     BulkWrites,
+    Metrics,
     Cleanup,
     Transactions,
 ):

@@ -232,6 +232,15 @@ class Jobs(Calling):
         """
         return self._row_or_none(JobInfo, "get_job", job_id=job_id)
 
+    def peek_jobs(
+        self, queue: str, *, state: str | None = None, max_jobs: int | None = None
+    ) -> list[JobInfo]:
+        """The unfinished jobs of a queue (the first 100), as claims look at them; claims none.
+
+        `state` is 'ready', 'leased', 'delayed', 'waiting' or 'expired'; None: any of them.
+        """
+        return self._rows(JobInfo, "peek_jobs", queue=queue, state=state, max_jobs=max_jobs)
+
     def archive_job(
         self,
         job_id: int,

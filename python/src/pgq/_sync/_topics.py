@@ -35,6 +35,7 @@ class Topics(Calling):
         idempotency_window: timedelta | None = None,
         no_limit: Sequence[str] | None = None,
         deferred: bool | None = None,
+        restricted: bool | None = None,
     ) -> Topic:
         """Create a topic, or return the one of that name if it has the settings that are given.
 
@@ -44,7 +45,8 @@ class Topics(Calling):
         those who `wait`. An idempotency key stands for its message as long as `idempotency_window`
         (1 day). `no_limit` names what shall have no limit: 'retention', 'max_bytes'. With
         `deferred` (off) a publish locks nothing, and a message gets its offset when somebody
-        consumes, or calls `assign_offsets`.
+        consumes, or calls `assign_offsets`. With `restricted` (off) only the caller, and roles that
+        get access by `grant_access`, may use it.
 
         Raises AlreadyExists when there is one with other settings than those given; what is not
         given is not compared, so it can be called at each start of a program.
@@ -60,6 +62,7 @@ class Topics(Calling):
             idempotency_window=idempotency_window,
             no_limit=no_limit,
             deferred=deferred,
+            restricted=restricted,
         )
 
     def alter_topic(
@@ -72,11 +75,13 @@ class Topics(Calling):
         notify: bool | None = None,
         idempotency_window: timedelta | None = None,
         no_limit: Sequence[str] | None = None,
+        restricted: bool | None = None,
     ) -> Topic:
         """Change the settings that are given, and lift those limits that `no_limit` names.
 
         Those can be 'retention' and 'max_bytes'. The number of partitions can only grow, and then
         most keys move to another partition: their order holds before and after, not across.
+        `restricted` closes it to roles without access, or opens it and removes its grants.
         """
         return self._row(
             Topic,
@@ -88,6 +93,7 @@ class Topics(Calling):
             notify=notify,
             idempotency_window=idempotency_window,
             no_limit=no_limit,
+            restricted=restricted,
         )
 
     def drop_topic(self, topic: str) -> None:

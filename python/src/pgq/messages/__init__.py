@@ -10,8 +10,10 @@ or a `body` (raw bytes); the other one is None.
 
 from __future__ import annotations
 
+from pgq.messages._access import Access, CreatedRole
 from pgq.messages._effects import Effect, EffectState
 from pgq.messages._house import BulkWriteState, CleanupAction
+from pgq.messages._metrics import Metric, WorkerInfo
 from pgq.messages._queues import (
     ArchivedJob,
     DeadLetter,
@@ -38,9 +40,11 @@ from pgq.messages._topics import (
 )
 
 __all__ = [
+    "Access",
     "ArchivedJob",
     "BulkWriteState",
     "CleanupAction",
+    "CreatedRole",
     "DeadLetter",
     "Effect",
     "EffectState",
@@ -51,6 +55,7 @@ __all__ = [
     "JobInfo",
     "LeasedMessage",
     "Message",
+    "Metric",
     "OffsetRange",
     "PartitionOffsets",
     "PublishBatchResult",
@@ -63,4 +68,5 @@ __all__ = [
     "Subscription",
     "Topic",
     "TopicStats",
+    "WorkerInfo",
 ]

@@ -80,6 +80,8 @@ class Queue:
     """With so many unfinished jobs enqueue raises QueueFull; None: no limit."""
     max_leased_per_key: int | None
     """So many jobs of one key are leased at one time at most; None: no limit."""
+    restricted: bool
+    """Whether only roles with a grant may use it; see `grant_access`."""
 
 
 @dataclass(frozen=True, slots=True)

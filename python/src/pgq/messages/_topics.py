@@ -40,6 +40,8 @@ class Topic:
     """How long an idempotency key stands for the message that it was given with: 1 day."""
     deferred: bool
     """Whether messages get their offsets when somebody consumes, not when they are published."""
+    restricted: bool
+    """Whether only roles with a grant may use it; see `grant_access`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,8 @@ class Config:
     database: str | None = field(default=None, repr=False)
     grace: float = 10.0
     """Seconds that requests under way have to end when the worker is told to stop."""
+    heartbeat: float = 10.0
+    """Seconds between two heartbeats, which `list_workers` shows."""
 
 
 _READ: dict[str, Callable[[Any], Any]] = {
@@ -97,6 +99,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
 _READ_ABOVE: dict[str, Callable[[Any], Any]] = {
     "database": read.text,
     "grace": read.duration,
+    "heartbeat": read.duration,
 }
 
 

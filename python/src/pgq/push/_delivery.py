@@ -74,6 +74,11 @@ class Delivery:
         self.again_in = 0.0
         """Seconds after which what was given back can be claimed again."""
 
+    @property
+    def size(self) -> int:
+        """How many messages it has."""
+        return len(self._messages)
+
     async def run(self) -> Outcome:
         """Deliver the batch; whatever happens, no lease is kept beyond the end of this call."""
         keeping = asyncio.create_task(self._lease.keep())

@@ -11,6 +11,7 @@ from typing import Any
 
 import psycopg
 
+from pgq.push._beating import beating
 from pgq.push._config import Config
 from pgq.push._connections import Connections
 from pgq.push._figures import Figures, NoFigures
@@ -60,7 +61,14 @@ class PushWorker:
             ]
             await self._prepare(workers)
             note(logging.INFO, "started", pushes=[push.name for push in self._config.pushes])
-            await self._deliver(workers)
+            topics = [push.topic for push in self._config.pushes]
+            async with beating(
+                connections,
+                topics,
+                lambda: sum(worker.running for worker in workers),
+                self._config.heartbeat,
+            ):
+                await self._deliver(workers)
             note(logging.INFO, "stopped")
         finally:
             await connections.close()

@@ -51,6 +51,11 @@ class Worker:
         self._told = ""
         self._told_at = 0.0
 
+    @property
+    def running(self) -> int:
+        """How many messages are on their way."""
+        return sum(delivery.size for delivery in self._running.values())
+
     async def prepare(self) -> None:
         """Create the group, or give it the settings, and see that the partitions are there."""
         push = self._push

@@ -1,16 +1,18 @@
-"""The connection beside the work: it extends leases and hears what has come."""
+"""The connection beside the work: it extends leases, hears what has come, and sends heartbeats."""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Protocol
 
 import psycopg
 
 from pgq._async import AsyncClient
 from pgq._running._async._pool import connect, is_pooled
+from pgq._running._beats import Beats, missing
 from pgq._running._tasks import Bell, notices, spawn
 from pgq._running._times import Backoff
 
@@ -51,9 +53,11 @@ class Keeper:
         conninfo: str,
         options: Mapping[str, Any],
         name: str,
+        beats: Beats,
         logger: logging.Logger,
     ) -> None:
         self._kept = kept
+        self._beats = beats
         self._conninfo = conninfo
         self._options = options
         self._name = name
@@ -121,5 +125,30 @@ class Keeper:
                 hearing = [*{*hearing, *channels}]
                 self._backoff.reset()
             await self._kept.renew(client, now)
-            for notice in await notices(client.connection, self._bell, self._kept.tick()):
+            await self._beat(client, now)
+            wait = self._beats.wait(time.monotonic(), self._kept.tick())
+            for notice in await notices(client.connection, self._bell, wait):
                 self._kept.heard(notice.channel, notice.payload)
+        await self._leave(client)
+
+    async def _beat(self, client: AsyncClient, now: float) -> None:
+        """Tell that this process is alive. Leases come first, and do not depend on it."""
+        if not self._beats.due(now):
+            return
+        try:
+            await client.heartbeat(self._beats.name, **self._beats.said())
+        except psycopg.Error as error:
+            if client.connection.closed:
+                self._beats.again()
+                raise
+            if missing(error):
+                self._beats.off()
+                self._logger.warning("sends no heartbeats, nobody will see it: %s", error)
+            else:
+                self._logger.info("a heartbeat was not taken: %s", error)
+
+    async def _leave(self, client: AsyncClient) -> None:
+        """Whoever ends in order is not listed any more."""
+        if self._beats.on:
+            with suppress(psycopg.Error):
+                await client.forget_worker(self._beats.name)

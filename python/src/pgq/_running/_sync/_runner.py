@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from pgq._running._sync._crew import Slots
 from pgq._running._sync._keeper import Keeper
+from pgq._running._beats import Beats
 from pgq._running._threads import Bell, Running, signals, spawn
 from pgq._running._times import seconds
 
@@ -41,6 +42,7 @@ class Runner:
         connections: int | None,
         poll: timedelta | float,
         grace: timedelta | float | None,
+        heartbeat: timedelta | float | None,
         connect: Mapping[str, Any] | None,
         logger: logging.Logger,
     ) -> None:
@@ -54,6 +56,7 @@ class Runner:
         self._connections = connections or min(concurrency, 8)
         self._poll = seconds("poll", poll)
         self._grace = None if grace is None else seconds("grace", grace, zero=True)
+        self._heartbeat = None if heartbeat is None else seconds("heartbeat", heartbeat)
         self._logger = logger
         self._crew: Any = None
         self._stops = 0
@@ -93,7 +96,10 @@ class Runner:
         self.hurried = False
         crew.state.stopping = self._stops > 0
         name = f"pgq {self.what}: leases"
-        keeper = Keeper(crew, self._conninfo, self._options, name, self._logger)
+        beats = Beats(
+            self.what, crew.handlers, crew.running, self._heartbeat, details=self._details()
+        )
+        keeper = Keeper(crew, self._conninfo, self._options, name, beats, self._logger)
         keeping = spawn(keeper.run, name="pgq-leases", then=self._changed.ring)
         slots = [self._new_slot(crew) for _ in range(self._concurrency)]
         for number, slot in enumerate(slots):
@@ -129,6 +135,10 @@ class Runner:
 
     def _new_slot(self, crew: Any) -> Slot:
         raise NotImplementedError
+
+    def _details(self) -> Mapping[str, Any] | None:
+        """What heartbeats say beside the usual."""
+        return None
 
     def _beside(self, crew: Any) -> Sequence[Any]:
         """What else runs until the state says to stop, and never fails."""

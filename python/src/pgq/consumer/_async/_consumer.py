@@ -42,6 +42,7 @@ class AsyncConsumer(Runner):
         connections: int | None = None,
         poll: timedelta | float = 1.0,
         grace: timedelta | float | None = None,
+        heartbeat: timedelta | float | None = 10.0,
         hooks: Sequence[Hook] = (),
         connect: Mapping[str, Any] | None = None,
     ) -> None:
@@ -51,6 +52,7 @@ class AsyncConsumer(Runner):
             connections=connections,
             poll=poll,
             grace=grace,
+            heartbeat=heartbeat,
             connect=connect,
             logger=logger,
         )
@@ -82,6 +84,9 @@ class AsyncConsumer(Runner):
 
     def _new_slot(self, crew: Members) -> Member:
         return Member(crew)
+
+    def _details(self) -> dict[str, str]:
+        return {"consumer_group": self._group}
 
     async def _give_back(self, crew: Members) -> None:
         left = crew.claims.all()

@@ -44,6 +44,7 @@ class Consumer(Runner):
         connections: int | None = None,
         poll: timedelta | float = 1.0,
         grace: timedelta | float | None = None,
+        heartbeat: timedelta | float | None = 10.0,
         hooks: Sequence[Hook] = (),
         connect: Mapping[str, Any] | None = None,
     ) -> None:
@@ -53,6 +54,7 @@ class Consumer(Runner):
             connections=connections,
             poll=poll,
             grace=grace,
+            heartbeat=heartbeat,
             connect=connect,
             logger=logger,
         )
@@ -84,6 +86,9 @@ class Consumer(Runner):
 
     def _new_slot(self, crew: Members) -> Member:
         return Member(crew)
+
+    def _details(self) -> dict[str, str]:
+        return {"consumer_group": self._group}
 
     def _give_back(self, crew: Members) -> None:
         left = crew.claims.all()

@@ -44,6 +44,14 @@ class Members(Slots):
         pause = self.schedule.pause(now)
         return pause if retry_at is None else min(pause, max(retry_at - now, 0.0))
 
+    def running(self) -> int:
+        """How many messages the handlers have at this moment."""
+        return sum(
+            len(lease.messages) - lease.next if lease.handler.batch else 1
+            for lease in self.claims.all()
+            if lease.running
+        )
+
     def tick(self) -> float:
         """Seconds between two looks at the leases."""
         return min(handler.lease_seconds for handler in self.handlers.values()) / 6

@@ -36,8 +36,9 @@ class AsyncWorker(Runner):
     with `notify` is looked at as soon as something comes.
 
     grace: when it is told to stop, it waits so long for the handlers that run (for ever), then
-    gives their jobs back. hooks: see `pgq.worker.hooks`. schedules: it calls `run_schedules` each
-    second too, on one more connection.
+    gives their jobs back. heartbeat: so often it tells that it is alive, for `list_workers` (10 s);
+    None: never. hooks: see `pgq.worker.hooks`. schedules: it calls `run_schedules` each second too,
+    on one more connection.
     """
 
     what = "worker"
@@ -51,6 +52,7 @@ class AsyncWorker(Runner):
         connections: int | None = None,
         poll: timedelta | float = 1.0,
         grace: timedelta | float | None = None,
+        heartbeat: timedelta | float | None = 10.0,
         queues: Iterable[str] | None = None,
         hooks: Sequence[Hook] = (),
         schedules: bool = False,
@@ -62,6 +64,7 @@ class AsyncWorker(Runner):
             connections=connections,
             poll=poll,
             grace=grace,
+            heartbeat=heartbeat,
             connect=connect,
             logger=logger,
         )

@@ -42,6 +42,10 @@ class Crew(Slots):
         kind: type[RunningJob] = self._kinds[claim.handler.queue]
         return kind(job, claim, self.pool)
 
+    def running(self) -> int:
+        """How many jobs the handlers have at this moment."""
+        return sum(len(claim.running) for claim in self.claims.all())
+
     # ------------------------------------------------------------------------ keeping
 
     def tick(self) -> float:

@@ -1,0 +1,7 @@
+"""The command line: ``pgq`` or ``python -m pgq``; it needs ``pip install 'pgq[cli]'``."""
+
+from __future__ import annotations
+
+from pgq.cli._app import main
+
+__all__ = ["main"]

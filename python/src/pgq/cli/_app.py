@@ -1,0 +1,96 @@
+"""All commands together."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Sequence
+from functools import cache
+from typing import Annotated, Any
+
+import typer
+from typer.main import get_command
+
+from pgq.cli import (
+    _doctor,
+    _groups,
+    _jobs,
+    _metrics,
+    _others,
+    _programs,
+    _queues,
+    _reading,
+    _top,
+    _topics,
+    _writing,
+)
+from pgq.cli._output import Nowhere
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    help="A message broker inside PostgreSQL.\n\n"
+    "The database is that of --database, else DATABASE_URL, else libpq's own settings (PGHOST, …).",
+    epilog="Exit status: 0 done, 1 not done (or doctor found an error), 2 wrong usage, "
+    "130 interrupted, 141 nobody reads the output any more.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"pgq {version('pgq')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="the package's version"),
+    ] = False,
+) -> None:
+    """Only options of the program itself."""
+
+
+for _part in (
+    _programs,
+    _topics,
+    _groups,
+    _queues,
+    _writing,
+    _reading,
+    _jobs,
+    _others,
+    _metrics,
+    _top,
+    _doctor,
+):
+    _part.add(app)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit status."""
+    if sys.stdout is None:  # it was closed before the program began
+        sys.stdout = Nowhere()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # what its encoding does not have is an escape
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        _program()(args=None if arguments is None else list(arguments), prog_name="pgq")
+    except SystemExit as ended:
+        if isinstance(ended.code, int):
+            return ended.code
+        return 0 if ended.code is None else 1
+    return 0
+
+
+@cache
+def _program() -> Any:
+    """What is called; it takes a while to make."""
+    return get_command(app)

@@ -1,0 +1,70 @@
+"""``pgq metrics`` and ``pgq workers``."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from pgq.cli._house import AsJson, CommandError, Database, command, connected
+from pgq.cli._output import show_rows, write_line
+
+__all__ = ["add"]
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > 65535:
+        raise CommandError(f"--listen {text} is not of the form HOST:PORT")
+    return host.strip("[]") or "0.0.0.0", int(port)
+
+
+def add(app: typer.Typer) -> None:
+    """Add the commands."""
+
+    @command(
+        app,
+        "metrics",
+        examples=["pgq metrics", "pgq metrics --json", "pgq metrics --listen 127.0.0.1:9187"],
+    )
+    def metrics(
+        listen: Annotated[
+            str | None, typer.Option(metavar="HOST:PORT", help="serve them to Prometheus")
+        ] = None,
+        database: Database = "",
+        json: AsJson = False,
+    ) -> None:
+        """Show all figures as text for Prometheus, or as JSON; or serve them, until Ctrl-C."""
+        if listen is not None:
+            host, port = _address(listen)
+            from pgq.exporter import serve
+
+            print(f"metrics at http://{host}:{port}/metrics", file=sys.stderr)
+            serve(database, host=host, port=port)
+            return
+        with connected(database, read_only=True) as client:
+            if json:
+                show_rows(client.metrics(), json=True)
+            else:
+                write_line(client.metrics_text().rstrip("\n"))
+
+    @command(app, "workers", examples=["pgq workers", "pgq workers --json"])
+    def workers(database: Database = "", json: AsJson = False) -> None:
+        """Show the workers, consumers and push workers that have told of themselves."""
+        with connected(database, read_only=True) as client:
+            show_rows(
+                client.list_workers(),
+                json=json,
+                columns=(
+                    "worker",
+                    "kind",
+                    "host",
+                    "pid",
+                    "sources",
+                    "running",
+                    "last_seen_at",
+                    "stale",
+                ),
+                nothing="no workers",
+            )

@@ -1,0 +1,286 @@
+"""Doctor's checks of pgq itself: what is installed, granted, cleaned, leased and left over."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+from pgq._signatures import SIGNATURES
+from pgq.cli._findings import ERROR, NOTE, WARNING, Examination
+from pgq.cli._output import instant, span
+from pgq.migrate import available_versions
+
+__all__ = ["CHECKS", "installed"]
+
+LONG_LEASE = timedelta(hours=1)
+SKEW = timedelta(seconds=5)
+LATE = timedelta(minutes=10)
+"""So much later than due cleanup may be: it is to be called every minute."""
+
+_GROUPS = {
+    "publish": ("publish", "publish_batch"),
+    "consume": ("consume", "fetch_range", "list_offsets"),
+    "consume by lease": ("poll", "extend_poll", "release_poll", "nack_offsets", "commit_offset"),
+    "enqueue": ("enqueue", "enqueue_batch"),
+    "work on jobs": (
+        "claim_job", "finish_and_claim", "ack", "ack_batch", "nack", "nack_batch", "release_job",
+        "release_job_batch", "extend_lease", "extend_lease_batch", "get_job",
+    ),
+    "clean up and run schedules": ("cleanup", "run_schedules"),
+    "watch": ("list_topics", "list_groups", "list_queues"),
+}  # fmt: skip
+_CALL_CLEANUP = (
+    "call it every minute: pgq cleanup, or select * from pgq.cleanup(); from cron or pg_cron"
+)
+
+
+def installed(look: Examination) -> bool:
+    """Look for what is installed; false where the other checks can find nothing."""
+    look.checked.append("installation")
+    newest = available_versions()[-1]
+    if not look.server["has_schema"]:
+        look.note(
+            "installation", ERROR, "pgq is not installed in this database", "nothing works here",
+            "pgq migrate, with --database for another database",
+        )  # fmt: skip
+        return False
+    if not look.server["is_ours"]:
+        look.note(
+            "installation", ERROR,
+            f"the schema pgq of role {look.server['owner']} was not made by this package",
+            "Skytools' PgQ, among others, has a schema of this name; the two cannot live together",
+            "use another database, or remove that one first, if nobody needs it",
+        )  # fmt: skip
+        return False
+    if not look.ask("schema", look.server["role"])[0]["may"]:
+        look.note(
+            "grants", ERROR, f"role {look.server['role']} has no right to the schema pgq",
+            "it can call nothing of it",
+            f'grant usage on schema pgq to "{look.server["role"]}";',
+        )  # fmt: skip
+        return False
+    functions = {row["name"]: row for row in look.ask("functions", look.server["role"])}
+    upgrade = "alter extension pgq update;" if look.server["is_extension"] else "pgq migrate"
+    version = None
+    if functions["version"]["may"]:
+        version = look.client.version()
+        look.server["version"] = version
+        if version != newest and version in available_versions():
+            look.note(
+                "installation", WARNING, f"pgq {version} is installed, this package is {newest}",
+                "calls of what is new fail", f"{upgrade}, as role {look.server['owner']}",
+            )  # fmt: skip
+        elif version != newest:
+            look.note(
+                "installation", WARNING, f"pgq {version} is installed, this package is {newest}",
+                "this package does not know that version",
+                "pip install --upgrade pgq",
+            )  # fmt: skip
+    broken = [
+        name
+        for name, signature in SIGNATURES.items()
+        if name not in functions or list(functions[name]["arguments"]) != list(signature.arguments)
+    ]
+    if broken and version in (None, newest):
+        look.note(
+            "installation", ERROR,
+            f"{len(broken)} functions are missing or have other arguments: {_some(broken)}",
+            "half of an installation, or somebody changed it: calls fail",
+            "compare with a fresh installation in another database; drop schema pgq cascade and "
+            "install again loses all topics and queues",
+        )  # fmt: skip
+    return not broken or version not in (None, newest)
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
+def grants(look: Examination) -> None:
+    """Whether the role may call what belongs together."""
+    role = look.role or look.server["role"]
+    functions = {row["name"]: row for row in look.ask("functions", role)}
+    if not look.ask("schema", role)[0]["may"]:
+        look.note(
+            "grants", ERROR, f"role {role} has no right to the schema pgq",
+            "it can call nothing of it", f'grant usage on schema pgq to "{role}";',
+        )  # fmt: skip
+        return
+    none = []
+    for purpose, all_names in _GROUPS.items():
+        names = [name for name in all_names if name in functions]
+        lacking = [name for name in names if not functions[name]["may"]]
+        if len(lacking) == len(names):
+            none.append(purpose)
+        elif lacking:
+            signatures = ", ".join(functions[name]["signature"] for name in lacking)
+            look.note(
+                "grants", WARNING, f"role {role} may {purpose} by half: it lacks {_some(lacking)}",
+                "clients call these together, so some calls fail (42501)",
+                f'grant execute on function {signatures} to "{role}";',
+            )  # fmt: skip
+    if len(none) == len(_GROUPS):
+        look.note(
+            "grants", ERROR, f"role {role} may call none of pgq's functions",
+            "nobody may, until the owner grants it",
+            f'grant execute on all functions in schema pgq to "{role}"; -- or those that it needs',
+        )  # fmt: skip
+    elif none:
+        look.note(
+            "grants", NOTE, f"role {role} may not {_or(none)}",
+            "that is right if it does not need to",
+            f'grant execute on function pgq.… to "{role}";',
+        )  # fmt: skip
+
+
+def _or(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def cleaning(look: Examination) -> None:
+    """Whether somebody calls cleanup."""
+    if not look.ask("reads")[0]["may"]:
+        look.unseen(
+            "cleanup", "when cleanup last did what was due",
+            f"run pgq doctor as role {look.server['owner']}",
+        )  # fmt: skip
+        return
+    now = look.ask("clock")[0]["moment"]
+    for row in look.ask("overdue", LATE):
+        late = now - row["due_at"]
+        removes = row["task"] in ("segments to empty", "messages to remove")
+        look.note(
+            "retention" if removes else "cleanup",
+            ERROR if late > timedelta(days=1) else WARNING,
+            f"{row['things']} {row['task']}, due since {instant(row['due_at'])}",
+            "nobody calls cleanup, or what is held open hinders it: the disk fills up",
+            _CALL_CLEANUP, row["due_at"],
+        )  # fmt: skip
+
+
+def schedules(look: Examination) -> None:
+    """Whether somebody runs schedules."""
+    now = look.ask("clock")[0]["moment"]
+    for row in look.client.list_schedules():
+        if not row.paused and row.next_at < now - LATE:
+            look.note(
+                "schedules", WARNING,
+                f"schedule {row.schedule} was due at {instant(row.next_at)}, and nobody wrote it",
+                "its jobs or messages do not come",
+                "pgq work app:handlers --schedules, or pgq schedules run from cron every minute",
+                row.next_at,
+            )  # fmt: skip
+        if row.last_error is not None:
+            look.note(
+                "schedules", WARNING, f"schedule {row.schedule} failed: {row.last_error}",
+                "this tick was not written", f"pgq schedules show {row.schedule}",
+            )  # fmt: skip
+
+
+def queues(look: Examination) -> None:
+    """Leases that nobody ends, jobs that nobody takes, dead letters that grow."""
+    now = look.ask("clock")[0]["moment"]
+    for stats in look.client.queue_stats():
+        name = stats.queue
+        for job in look.client.peek_jobs(name, state="leased") if stats.leased else []:
+            if job.leased_until is not None and job.leased_until > now + LONG_LEASE:
+                look.note(
+                    "leases", WARNING,
+                    f"job {job.job_id} of queue {name} is leased until {instant(job.leased_until)}",
+                    "if its worker is gone, nobody gets it before",
+                    f"is its worker alive (pgq workers)? If not: pgq cancel {job.job_id}, and "
+                    "enqueue it again",
+                    job.leased_until,
+                )  # fmt: skip
+        stranded = [
+            job
+            for job in (look.client.peek_jobs(name, state="ready") if stats.ready else [])
+            if job.attempt > 0 and job.due_at is not None and job.due_at < now - look.older_than
+        ]
+        if stranded and not stats.paused:
+            ids = _some([str(job.job_id) for job in stranded])
+            look.note(
+                "leases", WARNING,
+                f"{len(stranded)} jobs of queue {name} had a worker, and none takes them up: {ids}",
+                "their leases ran out, or they are to be tried again; no worker claims them",
+                "start a worker (pgq work), or look why those that run do not claim",
+                min(job.due_at for job in stranded if job.due_at is not None),
+            )  # fmt: skip
+        if stats.dead:
+            recent = look.client.fetch_dead_letters(
+                name, max_jobs=1000, after_died_at=now - timedelta(hours=1), after_job_id=0
+            )
+            look.note(
+                "dead letters", WARNING if recent else NOTE,
+                f"queue {name} has {stats.dead:,} dead letters"
+                + (f", {len(recent):,} of the last hour" if recent else ""),
+                "these jobs were given up; nobody does them",
+                f"pgq peek {name} --state dead; when the cause is gone: pgq redrive {name} --all",
+            )  # fmt: skip
+
+
+def groups(look: Examination) -> None:
+    """Groups that are so far behind that retention may overtake them, and long leases."""
+    now = look.ask("clock")[0]["moment"]
+    kept = {topic.topic: topic.retention for topic in look.client.list_topics()}
+    for row in look.client.group_lag():
+        who = f"group {row.consumer_group} of topic {row.topic}, partition {row.partition}"
+        retention = kept.get(row.topic)
+        if row.oldest_published_at is not None and retention is not None:
+            age = now - row.oldest_published_at
+            if age > retention / 2:
+                look.note(
+                    "lag", ERROR if age > retention * 0.9 else WARNING,
+                    f"{who}, has not read what was published {span(age)} ago",
+                    f"the retention is {span(retention)}: then messages go unread",
+                    f"start its consumers, or: pgq topics alter {row.topic} --retention …",
+                    row.oldest_published_at,
+                )  # fmt: skip
+        if row.leased_until is not None and row.leased_until > now + LONG_LEASE:
+            look.note(
+                "leases", WARNING, f"{who}, is leased until {instant(row.leased_until)}",
+                "if its member is gone, nobody reads this partition before",
+                f"pgq seek {row.topic} {row.consumer_group} --partition {row.partition} --offset "
+                f"{row.committed_offset + 1}",
+                row.leased_until,
+            )  # fmt: skip
+
+
+def bloat(look: Examination) -> None:
+    """Tables with many dead rows."""
+    for row in look.ask("tables"):
+        if row["dead"] > 10_000 and row["dead"] > 5 * row["live"]:
+            last = "never" if row["vacuumed"] is None else instant(row["vacuumed"])
+            look.note(
+                "bloat", WARNING,
+                f"table pgq.{row['name']} has {row['dead']:,} dead rows and {row['live']:,} live "
+                f"ones; last vacuumed: {last}",
+                "claims and reads walk over dead rows; while a snapshot is held they cannot go",
+                f"vacuum pgq.{row['name']}; -- and look at the sessions above, and at autovacuum",
+            )  # fmt: skip
+
+
+def clock(look: Examination) -> None:
+    """Whether the clocks of this machine and of the database agree."""
+    before = datetime.now(timezone.utc)
+    moment = look.ask("clock")[0]["moment"]
+    after = datetime.now(timezone.utc)
+    off = max(moment - after, before - moment)
+    if off > SKEW:
+        ahead = "ahead of" if moment > after else "behind"
+        look.note(
+            "clock", WARNING,
+            f"the clock of the database is {span(off)} {ahead} that of this machine",
+            "leases and delays count by the database; what clients compute from them is wrong",
+            "let both machines get their time by NTP",
+        )  # fmt: skip
+
+
+CHECKS = (
+    ("grants", grants),
+    ("cleanup", cleaning),
+    ("schedules", schedules),
+    ("queues", queues),
+    ("groups", groups),
+    ("bloat", bloat),
+    ("clock", clock),
+)

@@ -1,0 +1,273 @@
+"""What runs for long, and what sets up: server, migrate, status, work, push, the demos, ui."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from enum import Enum
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pgq.cli._house import AsJson, CommandError, Database, OwnDatabase, command, missing
+from pgq.cli._output import as_json, write_line
+from pgq.migrate import migrate
+
+__all__ = ["add"]
+
+
+class Level(str, Enum):
+    """How much is logged."""
+
+    debug = "debug"
+    info = "info"
+    warning = "warning"
+    error = "error"
+
+
+Rows = Annotated[int | None, typer.Option(min=1, help="take only so many of the 336,776 flights")]
+DemoDatabase = Annotated[
+    str | None,
+    typer.Option(
+        "--database",
+        "--dsn",
+        metavar="URL",
+        help="connection string; default: DATABASE_URL, else a temporary server of its own",
+    ),
+]
+
+
+def add(app: typer.Typer) -> None:
+    """Add the commands."""
+    command(app, "server", examples=["pgq server", "pgq server --dir ~/pgq --port 5433"])(_server)
+    command(app, "migrate", examples=["pgq migrate --database postgresql://localhost/app"])(
+        _migrate
+    )
+    command(app, "status", examples=["pgq status"])(_status)
+    command(
+        app,
+        "work",
+        examples=["pgq work app:handlers", "pgq work app:handlers --queue mail --concurrency 20"],
+        foreign=True,
+    )(_work)
+    command(
+        app,
+        "push",
+        examples=["pgq push --config push.toml --check", "pgq push --config push.toml"],
+    )(_push)
+    command(app, "ui", examples=["pgq ui", "pgq ui --port 8080 --no-browser"])(_ui)
+    command(app, "demo", examples=["pgq demo", "pgq demo --rows 20000"])(_demo)
+    command(app, "demo-spark", examples=["pgq demo-spark --rows 20000"])(_demo_spark)
+
+
+def _server(
+    folder: Annotated[
+        Path | None,
+        typer.Option("--dir", help="keep the data there; without it nothing is kept"),
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(min=1, max=65535, help="the port to listen on; default: any free one"),
+    ] = None,
+) -> int:
+    """Run a local PostgreSQL with pgq in it, for trying things out, until Ctrl-C.
+
+    It trusts every connection from this machine.
+    """
+    try:
+        from pgq.embedded import EmbeddedServerError, Server
+    except ModuleNotFoundError as error:
+        raise missing(error, "embedded") from None
+    settings = {} if port is None else {"port": str(port)}
+    try:
+        started = Server(folder, settings=settings).start()
+    except EmbeddedServerError as error:
+        raise CommandError(str(error)) from None
+    with started as server:
+        migration = migrate(server.dsn)
+        print(f"PostgreSQL {server.major} with pgq {migration.after} is ready:", file=sys.stderr)
+        print(server.dsn, flush=True)
+        kept = f"its data stays in {folder}" if folder else "its data goes with it"
+        print(f"Ctrl-C stops it; {kept}.", file=sys.stderr)
+        try:
+            while server.running:
+                time.sleep(0.2)
+        except KeyboardInterrupt:
+            return 0
+        raise CommandError(f"the server has ended by itself; see {server.log_file}")
+
+
+def _migrate(database: Database = "", json: AsJson = False) -> None:
+    """Install pgq in a database, or upgrade it."""
+    migration = migrate(database)
+    if json:
+        write_line(as_json(migration))
+    elif not migration.scripts:
+        write_line(f"pgq {migration.after} is installed already")
+    elif migration.before is None:
+        write_line(f"installed pgq {migration.after}")
+    else:
+        write_line(f"upgraded pgq from {migration.before} to {migration.after}")
+
+
+def _status(database: Database = "") -> None:
+    """Show the topics, groups and queues of a database."""
+    from pgq._status import show
+
+    show(database)
+
+
+def _work(
+    handlers: Annotated[
+        str,
+        typer.Argument(help="pgq.worker.Handlers, or a worker or consumer, as module:attribute"),
+    ],
+    concurrency: Annotated[
+        int | None, typer.Option(min=1, help="handlers at a time; default: 8")
+    ] = None,
+    queue: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="only this queue; may be repeated")
+    ] = None,
+    grace: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="wait so long for what runs; default: for ever"),
+    ] = None,
+    schedules: Annotated[
+        bool, typer.Option("--schedules", help="write the ticks of schedules as well")
+    ] = False,
+    opentelemetry: Annotated[
+        bool, typer.Option("--opentelemetry", help="a span for each job, by the global provider")
+    ] = False,
+    prometheus: Annotated[
+        int | None,
+        typer.Option(min=1, max=65535, metavar="PORT", help="serve counters at this port"),
+    ] = None,
+    database: OwnDatabase = None,
+) -> int:
+    """Do the jobs of queues with the handlers of a program.
+
+    Until SIGTERM or Ctrl-C, which lets what runs end; a second one gives it back. Logs go to the
+    standard error.
+    """
+    from pgq._work import LoadError, hooks, work
+
+    try:
+        chosen = hooks(opentelemetry, prometheus)
+    except ModuleNotFoundError as error:
+        raise missing(error, "telemetry") from None
+    except OSError as error:
+        raise CommandError(f"the counters cannot be served: {error}") from None
+    try:
+        return work(
+            handlers,
+            database=database,
+            concurrency=concurrency,
+            queues=queue or None,
+            grace=grace,
+            schedules=schedules,
+            hooks=chosen,
+        )
+    except (LoadError, ValueError) as error:
+        raise CommandError(str(error)) from None
+
+
+def _push(
+    config: Annotated[Path, typer.Option(metavar="FILE", help="a TOML file")],
+    check: Annotated[
+        bool, typer.Option("--check", help="only look whether the file is right")
+    ] = False,
+    database: Annotated[
+        str | None,
+        typer.Option(
+            "--database",
+            "--dsn",
+            metavar="URL",
+            help="connection string; default: that of the file, else DATABASE_URL, else libpq's "
+            "own settings (PGHOST, …)",
+        ),
+    ] = None,
+    log_level: Annotated[Level, typer.Option(help="how much is logged")] = Level.info,
+) -> None:
+    """Send what is published to topics to HTTP endpoints, as the file says.
+
+    Until SIGTERM or Ctrl-C. Several at once share the work.
+    """
+    try:
+        from pgq.push import ConfigError, PushError, load, run
+        from pgq.push._logging import set_up
+    except ModuleNotFoundError as error:
+        raise missing(error, "push") from None
+    try:
+        known = load(config)
+        if check:
+            write_line(f"{config}: {len(known.pushes)} to send")
+            return
+        set_up(log_level.value)
+        run(known, database=database or known.database or os.environ.get("DATABASE_URL"))
+    except (ConfigError, PushError) as error:
+        raise CommandError(str(error)) from None
+
+
+def _ui(
+    host: Annotated[str, typer.Option(help="the address to listen on")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free one")] = 0,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="only print the address")
+    ] = False,
+    database: Database = "",
+) -> None:
+    """Serve a local page with topics, groups, queues and workers, until Ctrl-C."""
+    try:
+        run = import_module("pgq.ui").run
+    except ModuleNotFoundError as error:
+        raise missing(error, "ui") from None
+    run(database=database, host=host, port=port, open_browser=not no_browser)
+
+
+def _demo(rows: Rows = None, database: DemoDatabase = None) -> int:
+    """Send real data through a topic, consumer groups and a queue.
+
+    The flights that left New York in 2013 go through a topic, two consumer groups and a queue; a
+    worker is killed on the way, and every figure is checked. Leaves nothing behind.
+    """
+    try:
+        from pgq.demo import DemoError, run
+    except ModuleNotFoundError as error:
+        raise missing(error) from None
+    _leave_in_order()
+    try:
+        return run(rows, database=database)
+    except DemoError as error:
+        raise CommandError(str(error)) from None
+
+
+def _demo_spark(rows: Rows = None, database: DemoDatabase = None) -> int:
+    """Send real data through Spark, in batch and as a stream.
+
+    The flights that left New York in 2013 go through a topic to Spark, which adds them up by route
+    and publishes the sums: as a batch, repeated once, and as a stream, which crashes once. Checks
+    every figure, and leaves nothing behind.
+    """
+    try:
+        from pgq.demo import DemoError
+        from pgq.demo._spark import run
+    except ModuleNotFoundError as error:
+        raise missing(error, "demo,spark") from None
+    _leave_in_order()
+    try:
+        return run(rows, database=database)
+    except DemoError as error:
+        raise CommandError(str(error)) from None
+
+
+def _leave_in_order() -> None:
+    """Leave by the ordinary way out, which takes everything down, when told to stop."""
+    # A shell has what it runs in the background ignore Ctrl-C; who sends it all the same means it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
+            signal.signal(number, lambda number, _: sys.exit(128 + number))

@@ -1,0 +1,50 @@
+"""Heartbeats of a push worker."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable
+
+import psycopg
+
+from pgq._running._beats import Beats, missing
+from pgq.push._connections import Connections
+from pgq.push._lease import DATABASE_AWAY
+from pgq.push._logging import note
+
+__all__ = ["beating"]
+
+
+@contextlib.asynccontextmanager
+async def beating(
+    connections: Connections, topics: Iterable[str], running: Callable[[], int], every: float
+) -> AsyncIterator[None]:
+    """Within this block it is told that the worker is alive; behind it, that it has ended."""
+    beats = Beats("push", {*topics}, running, every)
+    task = asyncio.create_task(_beat(connections, beats, every))
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        if beats.on:
+            with contextlib.suppress(*DATABASE_AWAY, psycopg.Error):
+                await asyncio.wait_for(
+                    connections.run(lambda client: client.forget_worker(beats.name)), timeout=2.0
+                )
+
+
+async def _beat(connections: Connections, beats: Beats, every: float) -> None:
+    while beats.on:
+        try:
+            await connections.run(lambda client: client.heartbeat(beats.name, **beats.said()))
+        except DATABASE_AWAY:
+            pass  # those who deliver say so
+        except psycopg.Error as error:
+            if missing(error):
+                beats.off()
+            reason = error.diag.message_primary or type(error).__name__
+            note(logging.WARNING, "no heartbeat", reason=reason, off=not beats.on)
+        await asyncio.sleep(every)

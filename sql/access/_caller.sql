@@ -1,0 +1,15 @@
+create function pgq._caller()
+returns text
+language sql
+stable
+parallel safe
+as $$
+select case current_setting('role')
+    when 'none' then session_user::text
+    else current_setting('role')
+end
+$$;
+
+comment on function pgq._caller() is
+'The role that calls: the one that was set by SET ROLE, else that of the session; within functions
+of pgq current_user is its owner.';

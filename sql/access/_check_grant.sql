@@ -1,0 +1,37 @@
+create function pgq._check_grant(role text, topic text, queue text, access text)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    kind text := case when _check_grant.topic is not null then 'topic' else 'queue' end;
+begin
+    if _check_grant.role is null then
+        raise exception 'argument "role" must not be null'
+            using errcode = '22004';
+    end if;
+    if num_nonnulls(_check_grant.topic, _check_grant.queue) <> 1 then
+        raise exception '"topic", "queue": exactly one is needed'
+            using errcode = case when _check_grant.topic is null then '22004' else '22023' end;
+    end if;
+    if _check_grant.access not in ('publish', 'consume', 'monitor', 'admin') then
+        raise exception 'argument "access" must be publish, consume, monitor or admin'
+            using errcode = '22023';
+    end if;
+
+    if '*' in (_check_grant.topic, _check_grant.queue)
+        and not pgq._may(pgq._granted(kind, 0, 'admin'))
+    then
+        raise exception 'permission denied for all %s', kind
+            using errcode = '42501',
+                detail = format('Role "%s" has no admin access to them.', pgq._caller()),
+                hint = 'The owner of pgq can give it with pgq.grant_access.';
+    end if;
+end
+$$;
+
+comment on function pgq._check_grant(text, text, text, text) is
+'Checks the arguments of grant_access and revoke_access; of those for all topics or queues, whether
+the caller has admin access. Raises 22004, 22023, 42501.';

@@ -1,0 +1,30 @@
+create function pgq._check_subscription_access(subscription text)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    target record;
+begin
+    for target in
+        select t.topic, q.queue
+        from pgq.subscription as s
+        inner join pgq.topic as t on t.topic_id = s.topic_id
+        inner join pgq.queue as q on q.queue_id = s.queue_id
+        where s.subscription = _check_subscription_access.subscription
+    loop
+        exit when not pgq._may_use(target.topic, target.queue, 'monitor');
+        perform pgq._check_access(target.topic, null, 'consume');
+        perform pgq._check_access(null, target.queue, 'publish');
+        return;
+    end loop;
+
+    perform pgq._fail_unknown_subscription(_check_subscription_access.subscription);
+end
+$$;
+
+comment on function pgq._check_subscription_access(text) is
+'Raises 42501 for a subscription whose topic the caller may not consume, or to whose queue he may
+not publish; MQ011 where there is none, or he may not see one of them.';

@@ -1,0 +1,21 @@
+create function pgq._check_taken(topic text, queue text)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if not pgq._may_use(_check_taken.topic, _check_taken.queue, 'monitor') then
+        raise exception '% "%" exists already',
+            case when _check_taken.topic is not null then 'topic' else 'queue' end,
+            coalesce(_check_taken.topic, _check_taken.queue)
+            using errcode = 'MQ005',
+                detail = format('Role "%s" has no access to it.', pgq._caller()),
+                hint = 'Use another name.';
+    end if;
+end
+$$;
+
+comment on function pgq._check_taken(text, text) is
+'Raises MQ005, without its settings, for a topic or a queue of which the caller may know nothing.';

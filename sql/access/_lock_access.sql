@@ -1,0 +1,34 @@
+create function pgq._lock_access(topic text, queue text)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target_id bigint;
+begin
+    update pgq.access_change as c
+    set changed_at = pgq._clock();
+
+    if _lock_access.topic is not null then
+        return (pgq._lock_topic(_lock_access.topic)).topic_id;
+    end if;
+
+    while _lock_access.queue is not null loop
+        select q.queue_id
+        into target_id
+        from pgq.queue as q
+        where q.queue = _lock_access.queue
+        for no key update;
+
+        exit when target_id is not null;
+        perform pgq._check_queue(_lock_access.queue);
+    end loop;
+    return target_id;
+end
+$$;
+
+comment on function pgq._lock_access(text, text) is
+'Begins a change of access: others wait until this transaction ends, and so do those who publish to
+the topic or change the queue that is named, whose id is returned. Raises MQ001, MQ002.';

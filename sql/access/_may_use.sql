@@ -1,0 +1,28 @@
+create function pgq._may_use(topic text, queue text, access text)
+returns boolean
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    return not exists (
+        select
+        from pgq.topic as t
+        where t.topic = _may_use.topic collate "C"
+            and t.restricted
+            and not pgq._may(pgq._granted('topic', t.topic_id, _may_use.access))
+    )
+    and not exists (
+        select
+        from pgq.queue as q
+        where q.queue = _may_use.queue collate "C"
+            and q.restricted
+            and not pgq._may(pgq._granted('queue', q.queue_id, _may_use.access))
+    );
+end
+$$;
+
+comment on function pgq._may_use(text, text, text) is
+'Whether the caller has this access to a topic, to a queue, or to both; also where there is none of
+that name, or none is given.';

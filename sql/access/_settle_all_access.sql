@@ -1,0 +1,39 @@
+create function pgq._settle_all_access(scope text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target record;
+begin
+    for target in
+        select t.topic, null as queue
+        from pgq.topic as t
+        where _settle_all_access.scope = 'topic'
+            and t.restricted
+        union all
+        select null, q.queue
+        from pgq.queue as q
+        where _settle_all_access.scope = 'queue'
+            and q.restricted
+        order by 1, 2
+    loop
+        -- One that is dropped meanwhile is no concern of ours.
+        begin
+            if target.topic is not null then
+                perform pgq._settle_access(pgq._lock_access(target.topic, null), null, true);
+            else
+                perform pgq._settle_access(null, pgq._lock_access(null, target.queue), true);
+            end if;
+        exception
+            when sqlstate 'MQ001' or sqlstate 'MQ002' then
+                continue;
+        end;
+    end loop;
+end
+$$;
+
+comment on function pgq._settle_all_access(text) is
+'Writes anew who may publish and consume, for all restricted topics or queues.';

@@ -1,0 +1,27 @@
+create function pgq._visible_queues(key uuid, access text)
+returns table (queue_id bigint, queue text)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    if not exists (select from pgq.view_key as k where k.key = _visible_queues.key) then
+        raise exception 'permission denied for the names of queues'
+            using errcode = '42501',
+                hint = 'The views of pgq show them to those who may read these.';
+    end if;
+
+    return query
+    select q.queue_id, q.queue
+    from pgq.queue as q
+    where q.queue_id = any(pgq._visible('queue', _visible_queues.access))
+        or not q.restricted;
+end
+$$;
+
+comment on function pgq._visible_queues(uuid, text) is
+'The queues to which the caller has this access. The key is what only the views can read.
+Errors: 42501 no permission.';

@@ -1,0 +1,27 @@
+create function pgq._visible_topics(key uuid, access text)
+returns table (topic_id bigint, topic text)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    if not exists (select from pgq.view_key as k where k.key = _visible_topics.key) then
+        raise exception 'permission denied for the names of topics'
+            using errcode = '42501',
+                hint = 'The views of pgq show them to those who may read these.';
+    end if;
+
+    return query
+    select t.topic_id, t.topic
+    from pgq.topic as t
+    where t.topic_id = any(pgq._visible('topic', _visible_topics.access))
+        or not t.restricted;
+end
+$$;
+
+comment on function pgq._visible_topics(uuid, text) is
+'The topics to which the caller has this access. The key is what only the views can read.
+Errors: 42501 no permission.';

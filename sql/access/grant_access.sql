@@ -1,0 +1,92 @@
+create function pgq.grant_access(
+    role text,
+    access text,
+    topic text default null,
+    queue text default null
+)
+returns setof pgq.access_info
+language plpgsql
+volatile
+parallel unsafe
+rows 1
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    kind text := case when grant_access.topic is not null then 'topic' else 'queue' end;
+    everything boolean := coalesce(
+        '*' in (grant_access.topic collate "C", grant_access.queue collate "C"), false
+    );
+    given pgq.access_grant;
+begin
+    if grant_access.access is null then
+        raise exception 'argument "access" must not be null'
+            using errcode = '22004';
+    end if;
+    perform pgq._check_grant(
+        grant_access.role collate "C", grant_access.topic, grant_access.queue, grant_access.access
+    );
+    if grant_access.role collate "C" <> 'public'
+        and to_regrole(quote_ident(grant_access.role)) is null
+    then
+        raise exception 'role "%" does not exist', grant_access.role
+            using errcode = '42704';
+    end if;
+
+    if everything then
+        perform pgq._lock_access(null, null);
+    else
+        perform pgq._restrict(grant_access.topic collate "C", grant_access.queue, true);
+        select t.topic_id
+        into given.topic_id
+        from pgq.topic as t
+        where t.topic = grant_access.topic collate "C";
+        select q.queue_id
+        into given.queue_id
+        from pgq.queue as q
+        where q.queue = grant_access.queue collate "C";
+    end if;
+
+    insert into pgq.access_grant (scope, topic_id, queue_id, role, access, granted_by, granted_at)
+    values (
+        kind,
+        given.topic_id,
+        given.queue_id,
+        grant_access.role,
+        grant_access.access,
+        pgq._caller(),
+        pgq._clock()
+    )
+    on conflict do nothing;
+
+    if everything then
+        perform pgq._settle_all_access(kind);
+    else
+        perform pgq._settle_access(given.topic_id, given.queue_id, true);
+    end if;
+
+    return query
+    select g.role, grant_access.topic, grant_access.queue, g.access, g.granted_by, g.granted_at
+    from pgq.access_grant as g
+    where g.scope = kind collate "C"
+        and coalesce(g.topic_id, g.queue_id, 0) = coalesce(given.topic_id, given.queue_id, 0)
+        and g.role = grant_access.role collate "C"
+        and g.access = grant_access.access collate "C";
+end
+$$;
+
+comment on function pgq.grant_access(text, text, text, text) is
+'Lets a role publish to a topic or queue, consume it, see its figures, or administer it.
+With the first grant the topic or queue is restricted: it is open only to roles that have a grant,
+to the owner of pgq and to superusers; without one, EXECUTE decides, which each role needs in any
+case. access: publish (publish, enqueue, bulk writes, schedules), consume (read, consumer groups,
+claims, jobs, dead letters), monitor (names and figures, which each of the others includes), admin
+(all of these, settings, drop, purge, redrive, grants). topic or queue *: all that are there or
+come, without restricting them. role public: every role. The caller is the role that was set by SET
+ROLE, else that of the session, and has what the roles have that he inherits from; the owner of a
+function of yours cannot be seen. Roles are known by their names: revoke before one is dropped or
+renamed. It waits for those who are publishing. Who restricts what was open has admin access.
+Errors: MQ001 unknown topic, MQ002 unknown queue, 22004 a required argument is null, 22023 topic and
+queue, or a bad access, 40001 above READ COMMITTED when another transaction was first (try again),
+42501 the caller has no admin access, 42704 there is no such role.';

@@ -1,0 +1,75 @@
+create function pgq.revoke_access(
+    role text,
+    access text default null,
+    topic text default null,
+    queue text default null
+)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    kind text := case when revoke_access.topic is not null then 'topic' else 'queue' end;
+    everything boolean := coalesce(
+        '*' in (revoke_access.topic collate "C", revoke_access.queue collate "C"), false
+    );
+    target_id bigint;
+    revoked boolean;
+begin
+    perform pgq._check_grant(
+        revoke_access.role collate "C",
+        revoke_access.topic,
+        revoke_access.queue,
+        revoke_access.access
+    );
+    if not everything then
+        perform pgq._check_access(
+            revoke_access.topic collate "C", revoke_access.queue, 'admin'
+        );
+    end if;
+    target_id := coalesce(
+        pgq._lock_access(
+            case when not everything then revoke_access.topic collate "C" end,
+            case when not everything then revoke_access.queue end
+        ),
+        0
+    );
+    if not everything then
+        perform pgq._check_access(
+            revoke_access.topic collate "C", revoke_access.queue, 'admin'
+        );
+    end if;
+
+    delete from pgq.access_grant as g
+    where g.scope = kind collate "C"
+        and coalesce(g.topic_id, g.queue_id, 0) = target_id
+        and g.role = revoke_access.role collate "C"
+        and g.access = coalesce(revoke_access.access collate "C", g.access);
+    revoked := found;
+
+    if revoked and everything then
+        perform pgq._settle_all_access(kind);
+    elsif revoked then
+        perform pgq._settle_access(
+            case when kind = 'topic' then target_id end,
+            case when kind = 'queue' then target_id end,
+            true
+        );
+    end if;
+    return revoked;
+end
+$$;
+
+comment on function pgq.revoke_access(text, text, text, text) is
+'Takes back what grant_access gave; without access all of it; false when there is nothing.
+What others gave counts as well. A topic or queue stays restricted when its last grant goes;
+alter_topic and alter_queue open it. Who has leased jobs or a partition may still finish them, and a
+transaction above READ COMMITTED with an older snapshot may read and claim what it shows; nobody
+publishes any more.
+Errors: MQ001 unknown topic, MQ002 unknown queue, 22004 a required argument is null, 22023 topic and
+queue, or a bad access, 40001 above READ COMMITTED when another transaction was first (try again),
+42501 the caller has no admin access.';

@@ -1,0 +1,23 @@
+create function pgq._check_worker(worker text)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if _check_worker.worker is null then
+        raise exception 'argument "worker" must not be null'
+            using errcode = '22004';
+    end if;
+    if _check_worker.worker !~ '^[^\x01-\x1f\x7f]{1,200}$' then
+        raise exception 'argument "worker" must have 1 to 200 characters'
+            using errcode = '22023',
+                detail = format('Given: "%s".', left(_check_worker.worker, 100)),
+                hint = 'None of them may be a control character.';
+    end if;
+end
+$$;
+
+comment on function pgq._check_worker(text) is
+'Refuses the name of a worker that is null (22004), or a bad one (22023).';

@@ -1,0 +1,20 @@
+create function pgq._exposition_labels(labels jsonb)
+returns text
+language sql
+immutable
+parallel safe
+as $$
+select '{' || string_agg(
+        format(
+            '%s="%s"',
+            e.key,
+            replace(replace(replace(e.value, '\', '\\'), '"', '\"'), chr(10), '\n')
+        ),
+        ', '
+        order by e.key collate "C"
+    ) || '}'
+from jsonb_each_text(_exposition_labels.labels) as e
+$$;
+
+comment on function pgq._exposition_labels(jsonb) is
+'Labels as in Prometheus'' text format, whatever their values.';

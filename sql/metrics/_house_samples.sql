@@ -1,0 +1,93 @@
+create function pgq._house_samples(moment timestamptz)
+returns setof pgq._sample
+language plpgsql
+stable
+parallel safe
+set jit = off
+as $$
+#variable_conflict use_column
+begin
+    return query
+    select 'pgq_info', jsonb_build_object('version', pgq.version()), 1::double precision
+    union all
+    select
+        'pgq_segment_bytes',
+        jsonb_build_object('segment', s.segment::text, 'state', s.state, 'content', c.content),
+        pg_total_relation_size(to_regclass(format('pgq.%s_%s', c.relation, s.segment)))
+    from pgq.segment as s
+    cross join lateral (
+        values
+        ('messages', 'message'),
+        ('finished jobs', 'job_archive'),
+        ('idempotency keys', 'idempotency')
+    ) as c (content, relation)
+    where s.segment is not null
+    union all
+    select s.name, jsonb_build_object('table', c.relname), s.value
+    from pg_class as c
+    cross join lateral (
+        values
+        ('pgq_table_bytes', pg_total_relation_size(c.oid)),
+        ('pgq_table_dead_rows', pg_stat_get_dead_tuples(c.oid))
+    ) as s (name, value)
+    where c.relnamespace = 'pgq'::regnamespace
+        and c.relkind = 'r'
+        and not c.relispartition
+    union all
+    select
+        'pgq_cleanup_overdue_seconds',
+        '{}',
+        coalesce(
+            max(
+                greatest(
+                    extract(
+                        epoch from _house_samples.moment - case s.state
+                            when 'open' then s.opened_at + c.retention / 3
+                            when 'sealed' then s.sealed_at + interval '1 minute'
+                            else s.closed_at + c.retention
+                        end
+                    ),
+                    0
+                )
+            ),
+            0
+        )
+    from pgq.segment as s
+    inner join pgq.storage_class as c on c.storage_class_id = s.storage_class_id
+    union all
+    select
+        s.name,
+        jsonb_build_object('schedule', t.schedule),
+        s.value
+    from pgq.schedule as t
+    cross join lateral (
+        values
+        (
+            'pgq_schedule_overdue_seconds',
+            case
+                when t.paused then 0
+                else greatest(extract(epoch from _house_samples.moment - t.next_at), 0)
+            end
+        ),
+        ('pgq_schedule_failing', (t.last_error is not null)::integer)
+    ) as s (name, value)
+    where pgq._may_use(t.topic, t.queue, 'monitor')
+    union all
+    select
+        s.name,
+        jsonb_build_object('worker', w.worker, 'kind', w.kind, 'host', coalesce(w.host, '')),
+        s.value
+    from pgq.worker as w
+    cross join lateral (
+        values
+        (
+            'pgq_worker_last_seen_seconds',
+            greatest(extract(epoch from _house_samples.moment - w.last_seen_at), 0)
+        ),
+        ('pgq_worker_running', w.running)
+    ) as s (name, value);
+end
+$$;
+
+comment on function pgq._house_samples(timestamptz) is
+'The figures of segments, tables, cleanup, schedules and workers.';

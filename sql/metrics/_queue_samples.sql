@@ -1,0 +1,160 @@
+create function pgq._queue_samples(moment timestamptz)
+returns setof pgq._sample
+language plpgsql
+stable
+parallel safe
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_custom_plan
+as $$
+#variable_conflict use_column
+declare
+    -- Who is shown.
+    queue_ids bigint[];
+    queue_names text[];
+    paused boolean[];
+begin
+    with queues as (
+        select q.queue_id, q.queue, q.paused
+        from pgq.queue as q
+        where not q.restricted
+            or q.queue_id = any((select pgq._visible('queue', 'monitor'))::bigint[])
+    )
+
+    select array_agg(q.queue_id), array_agg(q.queue), array_agg(q.paused)
+    into queue_ids, queue_names, paused
+    from queues as q;
+
+    return query
+    with figures as materialized (
+        select j.*
+        from pgq._job_counts(queue_ids, _queue_samples.moment) as j
+    ),
+
+    finished as materialized (
+        select j.queue_id, j.finished
+        from pgq._finished_lately(_queue_samples.moment) as j
+    ),
+
+    -- Some may have expired; of these it looks at no more than a hundred of each priority.
+    due as materialized (
+        select
+            q.queue_id,
+            min(o.visible_at) as oldest,
+            min(f.floor_time) filter (where f.floor_time > '-infinity') as floor_time
+        from unnest(queue_ids) as q (queue_id)
+        cross join lateral pgq._queue_floors(q.queue_id) as f
+        left join lateral (
+            select k.visible_at
+            from (
+                select j.visible_at, j.expires_at
+                from pgq.job as j
+                where j.queue_id = q.queue_id
+                    and j.priority = f.priority
+                    and j.visible_at >= f.floor_time
+                    and j.visible_at <= _queue_samples.moment
+                order by j.visible_at, j.job_id
+                limit 100
+            ) as k
+            where k.expires_at is null
+                or k.expires_at > _queue_samples.moment
+            order by k.visible_at
+            limit 1
+        ) as o on true
+        group by q.queue_id
+    ),
+
+    queues as materialized (
+        select
+            q.queue,
+            q.paused,
+            j.*,
+            n.finished,
+            least(d.oldest, r.visible_at) as oldest,
+            d.floor_time,
+            l.died_at
+        from unnest(queue_ids, queue_names, paused) as q (queue_id, queue, paused)
+        inner join figures as j on j.queue_id = q.queue_id
+        inner join due as d on d.queue_id = q.queue_id
+        left join finished as n on n.queue_id = q.queue_id
+        left join lateral (
+            select r.visible_at
+            from pgq.job_run as r
+            where r.queue_id = q.queue_id
+                and r.visible_at <= _queue_samples.moment
+            order by r.visible_at
+            limit 1
+        ) as r on true
+        left join lateral (
+            select d.died_at
+            from pgq.dead_job as d
+            where d.queue_id = q.queue_id
+            order by d.died_at, d.job_id
+            limit 1
+        ) as l on true
+    )
+
+    select
+        'pgq_queue_jobs',
+        jsonb_build_object('queue', q.queue, 'state', s.state),
+        round(s.jobs)
+    from queues as q
+    cross join lateral (
+        values
+        ('ready', q.ready),
+        ('leased', q.leased),
+        ('delayed', q.delayed),
+        ('waiting', q.waiting),
+        ('expired', q.expired)
+    ) as s (state, jobs)
+    union all
+    select s.name, jsonb_build_object('queue', q.queue), s.value
+    from queues as q
+    cross join lateral (
+        values
+        ('pgq_queue_jobs_estimated', q.estimated::integer::double precision),
+        ('pgq_queue_retrying_jobs', round(q.retrying)),
+        (
+            'pgq_queue_oldest_ready_seconds',
+            coalesce(extract(epoch from _queue_samples.moment - q.oldest), 0)
+        ),
+        ('pgq_queue_dead_letters', round(q.dead)),
+        (
+            'pgq_queue_oldest_dead_letter_seconds',
+            coalesce(greatest(extract(epoch from _queue_samples.moment - q.died_at), 0), 0)
+        ),
+        ('pgq_queue_finished_last_minute', round(coalesce(q.finished, 0))),
+        ('pgq_queue_paused', q.paused::integer),
+        (
+            'pgq_queue_floor_lag_seconds',
+            coalesce(
+                greatest(
+                    extract(
+                        epoch from coalesce(q.oldest, _queue_samples.moment) - q.floor_time
+                    ),
+                    0
+                ),
+                0
+            )
+        )
+    ) as s (name, value)
+    union all
+    select s.name, '{}', s.value
+    from (
+        values
+        ('pgq_jobs_created_total', coalesce(pg_sequence_last_value('pgq.job_id'), 0)),
+        (
+            'pgq_jobs_archived_total',
+            (
+                select sum(pg_stat_get_tuples_inserted(i.inhrelid))
+                from pg_inherits as i
+                where i.inhparent = 'pgq.job_archive'::regclass
+            )
+        )
+    ) as s (name, value);
+end
+$$;
+
+comment on function pgq._queue_samples(timestamptz) is
+'The figures of queues.';

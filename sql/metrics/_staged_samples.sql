@@ -1,0 +1,75 @@
+create function pgq._staged_samples(moment timestamptz)
+returns setof pgq._sample
+language plpgsql
+stable
+parallel safe
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+    target record;
+    more bigint;
+    since timestamptz;
+    topics text[] := '{}';
+    counts bigint[] := '{}';
+    times timestamptz[] := '{}';
+begin
+    for target in
+        with topics as (
+            select t.topic_id, t.topic
+            from pgq.topic as t
+            where t.deferred
+                and (
+                    not t.restricted
+                    or t.topic_id = any((select pgq._visible('topic', 'monitor'))::bigint[])
+                )
+        )
+
+        select t.topic, p.partition_id, s.segment
+        from topics as t
+        inner join pgq.partition as p on p.topic_id = t.topic_id
+        cross join lateral unnest(p.left_segments || p.segment) as s (segment)
+    loop
+        -- The ids of transactions come first in the order, so the first one is among the oldest.
+        execute format(
+            'select count(*), (array_agg(m.published_at))[1]
+            from (
+                select m.published_at
+                from pgq.message_%s as m
+                where m.partition_id >= $1
+                    and m.partition_id < $2
+                order by m.partition_id, m.log_offset
+                limit 1000
+            ) as m',
+            target.segment
+        )
+        into more, since
+        using target.partition_id << 40, (target.partition_id + 1) << 40;
+        topics := topics || target.topic;
+        counts := counts || more;
+        times := times || since;
+    end loop;
+
+    return query
+    select s.name, jsonb_build_object('topic', w.topic), s.value::double precision
+    from (
+        select w.topic, sum(w.staged) as staged, min(w.since) as since
+        from unnest(topics, counts, times) as w (topic, staged, since)
+        group by w.topic
+    ) as w
+    cross join lateral (
+        values
+        ('pgq_topic_staged_messages', w.staged),
+        (
+            'pgq_topic_staged_seconds',
+            coalesce(greatest(extract(epoch from _staged_samples.moment - w.since), 0), 0)
+        )
+    ) as s (name, value);
+end
+$$;
+
+comment on function pgq._staged_samples(timestamptz) is
+'How many messages of deferred topics wait for their offsets; it counts 1000 for each segment of a
+partition.';

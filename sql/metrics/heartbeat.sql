@@ -1,0 +1,66 @@
+create function pgq.heartbeat(
+    worker text,
+    kind text default 'worker',
+    host text default null,
+    pid integer default null,
+    sources text[] default '{}',
+    running integer default 0,
+    started_at timestamptz default null,
+    details jsonb default null
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set lock_timeout = '1s'
+as $$
+#variable_conflict use_column
+declare
+    moment timestamptz := pgq._clock();
+begin
+    perform pgq._check_worker(heartbeat.worker collate "C");
+    perform pgq._check_name('kind', coalesce(heartbeat.kind, 'worker') collate "C");
+    perform pgq._check_count('running', coalesce(heartbeat.running, 0), 0, 2147483647);
+    if array_position(heartbeat.sources, null) is not null then
+        raise exception 'argument "sources" must not contain null'
+            using errcode = '22004';
+    end if;
+
+    insert into pgq.worker as w (
+        worker, kind, host, pid, sources, running, details, started_at, last_seen_at
+    )
+    values (
+        heartbeat.worker,
+        coalesce(heartbeat.kind, 'worker'),
+        heartbeat.host,
+        heartbeat.pid,
+        coalesce(heartbeat.sources, '{}'),
+        coalesce(heartbeat.running, 0),
+        heartbeat.details,
+        coalesce(heartbeat.started_at, moment),
+        moment
+    )
+    on conflict (worker) do update
+        set kind = excluded.kind,
+            host = excluded.host,
+            pid = excluded.pid,
+            sources = excluded.sources,
+            running = excluded.running,
+            details = excluded.details,
+            started_at = coalesce(heartbeat.started_at, w.started_at),
+            last_seen_at = excluded.last_seen_at;
+end
+$$;
+
+comment on function pgq.heartbeat(
+    text, text, text, integer, text[], integer, timestamptz, jsonb
+) is
+'Notes that a worker is alive, and what it is doing; list_workers and metrics show it.
+Call it every 10 s or so, under a name that nothing else has, such as host:pid:number. What calls it
+is up to you: nothing in pgq depends on it, and leases are kept by other calls. sources are the
+queues or topics that it works on, running is how many jobs or messages it has in hand. It waits for
+a lock for a second at most. cleanup forgets who was not seen for a day.
+Errors: 22004 a required argument is null, 22023 a bad argument, 40001 above READ COMMITTED when
+another transaction was first (try again).';

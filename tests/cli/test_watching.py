@@ -1,0 +1,88 @@
+"""metrics, workers, top without a terminal."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+import urllib.request
+from dataclasses import fields
+
+import pytest
+
+from pgq import Client, Metric, WorkerInfo
+from support.command import Run, Start
+from support.waiting import PATIENCE
+
+
+def test_metrics(pgq: Run, client: Client) -> None:
+    parser = pytest.importorskip("prometheus_client.parser", reason="no prometheus_client")
+    client.create_topic("orders", partitions=1)
+    client.publish("orders", 1)
+    families = {one.name: one for one in parser.text_string_to_metric_families(pgq("metrics").out)}
+    [sample] = families["pgq_topic_published"].samples
+    assert (sample.labels["topic"], sample.value) == ("orders", 1)
+    rows = pgq("metrics", "--json").json
+    assert set(rows[0]) == {field.name for field in fields(Metric)}
+    [row] = [row for row in rows if row["name"] == "pgq_topic_published_total"]
+    assert (row["labels"]["topic"], row["value"]) == ("orders", 1)
+    assert pgq("metrics", "--listen", "nonsense").err == (
+        "pgq: --listen nonsense is not of the form HOST:PORT\n"
+    )
+
+
+def test_metrics_are_served(client: Client, process: Start) -> None:
+    import socket
+
+    client.create_topic("orders", partitions=1)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    running = process("metrics", "--listen", f"127.0.0.1:{port}")
+    try:
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+                    text = answer.read().decode()
+                break
+            except OSError:
+                assert time.monotonic() < deadline
+                assert running.poll() is None, running.stderr.read()
+                time.sleep(0.05)
+        assert 'pgq_topic_published_total{topic="orders"} 0' in text
+    finally:
+        running.send_signal(signal.SIGINT)
+        assert running.wait(PATIENCE) in (0, 130)
+        assert b"Traceback" not in running.stderr.read()
+
+
+def test_workers(pgq: Run, client: Client) -> None:
+    client.heartbeat("w-1", kind="worker", host="h", pid=os.getpid(), sources=["mail"], running=2)
+    try:
+        [row] = pgq("workers", "--json").json
+        assert set(row) == {field.name for field in fields(WorkerInfo)}
+        assert (row["worker"], row["sources"], row["stale"]) == ("w-1", ["mail"], False)
+        assert "w-1" in pgq("workers").out
+    finally:
+        client.forget_worker("w-1")
+    assert pgq("workers").out == "no workers\n"
+
+
+def test_top_without_a_terminal(pgq: Run, client: Client) -> None:
+    client.create_topic("orders", partitions=2)
+    client.create_group("orders", "billing")
+    client.publish_batch("orders", [1, 2, 3])
+    client.create_queue("mail")
+    client.enqueue_batch("mail", [1] * 60)
+    jobs = client.claim_job("mail", max_jobs=60)
+    client.ack_batch([job.job_id for job in jobs], jobs[0].lease_token)
+    first, second = pgq("top", "--count", "2", "--interval", "0.1", "--json").json_lines
+    assert first["topics"] == [{"topic": "orders", "published_per_second": None, "messages": 3}]
+    assert second["topics"][0]["published_per_second"] == 0
+    [group] = second["groups"]
+    assert (group["consumed_per_second"], group["lag"]) == (0, 3)
+    [queue] = second["queues"]
+    assert (queue["ready"], queue["finished_per_second"]) == (0, 1)
+    assert "orders" in pgq("top", "--count", "1").out
+    assert "HINT: --count" in pgq("top").err

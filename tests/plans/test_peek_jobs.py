@@ -1,0 +1,32 @@
+"""A look at the first jobs of a queue costs what is shown, however many there are."""
+
+from __future__ import annotations
+
+from psycopg.types.json import Jsonb
+
+from plans.counting import Reader
+from support.session import Session
+
+# what is read besides
+OVERHEAD = 50
+
+
+def test_the_first_of_many(connection: Session) -> None:
+    early = Reader(connection.info.dsn)
+    for queue in ("before", "work", "behind"):
+        connection.create_queue(queue=queue)
+        early.call("peek_jobs", queue=queue)
+        early.call("enqueue_batch", queue=queue, payloads=[Jsonb(0)] * 4000)
+    late = Reader(connection.info.dsn)
+    connection.execute("vacuum analyze pgq.job")
+    informed = Reader(connection.info.dsn)
+    for reader in (early, late, informed):
+        for state in (None, "ready"):
+            assert len(reader.call("peek_jobs", queue="work", state=state, max_jobs=20)) == 20
+            assert reader.last.entries <= 5 * 20 + OVERHEAD
+            assert not reader.last.scanned
+        # a rare state is looked for in this queue alone
+        assert reader.call("peek_jobs", queue="work", state="leased") == []
+        assert reader.last.entries <= 4000 + OVERHEAD
+        assert not reader.last.scanned
+        reader.close()

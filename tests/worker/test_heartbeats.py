@@ -1,0 +1,155 @@
+"""Workers tell that they are alive."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from pgq import Client
+from pgq.messages import WorkerInfo
+from pgq.worker import AsyncWorker, Worker
+from support.session import Connect
+from support.waiting import PATIENCE, wait_until
+from support.working import Gate, kill_backends, working
+
+Kind = type[Worker] | type[AsyncWorker]
+As = Callable[[Callable[..., Any]], Callable[..., Any]]
+ROLE = "pgq_test_silent_worker"
+
+
+@pytest.fixture
+def client(connection: psycopg.Connection[Any]) -> Client:
+    connection.execute("delete from pgq.worker")
+    client = Client(connection)
+    client.create_queue("mail")
+    client.create_queue("bills")
+    return client
+
+
+def seen(client: Client, running: int = 0) -> WorkerInfo:
+    """The one worker that is listed, once it has that much to do."""
+
+    def found() -> WorkerInfo | None:
+        workers = client.list_workers()
+        return workers[0] if workers and workers[0].running == running else None
+
+    one = wait_until(found, PATIENCE, f"for a worker that runs {running}")
+    assert one is not None
+    return one
+
+
+def test_a_worker(dsn: str, client: Client, kind: Kind) -> None:
+    gate = Gate(kind)
+    worker = kind(dsn, concurrency=2, poll=0.05, heartbeat=0.05)
+    for queue in ("mail", "bills"):
+        worker.handler(queue)(gate.handler)
+    with working(worker):
+        first = seen(client)
+        assert (first.kind, first.pid, first.sources) == ("worker", os.getpid(), ["bills", "mail"])
+        assert (first.details, first.stale) == (None, False)
+        assert first.host is not None
+        assert first.worker.startswith(f"{first.host}:{first.pid}:")
+        client.enqueue("mail", 1)
+        client.enqueue("bills", 2)
+        later = seen(client, 2)
+        assert later.started_at == first.started_at
+        assert later.last_seen_at > first.last_seen_at
+        gate.open.set()
+        seen(client)
+    assert client.list_workers() == []
+
+
+def test_a_killed_connection(dsn: str, client: Client, kind: Kind, as_handler: As) -> None:
+    """It is the same worker, on a new one."""
+    worker = kind(dsn, poll=0.05, heartbeat=0.05)
+    worker.handler("mail")(as_handler(lambda payload: None))
+    with working(worker):
+        before = seen(client)
+        assert kill_backends(client.connection, "pgq worker: leases") == 1
+        wait_until(lambda: seen(client).last_seen_at > before.last_seen_at, PATIENCE)
+        wait_until(lambda: len(client.list_workers()) == 1, PATIENCE)
+        assert seen(client).worker == before.worker
+
+
+def test_none_at_all(dsn: str, client: Client, kind: Kind, as_handler: As) -> None:
+    with pytest.raises(ValueError, match="heartbeat is 0, must be more than 0"):
+        kind(dsn, heartbeat=0)
+    worker = kind(dsn, poll=0.05, heartbeat=None)
+    worker.handler("mail")(as_handler(lambda payload: None))
+    client.enqueue("mail", 1)
+    with working(worker):
+        wait_until(lambda: len(client.archived_jobs("mail")) == 1, PATIENCE)
+        assert client.list_workers() == []
+
+
+@pytest.fixture
+def silent(client: Client, connect: Connect) -> Iterator[str]:
+    """A role that may do jobs, and send no heartbeats."""
+    try:
+        client.connection.execute(f"create role {ROLE}")
+    except psycopg.errors.InsufficientPrivilege:
+        pytest.skip("the tests' user may not create roles")
+    client.connection.execute(f"grant usage on schema pgq to {ROLE}")
+    yield ROLE
+    client.connection.execute(f"drop owned by {ROLE}")
+    client.connection.execute(f"drop role {ROLE}")
+
+
+def test_a_role_that_may_not(
+    dsn: str, client: Client, kind: Kind, as_handler: As, silent: str, caplog: Any
+) -> None:
+    """It says so once, and works on."""
+    caplog.set_level(logging.INFO, logger="pgq.worker")
+    for function in ("list_queues", "claim_job", "finish_and_claim", "ack_batch", "get_job"):
+        client.connection.execute(f"grant execute on function pgq.{function} to {silent}")
+    worker = kind(dsn, poll=0.05, heartbeat=0.02, connect={"options": f"-c role={silent}"})
+    worker.handler("mail")(as_handler(lambda payload: None))
+    client.enqueue("mail", 1)
+    with working(worker):
+        wait_until(lambda: "sends no heartbeats" in caplog.text, PATIENCE)
+        for number in range(1, 4):
+            wait_until(lambda: len(client.archived_jobs("mail")) == number, PATIENCE)  # noqa: B023
+            client.enqueue("mail", number)
+    assert caplog.text.count("sends no heartbeats") == 1
+    assert "heartbeats interrupted" not in caplog.text
+    assert client.list_workers() == []
+
+
+def test_an_older_database(
+    dsn: str, client: Client, kind: Kind, as_handler: As, caplog: Any
+) -> None:
+    """Where there is no such function, as before it was there."""
+    rename = "alter function pgq.{} rename to {}"
+    client.connection.execute(rename.format("heartbeat", "_heartbeat").encode())
+    try:
+        worker = kind(dsn, poll=0.05, heartbeat=0.02)
+        worker.handler("mail")(as_handler(lambda payload: None))
+        client.enqueue("mail", 1)
+        with working(worker):
+            wait_until(lambda: "sends no heartbeats" in caplog.text, PATIENCE)
+            wait_until(lambda: len(client.archived_jobs("mail")) == 1, PATIENCE)
+    finally:
+        client.connection.execute(rename.format("_heartbeat", "heartbeat").encode())
+    assert caplog.text.count("sends no heartbeats") == 1
+
+
+def test_one_that_is_not_taken(
+    dsn: str, client: Client, kind: Kind, as_handler: As, connect: Connect, caplog: Any
+) -> None:
+    """Somebody holds the table: jobs are done all the same, and heartbeats go on behind it."""
+    caplog.set_level(logging.INFO, logger="pgq.worker")
+    worker = kind(dsn, poll=0.05, heartbeat=0.02)
+    worker.handler("mail")(as_handler(lambda payload: None))
+    with working(worker):
+        before = seen(client)
+        with connect() as holder:
+            holder.execute("lock table pgq.worker")
+            client.enqueue("mail", 1)
+            wait_until(lambda: "a heartbeat was not taken" in caplog.text, PATIENCE)
+            wait_until(lambda: len(client.archived_jobs("mail")) == 1, PATIENCE)
+        wait_until(lambda: seen(client).last_seen_at > before.last_seen_at, PATIENCE)
