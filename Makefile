@@ -94,6 +94,13 @@ bench-worker: demo-environment build ## measure the worker and the producer; ARG
 bench-spark: demo-spark-environment build ## measure Spark's ways beside the raw ones; ARGS likewise
 	@$(RUN)/python benchmarks/spark.py $(ARGS)
 
+site: docs-environment ## build the documentation into .cache/site
+	@cd python && NO_MKDOCS_2_WARNING=1 ../$(RUN)/python -m mkdocs build --strict
+	@echo ".cache/site/index.html is the first page"
+
+site-serve: docs-environment ## show the documentation at localhost:8000 while it is written
+	@cd python && NO_MKDOCS_2_WARNING=1 ../$(RUN)/python -m mkdocs serve --watch ../README.md --watch ../sql --watch . $(ARGS)
+
 release: lint test-all ## check everything and build the wheel into dist/
 	@$(RUN)/python -m build --outdir dist python
 	@echo "dist/ holds pgq $(VERSION); CONTRIBUTING.md says what comes next"
@@ -118,11 +125,17 @@ test-environment:
 	@$(RUN)/python python/tools/jdbc.py || echo "without it the tests of Spark will be skipped" >&2
 	@[ -n "$$PGQ_POSTGREST" ] || ! command -v npm >/dev/null || python/tools/postgrest.sh || \
 		echo "without PostgREST the HTTP tests will be skipped" >&2
+	@! command -v npm >/dev/null || python/tools/mermaid.sh || \
+		echo "without mermaid the test of the site will be skipped" >&2
+
+docs-environment:
+	@python/tools/environment.sh docs
+	@python/tools/mermaid.sh
 
 lint-environment:
 	@python/tools/environment.sh demo push spark test lint
 
 .PHONY: help demo demo-spark test test-all test-matrix explore lint build install installcheck reference bench bench-compare bench-deferred bench-metrics bench-client bench-worker \
-	bench-spark release clean postgrest demo-environment demo-spark-environment test-environment lint-environment
+	bench-spark release clean postgrest demo-environment demo-spark-environment test-environment lint-environment site site-serve docs-environment
 
 endif

@@ -5,10 +5,16 @@ call curl talk to a PostgREST; all of them on one database with pgq installed, w
 variables and DATABASE_URL point to; where Spark is used, on the session of the run. A comment
 ``<!-- not run: reason -->`` before a block leaves it out; shell blocks without curl are commands of
 the checkout, of which only make goals are checked.
+
+The pages of the site in python/docs go further. All of their shell blocks are run, in a folder of
+the page's own, and a ``text`` block right behind another one is what that prints; … stands for
+anything. What is not run is listed here.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import re
 import shutil
@@ -30,9 +36,35 @@ from pgq.embedded import Server
 from support.house import ROOT, refuse
 from support.postgrest import Postgrest
 
+GUIDES = ROOT / "python" / "docs"
+
+ELSEWHERE = {"command-line.md", "drivers.md", "replicas.md", "ui.md", "upgrade.md"}
+"""Pages of the site whose examples have tests of their own, beside what they describe."""
+
+SLOW = {"guides/http-jwt.md", "guides/spark-pipeline.md", "tutorial.md"}
+"""Pages that start another program, or many."""
+
+NOT_RUN = {
+    "guides/from-celery.md": ["Celery's code, for comparison"],
+    "guides/from-kafka.md": ["Kafka's code, for comparison"],
+    "guides/from-pgmq.md": ["needs the extension pgmq"],
+    "guides/from-river.md": ["needs Go and pgx"],
+    "guides/http-jwt.md": ["the test starts it with these settings"],
+    "guides/schedules.md": ["needs the extension pg_cron"],
+    "operations.md": ["a line of a crontab", "needs the extension pg_cron"],
+    "sizing.md": ["formulas"],
+    "tutorial.md": [
+        "it is installed already",
+        "runs until Ctrl-C",
+        "the address is another one each time",
+    ],
+}
+"""Blocks of the site that are only shown, by page and reason."""
+
 DOCUMENTS = sorted(
     path
     for path in (
+        *(path for path in GUIDES.rglob("*.md") if path.name not in ELSEWHERE),
         ROOT / "README.md",
         ROOT / "CONTRIBUTING.md",
         ROOT / "python" / "PUSH.md",
@@ -65,25 +97,49 @@ class Block:
     line: int
     language: str
     text: str
+    reason: str | None = None
+    """Why it is not run."""
+    follows: bool = False
+    """Whether nothing stands between it and the block before."""
 
     def __str__(self) -> str:
         return f"{self.path.relative_to(ROOT)}:{self.line}"
 
 
+def _every_block(path: Path) -> Iterator[Block]:
+    text = path.read_text()
+    end = 0
+    for match in _BLOCK.finditer(text):
+        skipped = re.search(r"not run: ([^\n]+) -->", match["skipped"] or "")
+        yield Block(
+            path,
+            text.count("\n", 0, match.start("language")) + 1,
+            match["language"],
+            textwrap.dedent(match["text"]),
+            skipped[1] if skipped else None,
+            follows=end > 0 and not text[end : match.start()].strip(),
+        )
+        end = match.end()
+
+
 def blocks(path: Path) -> Iterator[Block]:
     """The blocks that are to be run."""
-    text = path.read_text()
-    for match in _BLOCK.finditer(text):
-        if not match["skipped"]:
-            line = text.count("\n", 0, match.start("language")) + 1
-            yield Block(path, line, match["language"], textwrap.dedent(match["text"]))
+    return (block for block in _every_block(path) if block.reason is None)
 
 
 def _relative(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=_relative)
+def _parameters() -> list[Any]:
+    slow = {GUIDES / name for name in SLOW}
+    return [
+        pytest.param(path, id=_relative(path), marks=[pytest.mark.slow] if path in slow else [])
+        for path in DOCUMENTS
+    ]
+
+
+@pytest.mark.parametrize("document", _parameters())
 def test_blocks_run(
     document: Path,
     dsn: str,
@@ -105,9 +161,14 @@ def test_blocks_run(
     if "from pyspark" in document.read_text():
         # what the document builds is then this session, with the JDBC driver among its jars
         request.getfixturevalue("spark")
-    programs = f"{Path(sys.executable).parent}:{server.tool('psql').parent}"
+    pgq = tmp_path / "bin" / "pgq"
+    pgq.parent.mkdir()
+    pgq.write_text(f'#!/bin/sh\nexec {sys.executable} -m pgq "$@"\n')
+    pgq.chmod(0o755)
+    programs = f"{pgq.parent}:{Path(sys.executable).parent}:{server.tool('psql').parent}"
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
-    monkeypatch.chdir(ROOT)
+    guide = GUIDES in document.parents
+    monkeypatch.chdir(tmp_path if guide else ROOT)
 
     module: dict[str, Any] = {"__name__": "__documentation__"}
     roles = _roles(dsn)
@@ -115,19 +176,40 @@ def test_blocks_run(
         running.callback(_drop_roles, dsn, roles)
         running.callback(_close_connections, module)
         http: Postgrest | None = None
+        printed = ""
         for block in blocks(document):
+            shell = block.language in ("sh", "bash", "shell")
             if block.language == "sql":
-                _run(["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1"], block, block.text)
+                printed = _run(["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1"], block, block.text)
             elif block.language == "python":
-                exec(compile(block.text, str(block), "exec", dont_inherit=True), module)
-            elif block.language in ("sh", "bash", "shell") and "curl" in block.text:
+                with contextlib.redirect_stdout(io.StringIO()) as output:
+                    exec(compile(block.text, str(block), "exec", dont_inherit=True), module)
+                printed = output.getvalue()
+            elif shell and "curl" in block.text:
                 if http is None:
                     http = running.enter_context(_serve(dsn, document.read_text()))
                 text = re.sub(
                     r"(localhost|127\.0\.0\.1):3000", f"127.0.0.1:{http.port}", block.text
                 )
                 # an error of the server is an error of the block
-                _run(["sh", "-e"], block, text.replace("curl ", "curl -sS --fail-with-body "))
+                text = text.replace("curl ", "curl -sS --fail-with-body ")
+                printed = _run(["sh", "-e"], block, text)
+            elif shell and guide:
+                printed = _run(["sh", "-e"], block, block.text)
+            elif guide and block.language == "text" and block.follows:
+                assert _matches(block.text, printed), f"{block} shows another answer:\n{printed}"
+
+
+def _matches(shown: str, printed: str) -> bool:
+    """Whether this was printed; … stands for anything within a line, and a line of it for lines.
+
+    Rows without columns, as of `select from f()`, are not shown.
+    """
+    printed = re.sub(r"^--\n\(\d+ rows?\)\n\n?", "", printed, flags=re.MULTILINE)
+    lines = [re.escape(line.rstrip()).replace("…", ".*") for line in shown.strip().splitlines()]
+    wanted = "\n".join("(?:.|\n)*" if line == ".*" else line for line in lines)
+    got = "\n".join(line.rstrip() for line in printed.strip().splitlines())
+    return re.fullmatch(wanted, got) is not None
 
 
 def _serve(dsn: str, text: str) -> Postgrest:
@@ -136,8 +218,16 @@ def _serve(dsn: str, text: str) -> Postgrest:
         pytest.skip("no PostgREST binary: make postgrest fetches one, PGQ_POSTGREST names one")
     if shutil.which("curl") is None:
         pytest.skip("no curl: on Debian, apt-get install curl")
-    role = re.search(r"PGRST_DB_ANON_ROLE=(\w+)", text)
-    return Postgrest(dsn, role=role[1]) if role else Postgrest(dsn)
+    said = {
+        option: found[1]
+        for option, name in (
+            ("role", "DB_ANON_ROLE"),
+            ("schema", "DB_SCHEMAS"),
+            ("secret", "JWT_SECRET"),
+        )
+        if (found := re.search(rf"PGRST_{name}=(\w+)", text))
+    }
+    return Postgrest(dsn, **said)
 
 
 def _close_connections(module: dict[str, Any]) -> None:
@@ -160,7 +250,7 @@ def _drop_roles(dsn: str, known: set[str]) -> None:
             connection.execute(sql.SQL("drop role {}").format(role))
 
 
-def _run(command: list[str], block: Block, text: str) -> None:
+def _run(command: list[str], block: Block, text: str) -> str:
     done = subprocess.run(
         command,
         input=text,
@@ -170,6 +260,26 @@ def _run(command: list[str], block: Block, text: str) -> None:
         check=False,
     )
     assert done.returncode == 0, f"{block} failed:\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def test_what_is_not_run_is_known() -> None:
+    """Every block of the site is run, or output, or a diagram, or is listed above."""
+    found: dict[str, list[str]] = {}
+    unknown = []
+    for document in DOCUMENTS:
+        if GUIDES not in document.parents:
+            continue
+        for block in _every_block(document):
+            if block.reason is not None:
+                name = str(document.relative_to(GUIDES))
+                found.setdefault(name, []).append(block.reason)
+            elif block.language not in ("sql", "python", "sh", "mermaid") and not (
+                block.language == "text" and block.follows
+            ):
+                unknown.append(block)
+    refuse(unknown)
+    assert found == NOT_RUN
 
 
 @pytest.mark.parametrize("document", MARKDOWN, ids=_relative)

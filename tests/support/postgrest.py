@@ -18,7 +18,7 @@ __all__ = ["Postgrest"]
 
 
 class Postgrest:
-    """A PostgREST that serves the schema pgq of one database, as a context manager.
+    """A PostgREST that serves a schema of one database, by default pgq, as a context manager.
 
     Every request runs as ``role``, which must be one that ``dsn``'s user may become, or as the one
     that its token names, where ``secret`` is what tokens are signed with.
@@ -29,11 +29,13 @@ class Postgrest:
         dsn: str,
         *,
         role: str = "postgres",
+        schema: str = "pgq",
         secret: str | None = None,
         log: Path | None = None,
     ) -> None:
         self._dsn = dsn
         self._role = role
+        self._schema = schema
         self._secret = secret
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
@@ -61,7 +63,7 @@ class Postgrest:
         environment = {
             "PATH": os.environ.get("PATH", ""),
             "PGRST_DB_URI": self._dsn,
-            "PGRST_DB_SCHEMAS": "pgq",
+            "PGRST_DB_SCHEMAS": self._schema,
             "PGRST_DB_EXTRA_SEARCH_PATH": "",
             "PGRST_DB_ANON_ROLE": self._role,
             "PGRST_DB_POOL": "4",

@@ -1,0 +1,125 @@
+"""What mkdocs does for the site beside its own work; see ``hooks`` in python/mkdocs.yml.
+
+Texts that stand elsewhere in the repository become pages without being copied, a link to a file of
+the repository leads to its page, and pages that are announced but not there yet are left out of the
+navigation.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+__all__ = ["AWAITED", "ELSEWHERE", "MERMAID", "ROOT", "on_config", "on_files", "on_page_markdown"]
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = "python/docs/"
+MERMAID = ROOT / ".cache" / "mermaid" / "mermaid.min.js"
+
+ELSEWHERE = {
+    "tour.md": "README.md",
+    **{
+        path: path
+        for path in (
+            "CHANGELOG.md",
+            "CONTRIBUTING.md",
+            "benchmarks/README.md",
+            "python/PUSH.md",
+            "python/SPARK.md",
+            "python/WORKER.md",
+            "sql/README.md",
+            "sql/REFERENCE.md",
+            "sql/metrics/README.md",
+        )
+    },
+}
+"""Pages that are read from where they stand: their paths in the repository, by their names here."""
+
+AWAITED = (
+    "drivers.md",
+    "replicas.md",
+    "ui.md",
+    "upgrade.md",
+)
+"""Pages that may be missing from the navigation; each joins it as soon as its file is there."""
+
+_log = logging.getLogger("mkdocs.hooks.site")
+
+# fenced blocks and code in a line are left alone
+_LINK = re.compile(
+    r"(?P<code>^ *```.*?^ *```$|`[^`\n]+`)|(?P<text>\[[^\]]*\])\((?P<target>[^)\s]+)\)",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def _path(page: str) -> str:
+    """Where the file of a page is in the repository."""
+    return ELSEWHERE.get(page, DOCS + page)
+
+
+def _page(path: str) -> str | None:
+    """The page of a file of the repository, if it has one."""
+    if path.startswith(DOCS):
+        return path.removeprefix(DOCS)
+    return next((page for page, place in ELSEWHERE.items() if place == path), None)
+
+
+def _without_missing(entries: list[Any]) -> list[Any]:
+    kept: list[Any] = []
+    for entry in entries:
+        if isinstance(entry, dict):
+            ((title, value),) = entry.items()
+            if isinstance(value, list):
+                kept.append({title: _without_missing(value)})
+                continue
+        else:
+            value = entry
+        if value in AWAITED and not (ROOT / _path(value)).exists():
+            _log.info("%s is not there yet", value)
+        else:
+            kept.append(entry)
+    return kept
+
+
+def on_config(config: Any) -> Any:
+    config.nav = _without_missing(config.nav)
+    return config
+
+
+def on_files(files: Files, config: Any) -> Files:
+    for page, path in ELSEWHERE.items():
+        if (ROOT / path).exists():
+            files.append(File.generated(config, page, abs_src_path=str(ROOT / path)))
+    if MERMAID.exists():
+        files.append(File.generated(config, "assets/mermaid.min.js", abs_src_path=str(MERMAID)))
+    else:
+        _log.warning("no %s: python/tools/mermaid.sh fetches it", MERMAID.relative_to(ROOT))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Links lead from file to file; here they lead from page to page."""
+    here = posixpath.dirname(page.file.src_uri)
+    folder = posixpath.dirname(_path(page.file.src_uri))
+
+    def rewritten(match: re.Match[str]) -> str:
+        if match["code"]:
+            return match[0]
+        target, hash_, anchor = match["target"].partition("#")
+        if not target or "://" in target or target.startswith(("/", "mailto:")):
+            return match[0]
+        path = posixpath.normpath(posixpath.join(folder, target))
+        found = _page(path)
+        if found is not None:
+            return f"{match['text']}({os.path.relpath(found, here or '.')}{hash_}{anchor})"
+        if (ROOT / path).exists():
+            return match["text"][1:-1]  # a file that is no page, such as the licence
+        return match[0]
+
+    return _LINK.sub(rewritten, markdown)
