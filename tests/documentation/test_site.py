@@ -19,6 +19,7 @@ from support.house import ROOT, refuse
 
 DOCS = ROOT / "python" / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
+NAVIGATION = (ROOT / "python" / "mkdocs.yml").read_text().split("\nnav:\n")[1]
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +66,14 @@ def test_it_is_built_strictly_and_is_complete(site: Path) -> None:
         if not built.exists() or not re.search(rf"<h1[^>]*>{heading}", built.read_text()):
             missing.append(name)
     refuse(missing)
+
+
+def test_every_title_of_the_navigation_is_shown(site: Path) -> None:
+    titles = re.findall(r"^ +- ([^:\n]+): (\S+\.md)$", NAVIGATION, re.MULTILINE)
+    assert len(titles) > 30
+    menu = (site / "settings.html").read_text().partition('class="md-content"')[0]
+    shown = {" ".join(text.split()) for text in re.findall(r">([^<>]+)<", menu)}
+    refuse(title for title, page in titles if page not in AWAITED and title not in shown)
 
 
 def test_it_loads_nothing_from_elsewhere(site: Path) -> None:
@@ -116,9 +125,7 @@ def test_diagrams_can_be_drawn(tmp_path: Path) -> None:
 
 
 def test_every_page_is_in_the_navigation() -> None:
-    shown = re.findall(
-        r"[\w/-]+\.md", (ROOT / "python" / "mkdocs.yml").read_text().split("nav:")[2]
-    )
+    shown = re.findall(r"[\w/-]+\.md", NAVIGATION)
     here = {str(page.relative_to(DOCS)) for page in PAGES}
     assert len(shown) == len(set(shown))
     assert set(shown) == here | set(ELSEWHERE) | set(AWAITED)
