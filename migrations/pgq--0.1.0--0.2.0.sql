@@ -1288,6 +1288,32 @@ as $$
 select '0.2.0'
 $$;
 
+create or replace function pgq._check_read_committed(function_name text)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    -- A standby knows nothing of tables that are not logged, and its own error says no more.
+    if pg_is_in_recovery() then
+        raise exception 'cannot execute % during recovery', _check_read_committed.function_name
+            using errcode = '25006',
+                hint = 'This server is a standby: call it on the primary.';
+    end if;
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        raise exception '% needs READ COMMITTED', _check_read_committed.function_name
+            using errcode = '25001',
+                hint = 'Call it in a transaction of that isolation level.';
+    end if;
+end
+$$;
+
+comment on function pgq._check_read_committed(text) is
+'Raises 25001 above READ COMMITTED: an old snapshot does not show all that the function is for;
+25006 on a standby.';
+
 create function pgq._check_idempotency_window(idempotency_window interval)
 returns void
 language plpgsql
