@@ -131,9 +131,9 @@ def test_all_tables_are_replicated_and_then_taken_over(
         above.publish(topic="before", payload=0)
         above.execute("create publication pgq_replica for all tables")
         below.execute(
-            sql.SQL(
-                "create subscription pgq_replica connection {} publication pgq_replica"
-            ).format(sql.Literal(publisher.dsn))
+            sql.SQL("create subscription pgq_replica connection {} publication pgq_replica").format(
+                sql.Literal(publisher.dsn)
+            )
         )
         wait_until(
             lambda: (
@@ -180,9 +180,7 @@ def test_all_tables_are_replicated_and_then_taken_over(
         assert below.publish(topic="readings", payload=99, idempotency_key="k1").duplicate
         place = below.publish(topic="late", payload=99)
         assert place.log_offset is None
-        rows = [
-            row for _ in range(2) for row in below.consume(topic="late", consumer_group="g")
-        ]
+        rows = [row for _ in range(2) for row in below.consume(topic="late", consumer_group="g")]
         assert [(row.log_offset, row.payload) for row in rows] == [(4, 3), (5, 4), (6, 99)]
         below.begin_write(topic="new")
         below.cleanup()

@@ -110,10 +110,10 @@ def test_what_runs_is_refused_by_a_standby(
     tasks = AsyncWorker(standby.dsn)
     tasks.handler("mail")(nothing)
     for runner in (worker, consumer, tasks):
-        with pytest.raises(psycopg.OperationalError, match="is a standby.*read-write"):
+        with pytest.raises(psycopg.OperationalError, match=r"is a standby.*read-write"):
             Started(runner).join()
     with (
         Producer("readings", conninfo=standby.dsn, timeout=0.1) as producer,
-        pytest.raises(psycopg.OperationalError, match="is a standby.*read-write"),
+        pytest.raises(psycopg.OperationalError, match=r"is a standby.*read-write"),
     ):
         producer.publish(1).result(10)
