@@ -37,6 +37,48 @@ begin
 end
 $guard$;
 
+-- Everything at once, before anything is changed. Whoever waits for one lock with another in hand
+-- stops all who come behind, and meets those who took them in another order. So it waits for each a
+-- moment only, lets all of them go, and tries again, for as long as the lock_timeout of the session
+-- says; where there is none, for ten minutes.
+do $lock$
+declare
+    given text := current_setting('lock_timeout');
+    give_up timestamptz := clock_timestamp()
+        + coalesce(nullif(given::interval, '0'::interval), '10 minutes'::interval);
+    tables text := (
+        select string_agg(format('pgq.%I', c.relname), ', ' order by c.relname)
+        from pg_class as c
+        where c.relnamespace = 'pgq'::regnamespace
+            and c.relkind in ('r', 'p')
+            and not c.relispartition
+    );
+begin
+    perform set_config('lock_timeout', '200ms', true);
+    loop
+        begin
+            execute format('lock table %s in access exclusive mode', tables);
+            exit;
+        exception
+            when lock_not_available or deadlock_detected then
+                if clock_timestamp() > give_up then
+                    raise exception 'pgq is in use, and no moment was found to upgrade it'
+                        using errcode = '55P03',
+                            hint = 'Nothing was changed. End the transactions that have been open'
+                                ' for long (pg_stat_activity), or set a longer lock_timeout.';
+                end if;
+        end;
+        perform pg_sleep(0.1 + random() * 0.2);
+    end loop;
+    perform set_config('lock_timeout', given, true);
+    if pgq.version() <> '0.1.0' then
+        raise exception 'this leads from pgq 0.1.0 to 0.2.0, and here is %', pgq.version()
+            using errcode = '55000',
+                detail = 'Another upgrade was first.';
+    end if;
+end
+$lock$;
+
 -- What others were granted on all that is made anew. They get it back when the transaction ends;
 -- what is open to all by the installation is granted below.
 insert into pgq.kept_grant (statement)
@@ -1494,6 +1536,31 @@ parallel safe
 as $$
 select '0.2.0'
 $$;
+
+create or replace function pgq._check_read_committed(function_name text)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    -- A standby has no tables that are not logged, and says no more of them. This is its own error
+    -- for what writes.
+    if pg_is_in_recovery() then
+        perform pg_current_xact_id();
+    end if;
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        raise exception '% needs READ COMMITTED', _check_read_committed.function_name
+            using errcode = '25001',
+                hint = 'Call it in a transaction of that isolation level.';
+    end if;
+end
+$$;
+
+comment on function pgq._check_read_committed(text) is
+'Raises 25001 above READ COMMITTED: an old snapshot does not show all that the function is for;
+25006 on a standby.';
 
 create function pgq._check_idempotency_window(idempotency_window interval)
 returns void

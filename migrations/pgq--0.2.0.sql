@@ -2161,6 +2161,11 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
+    -- A standby has no tables that are not logged, and says no more of them. This is its own error
+    -- for what writes.
+    if pg_is_in_recovery() then
+        perform pg_current_xact_id();
+    end if;
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
         raise exception '% needs READ COMMITTED', _check_read_committed.function_name
             using errcode = '25001',
@@ -2170,7 +2175,8 @@ end
 $$;
 
 comment on function pgq._check_read_committed(text) is
-'Raises 25001 above READ COMMITTED: an old snapshot does not show all that the function is for.';
+'Raises 25001 above READ COMMITTED: an old snapshot does not show all that the function is for;
+25006 on a standby.';
 
 -- ==== sql/shared/_check_interval.sql
 

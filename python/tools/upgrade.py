@@ -25,7 +25,7 @@ import build
 from catalog import describe
 from pgq.embedded import Server
 from statements import Statement, statements
-from upgrade_blocks import GUARD, KEEP
+from upgrade_blocks import GUARD, KEEP, LOCK
 
 __all__ = ["Side", "earlier", "generate", "main", "upgrade_path"]
 
@@ -97,6 +97,7 @@ def generate(before: str, after: str, old: Side, new: Side, changes: str) -> str
         f"-- generated from sql/ and migrations/changes/{after} by python/tools/upgrade.py:"
         " edit there, not here",
         GUARD.format(before=before, after=after),
+        LOCK.format(before=before, after=after),
         *([KEEP.format(names=", ".join(anew), opened=", ".join(opened))] if anew else []),
         *_drops(old, dropped - by_hand),
         changes,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["GUARD", "KEEP"]
+__all__ = ["GUARD", "KEEP", "LOCK"]
 
 GUARD = """\
 -- Stop before anything is changed where this is not the way to go. The setting lasts as long as the
@@ -77,4 +77,48 @@ from (
 ) as k
 where k.name = any ('{{{names}}}')
     and (k.grantee <> 0 or k.name <> all ('{{{opened}}}'));
+"""
+
+LOCK = """\
+-- Everything at once, before anything is changed. Whoever waits for one lock with another in hand
+-- stops all who come behind, and meets those who took them in another order. So it waits for each a
+-- moment only, lets all of them go, and tries again, for as long as the lock_timeout of the session
+-- says; where there is none, for ten minutes.
+do $lock$
+declare
+    given text := current_setting('lock_timeout');
+    give_up timestamptz := clock_timestamp()
+        + coalesce(nullif(given::interval, '0'::interval), '10 minutes'::interval);
+    tables text := (
+        select string_agg(format('pgq.%I', c.relname), ', ' order by c.relname)
+        from pg_class as c
+        where c.relnamespace = 'pgq'::regnamespace
+            and c.relkind in ('r', 'p')
+            and not c.relispartition
+    );
+begin
+    perform set_config('lock_timeout', '200ms', true);
+    loop
+        begin
+            execute format('lock table %s in access exclusive mode', tables);
+            exit;
+        exception
+            when lock_not_available or deadlock_detected then
+                if clock_timestamp() > give_up then
+                    raise exception 'pgq is in use, and no moment was found to upgrade it'
+                        using errcode = '55P03',
+                            hint = 'Nothing was changed. End the transactions that have been open'
+                                ' for long (pg_stat_activity), or set a longer lock_timeout.';
+                end if;
+        end;
+        perform pg_sleep(0.1 + random() * 0.2);
+    end loop;
+    perform set_config('lock_timeout', given, true);
+    if pgq.version() <> '{before}' then
+        raise exception 'this leads from pgq {before} to {after}, and here is %', pgq.version()
+            using errcode = '55000',
+                detail = 'Another upgrade was first.';
+    end if;
+end
+$lock$;
 """

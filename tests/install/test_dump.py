@@ -86,7 +86,9 @@ def _live_a_little(connection: Connection) -> None:
     assert [row[1] for row in _consume(connection, 4)] == [1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("form", ["plain", "custom"])
+@pytest.mark.parametrize(
+    "form", ["plain", "custom", pytest.param("directory", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("route", ROUTES)
 def test_restored_into_a_new_cluster(
     server: Server,
@@ -103,7 +105,8 @@ def test_restored_into_a_new_cluster(
         catalog = describe(old)
 
     dump = tmp_path / "dump"
-    server.run("pg_dump", "-d", empty_database, f"--format={form}", "-f", dump)
+    side_by_side = ["--jobs=2"] if form == "directory" else []
+    server.run("pg_dump", "-d", empty_database, f"--format={form}", *side_by_side, "-f", dump)
     fresh = start_server(bin_dir=server.bin_dir, settings={"fsync": "off"})
     if form == "plain":
         fresh.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", dump)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from psycopg import Connection, Cursor
+from psycopg import Connection, Cursor, OperationalError
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow, scalar_row, tuple_row
@@ -25,16 +25,24 @@ C = TypeVar("C")
 _DEFAULTS = {"connect_timeout": 10, "tcp_user_timeout": 30000}
 """So that a server that does not answer any more is noticed."""
 
+_STANDBY = (
+    "the server is a standby, which can only be read: connect to the primary, or give all hosts"
+    " and target_session_attrs=read-write"
+)
+
 
 def connect(conninfo: str, options: Mapping[str, Any], name: str) -> Connection[Any]:
     """Open a connection in autocommit, whose name in pg_stat_activity is `name`.
 
     Through a pooler nothing is prepared, unless the options say so: what one session has prepared,
-    another one does not know, or knows as something else.
+    another one does not know, or knows as something else. A standby is refused: after a
+    promotion, or once the name leads to another server, the next attempt finds the primary.
     """
     given = {"fallback_application_name": name, **_DEFAULTS, **conninfo_to_dict(conninfo)}
     connection = Connection.connect(autocommit=True, **{**given, **options})
     try:
+        if connection.info.parameter_status("in_hot_standby") == "on":
+            raise OperationalError(_STANDBY)
         if "prepare_threshold" not in options and is_pooled(connection):
             connection.prepare_threshold = None
         read_what_can_be_read(connection)
