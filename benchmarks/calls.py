@@ -33,6 +33,11 @@ STAGED = (
     " bodies => array_fill('\\x6162'::bytea, array[{0}]));"
     " end loop; end $do$;"
 )
+# Restricted, and the caller named in a grant, or a member of the role that is.
+GRANTED = "select pgq.grant_access(session_user::text, '{1}', {2} => '{0}');"
+MEMBER = "create role {0}; grant {0} to session_user; " + GRANTED.replace(
+    "session_user::text", "'{0}'"
+)
 LEASED = (
     "select max(lease_token::text), setval('{0}_ids', min(job_id), false)"
     " from pgq.claim_job('{0}', max_jobs => {1}, lease => '1 day')"
@@ -77,6 +82,18 @@ CALLS: Sequence[Call] = (
         name="publish",
         setup=TOPIC.format("publish"),
         statement="select * from pgq.publish('publish', body => '\\x6162'::bytea)",
+        answer='log_offset = "',
+    ),
+    Call(
+        name="publish_granted",
+        setup=TOPIC.format("granted") + GRANTED.format("granted", "publish", "topic"),
+        statement="select * from pgq.publish('granted', body => '\\x6162'::bytea)",
+        answer='log_offset = "',
+    ),
+    Call(
+        name="publish_member",
+        setup=TOPIC.format("member") + MEMBER.format("member", "publish", "topic"),
+        statement="select * from pgq.publish('member', body => '\\x6162'::bytea)",
         answer='log_offset = "',
     ),
     Call(
@@ -144,6 +161,19 @@ CALLS: Sequence[Call] = (
         setup=QUEUE.format("enqueue"),
         statement="select * from pgq.enqueue('enqueue', body => '\\x6162'::bytea)",
         answer='(?:job_id|enqueue) = "',  # the first draft returns a number
+    ),
+    Call(
+        name="enqueue_granted",
+        setup=QUEUE.format("enqueue_granted")
+        + GRANTED.format("enqueue_granted", "publish", "queue"),
+        statement="select * from pgq.enqueue('enqueue_granted', body => '\\x6162'::bytea)",
+        answer='job_id = "',
+    ),
+    Call(
+        name="enqueue_member",
+        setup=QUEUE.format("enqueue_member") + MEMBER.format("enqueue_member", "publish", "queue"),
+        statement="select * from pgq.enqueue('enqueue_member', body => '\\x6162'::bytea)",
+        answer='job_id = "',
     ),
     Call(
         name="enqueue_batch_100",

@@ -5857,10 +5857,7 @@ language sql
 stable
 parallel safe
 as $$
-select case current_setting('role')
-    when 'none' then session_user::text
-    else current_setting('role')
-end
+select coalesce(nullif(current_setting('role'), 'none'), session_user)
 $$;
 
 comment on function pgq._caller() is

@@ -43,9 +43,7 @@ ELSEWHERE = {
 
 AWAITED = (
     "drivers.md",
-    "replicas.md",
     "ui.md",
-    "upgrade.md",
 )
 """Pages that may be missing from the navigation; each joins it as soon as its file is there."""
 

@@ -112,7 +112,7 @@ def test_a_role_that_may_not(shared_dsn: str, log: Session) -> None:
 def test_an_answer_that_takes_too_long(
     shared_dsn: str, shared_connect: Connect, log: Session
 ) -> None:
-    with shared_connect() as holder, Exporter(shared_dsn, port=0, timeout=0.1) as exporter:
+    with shared_connect() as holder, Exporter(shared_dsn, port=0, timeout=2) as exporter:
         holder.execute("lock table pgq.worker in access exclusive mode")
         status, _, text = get(exporter, "/metrics")
         assert (status, "timeout" in text) == (503, True)

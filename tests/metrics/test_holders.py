@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from support.metrics import figures
+from support.metrics import figures, key_of
 from support.session import Connect, Session
+from support.waiting import wait_until
 
 NAME = 'a "test" \\ of holders'
 
@@ -78,11 +79,7 @@ def slot(connection: Session) -> Iterator[str]:
 
 def test_a_replication_slot(connection: Session, slot: str) -> None:
     connection.execute("select pg_logical_emit_message(false, 'x', repeat('x', 100000))")
-    [(labels, value)] = [
-        (dict(labels), value)
-        for (name, labels), value in figures(connection).items()
-        if name == "pgq_slot_retained_bytes" and ("name", slot) in labels
-    ]
-    assert labels == {"name": slot, "database": "", "active": "false"}
-    assert value > 100_000
+    retained = key_of("pgq_slot_retained_bytes", name=slot, database="", active="false")
+    # as soon as it has been written, which the commits here do not wait for
+    wait_until(lambda: figures(connection)[retained] > 100_000)
     assert held(connection, "replication slot", slot) == {}

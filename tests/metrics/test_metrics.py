@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from psycopg.types.json import Jsonb
 
 from support.clock import Clock
+from support.databases import Databases
 from support.metrics import figures, key_of
 from support.queue import claim, claim_one, enqueue, enqueue_many, new_queue
 from support.session import Connect, Session
 from support.waiting import wait_until
+
+
+@pytest.fixture
+def dsn(databases: Databases) -> Iterator[str]:
+    """A fresh database: where a table has been larger once, its jobs are estimated."""
+    with databases.copy() as dsn:
+        yield dsn
+
+
+@pytest.fixture
+def clock(dsn: str) -> Clock:
+    """Its clock."""
+    clock = Clock(dsn)
+    clock.install()
+    return clock
+
 
 UNITS = ("_total", "_seconds", "_bytes", "_messages", "_jobs", "_rows", "_letters", "_partitions")
 PLAIN = {

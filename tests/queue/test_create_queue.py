@@ -33,6 +33,7 @@ DEFAULTS = {
     "rate_burst": None,
     "max_unfinished": None,
     "max_leased_per_key": None,
+    "restricted": False,
 }
 
 CHOSEN: dict[str, Any] = {

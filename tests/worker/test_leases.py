@@ -97,7 +97,8 @@ def test_jobs_that_were_not_begun_have_not_been_tried(dsn: str, client: Client, 
 def test_a_shorter_lease_of_the_queue(dsn: str, client: Client, kind: Kind) -> None:
     """Settings are read again now and then; until then claims last as long as is reckoned with."""
     gate = Gate(kind)
-    worker = kind(dsn, concurrency=1)
+    # a heartbeat would be the last that this connection has asked
+    worker = kind(dsn, concurrency=1, heartbeat=None)
     worker.handler("mail")(gate.handler)
     client.alter_queue("mail", notify=True)
     listens = (
