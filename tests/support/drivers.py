@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
@@ -18,7 +17,7 @@ from pgq.local_spark import SparkSetupError, find_jdbc_driver
 from support.house import ROOT
 from support.java import JAVA_OPTIONS
 
-__all__ = ["PROGRAMS", "Program", "environment", "run_program"]
+__all__ = ["PROGRAMS", "environment", "run_program"]
 
 PROGRAMS = ROOT / "tests" / "drivers" / "programs"
 
@@ -28,14 +27,6 @@ GO_PACKAGES = Path("/usr/share/gocode")
 
 class Missing(Exception):
     """What a program needs is not on this machine."""
-
-
-@dataclass(frozen=True)
-class Program:
-    """A program to run, or the text of one."""
-
-    language: str
-    path: Path
 
 
 def environment(dsn: str) -> dict[str, str]:
@@ -123,7 +114,9 @@ def _c(path: Path) -> list[str]:
 def _go(path: Path) -> list[str]:
     package = "github.com/jackc/pgx" if "pgx" in path.name else "github.com/lib/pq"
     if not (GO_PACKAGES / "src" / package).is_dir():
-        debian = "golang-github-jackc-pgx-v4-dev" if "pgx" in path.name else "golang-github-lib-pq-dev"
+        debian = (
+            "golang-github-jackc-pgx-v4-dev" if "pgx" in path.name else "golang-github-lib-pq-dev"
+        )
         raise Missing(f"no {package}: on Debian, apt-get install {debian}")
     return [_program("go", "golang-go"), "run", str(path)]
 

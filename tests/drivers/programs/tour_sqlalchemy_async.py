@@ -24,7 +24,8 @@ CONSUME = text(
     "select log_offset, key, payload, body from pgq.consume(topic => :topic, consumer_group => :g)"
 ).columns(payload=JSONB)
 ENQUEUE = text(
-    "select * from pgq.enqueue(queue => :queue, payload => cast(:payload as jsonb), delay => :delay)"
+    "select * from pgq.enqueue(queue => :queue, payload => cast(:payload as jsonb),"
+    " delay => :delay)"
 )
 CLAIM = text(
     "select job_id, lease_token, attempt, payload from pgq.claim_job(queue => :queue)"
