@@ -35,9 +35,9 @@ _INTRODUCTION = """\
 Every function takes its arguments by name (`topic => 'orders'`). Errors carry the codes listed in
 [README.md](README.md). The examples are for psql, where `\\gset` keeps the columns of a row for
 later statements, which name them like `:job_id` or, as a literal, `:'lease_token'`. Those of a
-feature stand in its `examples.psql`, in an order in which they run. Where they `prepare` a statement,
-that is what a program sends, with placeholders and their types; [drivers.md](../python/docs/drivers.md)
-shows it in other languages.
+feature stand in its `examples.psql`, in an order in which they run. What they `prepare` is what a
+program sends, with placeholders and their types; [drivers.md](../python/docs/drivers.md) shows it
+in other languages.
 """
 
 
