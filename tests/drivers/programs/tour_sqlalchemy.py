@@ -5,7 +5,6 @@ import os
 from datetime import timedelta
 
 from sqlalchemy import create_engine, make_url, text
-from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.exc import DBAPIError
 
 url = make_url(os.environ["DATABASE_URL"]).set(drivername="postgresql+psycopg")
@@ -23,14 +22,12 @@ BATCH = text(
 )
 CONSUME = text(
     "select log_offset, key, payload, body from pgq.consume(topic => :topic, consumer_group => :g)"
-).columns(payload=JSONB)
+)
 ENQUEUE = text(
     "select * from pgq.enqueue(queue => :queue, payload => cast(:payload as jsonb),"
     " delay => :delay)"
 )
-CLAIM = text(
-    "select job_id, lease_token, attempt, payload from pgq.claim_job(queue => :queue)"
-).columns(payload=JSONB)
+CLAIM = text("select job_id, lease_token, attempt, payload from pgq.claim_job(queue => :queue)")
 group = {"topic": "orders", "g": "billing"}
 
 # engine.begin() commits at its end. engine.connect() rolls back unless commit() is called: the

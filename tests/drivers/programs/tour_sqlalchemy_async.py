@@ -7,7 +7,6 @@ from datetime import timedelta
 from uuid import uuid4
 
 from sqlalchemy import make_url, text
-from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import create_async_engine
 
@@ -19,17 +18,14 @@ BATCH = text(
     "select * from pgq.publish_batch(topic => :topic,"
     " payloads => cast(:payloads as jsonb[]), keys => cast(:keys as text[]))"
 )
-# Only what has the type JSONB comes as a Python value; else payload is a str with this driver.
 CONSUME = text(
     "select log_offset, key, payload, body from pgq.consume(topic => :topic, consumer_group => :g)"
-).columns(payload=JSONB)
+)
 ENQUEUE = text(
     "select * from pgq.enqueue(queue => :queue, payload => cast(:payload as jsonb),"
     " delay => :delay)"
 )
-CLAIM = text(
-    "select job_id, lease_token, attempt, payload from pgq.claim_job(queue => :queue)"
-).columns(payload=JSONB)
+CLAIM = text("select job_id, lease_token, attempt, payload from pgq.claim_job(queue => :queue)")
 ACK = text("select pgq.ack(:job_id, :token)")
 
 url = make_url(os.environ["DATABASE_URL"]).set(drivername="postgresql+asyncpg")
