@@ -72,6 +72,7 @@ reference: test-environment build ## generate sql/REFERENCE.md, the client's sig
 	@$(RUN)/python python/tools/reference.py
 	@$(RUN)/python python/tools/signatures.py
 	@$(RUN)/python python/tools/catalog.py
+	@$(RUN)/python python/tools/driver_guide.py
 
 bench: demo-environment build ## measure side by side; ARGS go to the runner
 	@$(RUN)/python benchmarks/run.py $(ARGS)

@@ -42,7 +42,6 @@ ELSEWHERE = {
 """Pages that are read from where they stand: their paths in the repository, by their names here."""
 
 AWAITED = (
-    "drivers.md",
     "ui.md",
 )
 """Pages that may be missing from the navigation; each joins it as soon as its file is there."""

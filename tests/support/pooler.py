@@ -26,7 +26,7 @@ POOL = 2
 class PgBouncer:
     """Clients of the database go through two server connections, whoever they are."""
 
-    def __init__(self, dsn: str) -> None:
+    def __init__(self, dsn: str, more_settings: str = "") -> None:
         program = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
         if program is None:
             pytest.skip("no pgbouncer: on Debian, apt-get install pgbouncer")
@@ -56,6 +56,7 @@ max_client_conn = 100
 ignore_startup_parameters = extra_float_digits
 logfile =
 pidfile =
+{more_settings}
 """
         )
         for path in (users, self._settings):

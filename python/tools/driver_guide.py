@@ -1,0 +1,52 @@
+"""Put the programs of tests/drivers into the guide, python/docs/drivers.md.
+
+A program stands in the guide below a comment with its path, in a block of its language. What is
+there is replaced by the file as it is now.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from build import ROOT
+from generated import write
+
+__all__ = ["GUIDE", "generate", "shown"]
+
+GUIDE = ROOT / "python" / "docs" / "drivers.md"
+
+LANGUAGES = {
+    ".c": "c",
+    ".go": "go",
+    ".java": "java",
+    ".mjs": "js",
+    ".php": "php",
+    ".pl": "perl",
+    ".psql": "sql",
+    ".py": "python",
+    ".rb": "ruby",
+}
+
+_PROGRAM = re.compile(r"^<!-- (tests/drivers/\S+) -->\n(?:\n```\w+\n.*?^```\n)?", re.M | re.S)
+
+
+def shown() -> list[str]:
+    """The programs that the guide shows, by their paths."""
+    return _PROGRAM.findall(GUIDE.read_text())
+
+
+def generate() -> str:
+    """The guide with the programs as they are now."""
+
+    def block(match: re.Match[str]) -> str:
+        path = Path(match[1])
+        text = (ROOT / path).read_text()
+        return f"<!-- {path} -->\n\n```{LANGUAGES[path.suffix]}\n{text}```\n"
+
+    return _PROGRAM.sub(block, GUIDE.read_text())
+
+
+if __name__ == "__main__":
+    sys.exit(write(GUIDE, generate))
