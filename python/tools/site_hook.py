@@ -41,9 +41,7 @@ ELSEWHERE = {
 }
 """Pages that are read from where they stand: their paths in the repository, by their names here."""
 
-AWAITED = (
-    "ui.md",
-)
+AWAITED = ("ui.md",)
 """Pages that may be missing from the navigation; each joins it as soon as its file is there."""
 
 _log = logging.getLogger("mkdocs.hooks.site")
