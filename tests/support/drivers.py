@@ -100,7 +100,7 @@ def _c(path: Path) -> list[str]:
     )
     if flags.returncode != 0:
         raise Missing("no libpq to build with: on Debian, apt-get install libpq-dev")
-    target = ROOT / ".cache" / "drivers" / f"{path.stem}-{os.getpid()}"
+    target = ROOT / ".cache" / "drivers" / path.stem
     target.parent.mkdir(parents=True, exist_ok=True)
     # -Werror: readers copy it
     options = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-o", str(target)]
