@@ -32296,6 +32296,85 @@ What it does, by the action that the row has:
 - more: a part of the work has more to do than one call does; call again at once.
 Errors: 25001 not under READ COMMITTED.';
 
+create function pgq.schedule_cleanup(schedule text default '* * * * *')
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    cron_job_id bigint;
+begin
+    if to_regprocedure('cron.schedule(text,text,text)') is null then
+        raise exception 'pg_cron is not installed in this database'
+            using errcode = '0A000',
+                hint = 'Have a superuser run create extension pg_cron, or call pgq.cleanup() every'
+                    ' minute in another way; in a database that pg_cron is not made for, use'
+                    ' cron.schedule_in_database in the one that it is.';
+    end if;
+
+    -- By its name: a job that is there gets the schedule.
+    execute 'select cron.schedule($1, $2, $3)'
+    into cron_job_id
+    using
+        'pgq cleanup',
+        coalesce(schedule_cleanup.schedule, '* * * * *'),
+        'select count(*) from pgq.cleanup()';
+
+    return cron_job_id;
+end
+$$;
+
+revoke all on function pgq.schedule_cleanup from public;
+
+comment on function pgq.schedule_cleanup(text) is
+'Has pg_cron call cleanup, every minute by default; returns the id of its job.
+A job that is there already gets the schedule, so there is never more than one. It runs as the owner
+of pgq, who needs USAGE on the schema cron. A schedule is what pg_cron understands: five fields, in
+the time zone of cron.timezone.
+Errors: 0A000 pg_cron is not installed in this database, 22023 a bad schedule, 40001 above READ
+COMMITTED when another transaction was first (try again), 42501 the owner of pgq may not use
+pg_cron.';
+
+create function pgq.unschedule_cleanup()
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    was_there boolean := false;
+begin
+    if to_regclass('cron.job') is null then
+        return false;
+    end if;
+
+    execute '
+        select coalesce(bool_or(cron.unschedule(j.jobid)), false)
+        from cron.job as j
+        where j.jobname = $1
+            and j.username = current_user
+            and j.database = current_database()'
+    into was_there
+    using 'pgq cleanup';
+
+    return was_there;
+end
+$$;
+
+revoke all on function pgq.unschedule_cleanup from public;
+
+comment on function pgq.unschedule_cleanup() is
+'Ends what schedule_cleanup began; false when there is nothing to end, also without pg_cron.
+Errors: 40001 above READ COMMITTED when another transaction was first (try again), 42501 the owner of
+pgq may not use pg_cron.';
+
 create or replace view pgq.messages
 with (security_barrier) as
 select

@@ -421,3 +421,5 @@
 \ir retention/_truncate_segment.sql
 \ir retention/_truncate_segments.sql
 \ir retention/cleanup.sql
+\ir retention/schedule_cleanup.sql
+\ir retention/unschedule_cleanup.sql

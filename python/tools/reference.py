@@ -33,13 +33,13 @@ _INTRODUCTION = """\
 # Reference
 
 Every function takes its arguments by name (`topic => 'orders'`). Errors carry the codes listed in
-[README.md](README.md). Whatever names a topic or a queue raises 42501 where the access of the caller is
-not enough, and MQ001 or MQ002, as if it were not there, where he has none; see `grant_access`. The
-examples are for psql, where `\\gset` keeps the columns of a row for
-later statements, which name them like `:job_id` or, as a literal, `:'lease_token'`. Those of a
-feature stand in its `examples.psql`, in an order in which they run. What they `prepare` is what a
-program sends, with placeholders and their types; [drivers.md](../python/docs/drivers.md) shows it
-in other languages.
+[README.md](README.md). Whatever names a topic or a queue raises 42501 where the access of the
+caller is not enough, and MQ001 or MQ002, as if it were not there, where he has none; see
+`grant_access`. The examples are for psql, where `\\gset` keeps the columns of a row for later
+statements, which name them like `:job_id` or, as a literal, `:'lease_token'`. Those of a feature
+stand in its `examples.psql`, in an order in which they run. What they `prepare` is what a program
+sends, with placeholders and their types; [drivers.md](../python/docs/drivers.md) shows it in
+other languages.
 """
 
 

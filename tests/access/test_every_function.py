@@ -90,6 +90,7 @@ OTHERS = {
     "list_workers",
     "next_ticks",
     "run_schedules",
+    "schedule_cleanup",
 }
 
 # As if what is named by an id or a name of its own were not there, also to who sees the queue.

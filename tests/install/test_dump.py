@@ -75,6 +75,8 @@ def _live_a_little(connection: Connection) -> None:
         " payload => '1', every => '1 hour', missed => 'all',"
         " starts_at => now() - '2.5 hours'::interval)",
         "select pgq.run_schedules(max_ticks => 1)",
+        "select pgq.grant_access(role => 'public', topic => 'readings', access => 'consume')",
+        "select pgq.grant_access(role => 'public', queue => '*', access => 'admin')",
         "select pgq.create_topic(topic => 'deferred', partitions => 1, deferred => true)",
         "select pgq.create_group(topic => 'deferred', consumer_group => 'meters')",
         "select pgq.publish(topic => 'deferred', payload => '1')",
@@ -130,6 +132,7 @@ def _state(connection: Connection) -> dict[str, list[tuple[Any, ...]]]:
         "effects": _rows(connection, "select * from pgq.effects order by 1, 2, 3"),
         "archived": _rows(connection, "select * from pgq.archived_jobs order by 1, 2"),
         "schedules": _rows(connection, "select * from pgq.list_schedules()"),
+        "access": _rows(connection, "select * from pgq.list_access() order by 1, 2, 3, 4"),
         "jobs": _rows(
             connection,
             "select queue, ready, leased, delayed, dead from pgq.queue_stats order by 1",
@@ -183,6 +186,11 @@ def _goes_on(connection: Connection) -> None:
         )
         == []
     )
+    assert _rows(
+        connection,
+        "select restricted, consumers from pgq.topic join pgq.partition using (topic)"
+        " where topic = 'readings'",
+    ) == [(True, ["public"])]
     highest = _rows(connection, "select max(job_id) from pgq.claim_job(queue => 'work')")
     new_job = _rows(connection, "select job_id from pgq.enqueue(queue => 'work', payload => '6')")
     assert new_job > highest

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import psycopg
+import pytest
+
 from pgq import CleanupAction, Client
 from support.clock import Clock
 
@@ -16,3 +19,9 @@ def test_cleanup(client: Client, clock: Clock) -> None:
     assert client.claim_job("mail") == []
     (archived,) = client.archived_jobs("mail")
     assert archived.outcome == "expired"
+
+
+def test_pg_cron_is_asked_for(client: Client) -> None:
+    with pytest.raises(psycopg.errors.FeatureNotSupported):
+        client.schedule_cleanup("0 4 * * *")
+    assert client.unschedule_cleanup() is False

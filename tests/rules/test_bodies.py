@@ -12,6 +12,7 @@ import pytest
 from pgq.embedded import Server
 from pgq.embedded._binaries import system_folders
 from support.house import load_pgq, refuse
+from support.pg_cron import STAND_IN
 
 
 @pytest.fixture
@@ -21,6 +22,7 @@ def checked_database(
     """A database with pgq and plpgsql_check: the test's own, or one of another major's server."""
     if _has_extension(connection):
         connection.execute("create extension plpgsql_check")
+        connection.execute(STAND_IN.read_bytes())
         yield connection
         return
     for folder in system_folders():
@@ -35,6 +37,7 @@ def checked_database(
                 if _has_extension(other):
                     load_pgq(conninfo=server.dsn)
                     other.execute("create extension plpgsql_check")
+                    other.execute(STAND_IN.read_bytes())
                     yield other
                     return
     pytest.skip("no server here has the extension plpgsql_check (postgresql-NN-plpgsql-check)")

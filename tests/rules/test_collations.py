@@ -43,6 +43,8 @@ TEXTS: dict[str, Any] = {
     "state": "ready",
 }
 
+MINUTELY: Arguments = {"schedule": "* * * * *"}
+
 DAILY: Arguments = {"cron": "@daily", "time_zone": "UTC"}
 
 LIMIT: Arguments = {"max_attempts": 2, "dead_letter_topic": "other"}
@@ -53,6 +55,7 @@ MORE: list[tuple[str, Arguments]] = [
     ("alter_schedule", {"schedule": "s", "queue": "q"}),
     ("alter_schedule", {"schedule": "s", "topic": "t", "missed": "one", **DAILY}),
     ("begin_write", {"queue": "q"}),
+    ("schedule_cleanup", MINUTELY),
     ("begin_write", {"topic": "t", "producer": "p", "seq": 1}),
     ("begin_write", {"topic": "t", "producer": "p", "seq": 1, "atomic": False}),
     ("create_group", {"topic": "t", "consumer_group": "new", "start": "latest"}),

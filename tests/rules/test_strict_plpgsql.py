@@ -14,6 +14,7 @@ from psycopg.types.json import Jsonb
 from support.access import use_access
 from support.clock import Clock
 from support.house import load_pgq, refuse
+from support.pg_cron import use_pg_cron
 from support.session import Connect, Session
 
 STRICT = ("plpgsql.extra_errors", "plpgsql.extra_warnings")
@@ -344,12 +345,10 @@ def use_schedules(pgq: Caller, clock: Clock) -> None:
     pgq.drop_topic(topic="ticks")
     clock.advance("1 day")
     pgq.run_schedules()
-    pgq.list_schedules()
     pgq.list_schedules(schedule="hourly")
-    for worker in ("a", "b", "b"):
+    for worker in ("a", "b"):
         pgq.heartbeat(worker=worker, sources=["ticks"])
-    for read in (pgq.list_workers, pgq.metrics, pgq.metrics_text):
-        read()
+    [read() for read in (pgq.list_workers, pgq.metrics, pgq.metrics_text)]
     pgq.forget_worker(worker="a")
 
 
@@ -390,6 +389,7 @@ def test_every_call(strict: Session, connection: Session, clock: Clock) -> None:
     use_schedules(pgq, clock)
     use_subscriptions(pgq, clock)
     use_access(pgq)
+    use_pg_cron(pgq)
     rows = connection.execute(
         "select proname from pg_proc where pronamespace = 'pgq'::regnamespace"
         " and not starts_with(proname, '_')"

@@ -22,7 +22,7 @@ CONFLICTS = {
     f"{FIRST}, or at any level {TRUNCATED} (try again)",
 }
 
-_CODE = r"(?:MQ\d{3}|[0-9]{2}[0-9A-Z]{3})"
+_CODE = r"(?:MQ\d{3}|[0-9][0-9A-Z]{4})"
 _CODES = rf"{_CODE}(?:(?:, | or ){_CODE})*"
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
+from support.pg_cron import STAND_IN
 from support.session import Session
 
 __all__ = ["GIVEN", "Arguments", "given", "prepare"]
@@ -93,6 +94,7 @@ GIVEN: dict[str, Arguments] = {
     "resume_schedule": SCHEDULE,
     "revoke_access": {"role": "public", **TOPIC},
     "run_schedules": {},
+    "schedule_cleanup": {},
     "seek": {**GROUP, "start": "latest"},
     "subscribe": {"subscription": "new", **TOPIC, **QUEUE},
     "unsubscribe": {"subscription": "b"},
@@ -109,6 +111,7 @@ GIVEN: dict[str, Arguments] = {
 
 def prepare(session: Session) -> Arguments:
     """Make what the calls name, and say how it is called."""
+    session.execute(STAND_IN.read_bytes())
     session.create_topic(topic="t", partitions=1)
     for group in ("g", "leased"):
         session.create_group(topic="t", consumer_group=group)

@@ -774,6 +774,13 @@ SIGNATURES: Mapping[str, Signature] = {
         required=frozenset(),
         returns="rows",
     ),
+    "schedule_cleanup": Signature(
+        arguments={
+            "schedule": "text",
+        },
+        required=frozenset(),
+        returns="scalar",
+    ),
     "seek": Signature(
         arguments={
             "topic": "text",
@@ -796,6 +803,12 @@ SIGNATURES: Mapping[str, Signature] = {
         },
         required=frozenset({"subscription", "topic", "queue"}),
         returns="row",
+    ),
+    "unschedule_cleanup": Signature(
+        arguments={
+        },
+        required=frozenset(),
+        returns="scalar",
     ),
     "unsubscribe": Signature(
         arguments={

@@ -19,6 +19,7 @@ from psycopg.errors import (
     ActiveSqlTransaction,
     DeadlockDetected,
     DependentObjectsStillExist,
+    FeatureNotSupported,
     InsufficientPrivilege,
     InvalidParameterValue,
     LockNotAvailable,
@@ -161,6 +162,7 @@ class EffectInterrupted(Exception):
 
 
 BY_SQLSTATE: dict[str, type[psycopg.Error]] = {
+    "0A000": FeatureNotSupported,
     "22004": NullValueNotAllowed,
     "22023": InvalidParameterValue,
     "25001": ActiveSqlTransaction,

@@ -20,3 +20,14 @@ class Cleanup(Calling):
         its own (READ COMMITTED, or ActiveSqlTransaction is raised).
         """
         return self._rows(CleanupAction, "cleanup")
+
+    def schedule_cleanup(self, schedule: str | None = None) -> int:
+        """Have pg_cron call cleanup, every minute by default; returns the id of its job.
+
+        Raises psycopg's FeatureNotSupported where pg_cron is not installed in this database.
+        """
+        return self._value(int, "schedule_cleanup", schedule=schedule)
+
+    def unschedule_cleanup(self) -> bool:
+        """End what :meth:`schedule_cleanup` began; False when there was nothing to end."""
+        return self._value(bool, "unschedule_cleanup")

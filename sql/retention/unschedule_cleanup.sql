@@ -1,0 +1,33 @@
+create function pgq.unschedule_cleanup()
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    was_there boolean := false;
+begin
+    if to_regclass('cron.job') is null then
+        return false;
+    end if;
+
+    execute '
+        select coalesce(bool_or(cron.unschedule(j.jobid)), false)
+        from cron.job as j
+        where j.jobname = $1
+            and j.username = current_user
+            and j.database = current_database()'
+    into was_there
+    using 'pgq cleanup';
+
+    return was_there;
+end
+$$;
+
+comment on function pgq.unschedule_cleanup() is
+'Ends what schedule_cleanup began; false when there is nothing to end, also without pg_cron.
+Errors: 40001 above READ COMMITTED when another transaction was first (try again), 42501 the owner of
+pgq may not use pg_cron.';
