@@ -32372,8 +32372,8 @@ revoke all on function pgq.unschedule_cleanup from public;
 
 comment on function pgq.unschedule_cleanup() is
 'Ends what schedule_cleanup began; false when there is nothing to end, also without pg_cron.
-Errors: 40001 above READ COMMITTED when another transaction was first (try again), 42501 the owner of
-pgq may not use pg_cron.';
+Errors: 40001 above READ COMMITTED when another transaction was first (try again), 42501 the owner
+of pgq may not use pg_cron.';
 
 create or replace view pgq.messages
 with (security_barrier) as

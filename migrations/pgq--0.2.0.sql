@@ -38431,8 +38431,8 @@ $$;
 
 comment on function pgq.unschedule_cleanup() is
 'Ends what schedule_cleanup began; false when there is nothing to end, also without pg_cron.
-Errors: 40001 above READ COMMITTED when another transaction was first (try again), 42501 the owner of
-pgq may not use pg_cron.';
+Errors: 40001 above READ COMMITTED when another transaction was first (try again), 42501 the owner
+of pgq may not use pg_cron.';
 
 -- ==== sql/shared/kept_grant.sql
 
