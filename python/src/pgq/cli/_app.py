@@ -12,6 +12,7 @@ import typer
 from typer.main import get_command
 
 from pgq.cli import (
+    _access,
     _doctor,
     _groups,
     _jobs,
@@ -67,6 +68,7 @@ for _part in (
     _reading,
     _jobs,
     _others,
+    _access,
     _metrics,
     _top,
     _doctor,
