@@ -25,6 +25,8 @@ where p.pronamespace = 'pgq'::regnamespace
     and p.prorettype <> 'trigger'::regtype
 order by 1
 """
+# Figures of the server itself differ, and where there is no pg_cron there is nothing to end.
+OWN = {"metrics", "metrics_text", "unschedule_cleanup"}
 CLEAR = ("in a read-only transaction", "during recovery")
 VIEWS = """
 select c.relname
@@ -71,6 +73,8 @@ def test_every_function_and_view_on_a_standby(
                     if not writes or not clear:
                         wrong.append(f"{name}: {said}")
                 else:
+                    if name in OWN:
+                        continue
                     if writes:
                         wrong.append(f"{name} writes, and was not refused: {found}")
                     elif found != above.call(name, **arguments):
