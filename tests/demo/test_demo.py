@@ -37,6 +37,7 @@ def run(*options: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_demo_on_a_database_with_pgq(dsn: str, connection: psycopg.Connection[Any]) -> None:
     client = Client(connection)
     client.create_topic("mine")

@@ -132,7 +132,7 @@ def _relative(path: Path) -> str:
 
 
 def _parameters() -> list[Any]:
-    slow = {GUIDES / name for name in SLOW}
+    slow = {*(GUIDES / name for name in SLOW), ROOT / "python" / "SPARK.md"}
     return [
         pytest.param(path, id=_relative(path), marks=[pytest.mark.slow] if path in slow else [])
         for path in DOCUMENTS

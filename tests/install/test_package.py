@@ -31,6 +31,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return next(out.glob("*.whl"))
 
 
+@pytest.mark.slow
 def test_a_wheel_migrates_from_a_fresh_environment(
     wheel: Path, server: Server, empty_database: str, tmp_path: Path
 ) -> None:

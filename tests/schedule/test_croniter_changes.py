@@ -159,6 +159,7 @@ def differences(connection: Session, seed: int, number: int) -> tuple[Counter[st
     return kinds, wrong
 
 
+@pytest.mark.slow
 def test_random_expressions_around_changes(connection: Session) -> None:
     kinds, wrong = differences(connection, seed=1, number=20)
     assert wrong == []

@@ -65,6 +65,7 @@ def test_it_reads_and_consumes(spark: Any, etl: Pgq, connection: Session) -> Non
     assert etl.read_dead_letters(queue="alerts").count() == 0
 
 
+@pytest.mark.slow
 def test_it_streams(
     spark: Any, etl: Pgq, location: Any, connection: Session, tmp_path: Any
 ) -> None:

@@ -143,6 +143,7 @@ def test_offsets(load: Any, own: Session) -> None:
     assert load(topic, startingoffsets="EARLIEST", endingoffsets="latest").count() == 10
 
 
+@pytest.mark.slow
 def test_offsets_that_are_not_there(load: Any, own: Session) -> None:
     topic = new_topic(own, partitions=2, messages=5)
     assert "give one for each" in failure(load(topic, startingOffsets=offsets(topic, 1)))

@@ -88,6 +88,7 @@ def test_limits_and_what_comes_later(stream: Stream, own: Session, connect: Conn
     assert sorted(chain(*second)) == [(0, 6), (0, 7), (1, 6), (1, 7)]
 
 
+@pytest.mark.slow
 def test_a_stream_begins_at_the_latest(stream: Stream, own: Session) -> None:
     """By default; and a connection that was cut between two batches does not end the query."""
     topic = new_topic(own, messages=2)
@@ -140,6 +141,7 @@ def test_a_first_batch_that_is_repeated(
     assert stream.run(topic, startingOffsets="latest") == [[(0, 3), (0, 4)], [(0, 5)]]
 
 
+@pytest.mark.slow
 def test_where_a_stream_begins(stream: Stream, own: Session, clock: Clock) -> None:
     topic = new_topic(own, messages=2)
     clock.advance("1 hour")
@@ -213,6 +215,7 @@ def test_a_topic_made_anew(stream: Stream, own: Session) -> None:
     assert stream.run(topic, failOnDataLoss="false")[1:] == [[(0, n) for n in range(1, 6)]]
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_another_topic(stream: Stream, own: Session) -> None:
     topic, other = new_topic(own, messages=1), new_topic(own, messages=1)
     stream.run(topic, startingOffsets="earliest")
