@@ -2,7 +2,7 @@ create function pgq._check_access(topic text, queue text, access text)
 returns void
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 as $$
 #variable_conflict use_column
 begin

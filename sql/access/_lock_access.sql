@@ -8,6 +8,11 @@ as $$
 declare
     target_id bigint;
 begin
+    if pgq._caller() is null then
+        raise exception 'permission denied to change access while a table is maintained'
+            using errcode = '42501';
+    end if;
+
     update pgq.access_change as c
     set changed_at = pgq._clock();
 
@@ -31,4 +36,4 @@ $$;
 
 comment on function pgq._lock_access(text, text) is
 'Begins a change of access: others wait until this transaction ends, and so do those who publish to
-the topic or change the queue that is named, whose id is returned. Raises MQ001, MQ002.';
+the topic or change the queue that is named, whose id is returned. Raises 42501, MQ001, MQ002.';

@@ -2,7 +2,7 @@ create function pgq._may_use(topic text, queue text, access text)
 returns boolean
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 as $$
 #variable_conflict use_column
 begin

@@ -1,4 +1,4 @@
-create function pgq._visible_queues(key uuid, access text)
+create function pgq._visible_queues(key uuid, reader text, access text)
 returns table (queue_id bigint, queue text)
 language plpgsql
 stable
@@ -17,11 +17,14 @@ begin
     return query
     select q.queue_id, q.queue
     from pgq.queue as q
-    where q.queue_id = any(pgq._visible('queue', _visible_queues.access))
+    where q.queue_id = any(
+            pgq._visible_in_view(_visible_queues.reader, 'queue', _visible_queues.access)
+        )
         or not q.restricted;
 end
 $$;
 
-comment on function pgq._visible_queues(uuid, text) is
-'The queues to which the caller has this access. The key is what only the views can read.
+comment on function pgq._visible_queues(uuid, text, text) is
+'The queues to which the reader of a view has this access. The key is what only the views can
+read.
 Errors: 42501 no permission.';

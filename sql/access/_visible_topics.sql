@@ -1,4 +1,4 @@
-create function pgq._visible_topics(key uuid, access text)
+create function pgq._visible_topics(key uuid, reader text, access text)
 returns table (topic_id bigint, topic text)
 language plpgsql
 stable
@@ -17,11 +17,14 @@ begin
     return query
     select t.topic_id, t.topic
     from pgq.topic as t
-    where t.topic_id = any(pgq._visible('topic', _visible_topics.access))
+    where t.topic_id = any(
+            pgq._visible_in_view(_visible_topics.reader, 'topic', _visible_topics.access)
+        )
         or not t.restricted;
 end
 $$;
 
-comment on function pgq._visible_topics(uuid, text) is
-'The topics to which the caller has this access. The key is what only the views can read.
+comment on function pgq._visible_topics(uuid, text, text) is
+'The topics to which the reader of a view has this access. The key is what only the views can
+read.
 Errors: 42501 no permission.';

@@ -28,7 +28,11 @@ begin
         grant_access.role collate "C", grant_access.topic, grant_access.queue, grant_access.access
     );
     if grant_access.role collate "C" <> 'public'
-        and to_regrole(quote_ident(grant_access.role)) is null
+        and not exists (
+            select
+            from pg_catalog.pg_roles as r
+            where r.rolname = grant_access.role collate "C"
+        )
     then
         raise exception 'role "%" does not exist', grant_access.role
             using errcode = '42704';

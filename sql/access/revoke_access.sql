@@ -69,7 +69,8 @@ comment on function pgq.revoke_access(text, text, text, text) is
 What others gave counts as well. A topic or queue stays restricted when its last grant goes;
 alter_topic and alter_queue open it. Who has leased jobs or a partition may still finish them, and a
 transaction above READ COMMITTED with an older snapshot may read and claim what it shows; nobody
-publishes any more.
+publishes any more. What an open transaction has enqueued, or published to a deferred topic, arrives
+when it commits.
 Errors: MQ001 unknown topic, MQ002 unknown queue, 22004 a required argument is null, 22023 topic and
 queue, or a bad access, 40001 above READ COMMITTED when another transaction was first (try again),
 42501 the caller has no admin access.';

@@ -43,6 +43,15 @@ comment on table pgq.access_change is
 comment on column pgq.access_change.only_row is 'There is one row.';
 comment on column pgq.access_change.changed_at is 'When access was changed last.';
 
+create table pgq.acting (
+    xid bigint primary key
+);
+
+comment on table pgq.acting is
+'Transactions that publish or enqueue what somebody else has allowed, see _act_for. No row of it is
+ever committed.';
+comment on column pgq.acting.xid is 'The transaction.';
+
 create table pgq.view_key (
     key uuid not null
 );

@@ -11,7 +11,9 @@ select
     coalesce(s.leased, 0) as leased,
     coalesce(s.delayed, 0) as delayed,
     coalesce(s.expired, 0) as expired,
-    (select count(*) from pgq.dead_job as d where d.queue_id = q.queue_id) as dead,
+    (
+        select count(*) from pgq.dead_job as d where d.queue_id between q.queue_id and q.queue_id
+    ) as dead,
     s.oldest as oldest_ready_at,
     q.paused,
     coalesce(s.waiting, 0) as waiting,
@@ -25,9 +27,13 @@ select
             then 'rate_limit'
     end as held_by,
     coalesce(s.unfinished >= q.max_unfinished, false) as is_full
-from pgq._visible_queues((select k.key from pgq.view_key as k), 'monitor') as v
+from pgq._visible_queues(
+    (select k.key from pgq.view_key as k), current_user, 'monitor'
+) as v
 inner join pgq.queue as q on q.queue_id = v.queue_id
 cross join lateral (select pgq._clock() as moment limit 1) as c
+-- "between" is an equality that is estimated without statistics: where nearly all jobs are those of
+-- one queue, the planner would read the whole table for each of the others.
 cross join lateral (
     select
         sum(j.jobs) filter (where not e.expired and j.visible_at <= c.moment) as ready,
@@ -45,7 +51,7 @@ cross join lateral (
     from (
         select k.visible_at, k.expires_at, k.lease_token, k.due_at, 1 as jobs, false as is_run
         from pgq.job as k
-        where k.queue_id = q.queue_id
+        where k.queue_id between q.queue_id and q.queue_id
         union all
         select
             r.visible_at,
@@ -55,7 +61,7 @@ cross join lateral (
             r.jobs,
             true as is_run
         from pgq.job_run as r
-        where r.queue_id = q.queue_id
+        where r.queue_id between q.queue_id and q.queue_id
     ) as j
     cross join lateral (
         select coalesce(j.expires_at <= c.moment, false) as expired
@@ -106,7 +112,9 @@ select
     m.payload,
     m.body,
     d.stops_key
-from pgq._visible_queues((select k.key from pgq.view_key as k), 'consume') as v
+from pgq._visible_queues(
+    (select k.key from pgq.view_key as k), current_user, 'consume'
+) as v
 inner join pgq.dead_job as d on d.queue_id = v.queue_id
 left join pgq.message as m
     on m.segment = d.segment
@@ -148,7 +156,9 @@ select
     m.headers,
     m.payload,
     m.body
-from pgq._visible_queues((select k.key from pgq.view_key as k), 'consume') as v
+from pgq._visible_queues(
+    (select k.key from pgq.view_key as k), current_user, 'consume'
+) as v
 inner join pgq.queue as q on q.queue_id = v.queue_id
 inner join pgq.job_archive as a on a.queue_id = v.queue_id
 left join pgq.message as m
@@ -194,7 +204,9 @@ from pgq.effect as e
 cross join lateral (select pgq._clock() as moment limit 1) as c
 left join pgq.job as j on j.job_id = e.job_id
 left join pgq.dead_job as d on d.job_id = e.job_id
-inner join pgq._visible_queues((select k.key from pgq.view_key as k), 'consume') as v
+inner join pgq._visible_queues(
+    (select k.key from pgq.view_key as k), current_user, 'consume'
+) as v
     on v.queue_id = coalesce(j.queue_id, d.queue_id);
 
 comment on view pgq.effects is

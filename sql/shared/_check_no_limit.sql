@@ -13,6 +13,10 @@ declare
     );
     twice text;
 begin
+    if array_ndims(_check_no_limit.no_limit) > 1 then
+        raise exception 'argument "no_limit" must have one dimension'
+            using errcode = '22023';
+    end if;
     if not coalesce(_check_no_limit.no_limit, '{}') <@ allowed then
         raise exception 'argument "no_limit" must name nothing but settings with a limit to lift'
             using errcode = '22023',
@@ -37,5 +41,6 @@ end
 $$;
 
 comment on function pgq._check_no_limit(text[], jsonb) is
-'Refuses in no_limit the name of a setting that has no limit to lift, and of one that is given
-(22023). given has the settings whose limits can be lifted, null where they are not given.';
+'Refuses in no_limit the name of a setting that has no limit to lift, that of one that is given, and
+names in several dimensions (22023). given has the settings whose limits can be lifted, null where
+they are not given.';

@@ -106,7 +106,9 @@ def test_tables_and_helpers(roles: Session, known: Arguments) -> None:
                 roles.execute(f"select * from pgq.{name}".encode())
         for helper in ("_visible_topics", "_visible_queues"):
             with pytest.raises(psycopg.errors.InsufficientPrivilege), roles.transaction():
-                roles.execute(f"select * from pgq.{helper}(gen_random_uuid(), 'monitor')".encode())
+                roles.execute(
+                    f"select * from pgq.{helper}(gen_random_uuid(), 'postgres', 'monitor')".encode()
+                )
 
 
 def test_helpers_that_may_be_called_do_not_bypass(roles: Session, known: Arguments) -> None:

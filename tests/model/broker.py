@@ -11,16 +11,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from model.effects import Effects
+from model.access import Access
 
 __all__ = ["Broker"]
 
 
 @dataclass
-class Broker(Effects):
+class Broker(Access):
     """The whole model."""
 
     def cleanup(self, got: Any) -> None:
         """The jobs; what truncation took is told by `forget` and `forget_archived`."""
         self.clean_jobs()
         self.clean_effects()
+        self.clean_workers()

@@ -12,6 +12,7 @@ from uuid import UUID
 import psycopg
 from hypothesis.stateful import RuleBasedStateMachine
 
+from model.access import MEMBER, ROLES
 from model.broker import Broker
 from model.content import Content
 from model.drawn import KEYS
@@ -58,12 +59,19 @@ class Run:
         tables = first.execute(
             "select string_agg(format('pgq.%I', relname), ', ') from pg_class"
             " where relnamespace = 'pgq'::regnamespace and relkind in ('r', 'p')"
-            " and not relispartition and relname not in ('leaf', 'view_key')"
+            " and not relispartition and relname not in ('leaf', 'view_key', 'access_change')"
         ).fetchone()
         assert tables is not None
         self._empty = (
             f"truncate {tables[0]} restart identity; update pgq.leaf set free = true where not free"
         )
+        for role in (*ROLES, MEMBER):
+            first.execute(
+                f"do $$ begin create role {role}; exception when duplicate_object then end $$"
+            )
+            first.execute(f"grant usage on schema pgq to {role}")
+            first.execute(f"grant execute on all functions in schema pgq to {role}")
+        first.execute(f"grant {ROLES[0]} to {MEMBER}")
         self.homes: dict[tuple[str, int], int] = {}
         for count in (1, 2, 3, 4):
             for key in KEYS:
@@ -158,6 +166,10 @@ class Run:
         return [(row[0], row[1], Content(*row[2:])) for row in rows]
 
     def close(self) -> None:
+        self.connections[0].execute("rollback")
+        for role in (MEMBER, *ROLES):
+            self.connections[0].execute(f"drop owned by {role}")
+            self.connections[0].execute(f"drop role {role}")
         for connection in (self.bystander, *self.connections):
             connection.close()
 

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, run_state_machine_as_test
 
+from model.access_steps import AccessLives
 from model.crons import SEASONS
 from model.drawn import (
     GROUPS,
@@ -121,7 +122,10 @@ def run(dsn: str) -> Iterator[Run]:
 
 
 def compare(
-    run: Run, steps: type[Comparison] | type[ScheduleLives], examples: int, length: int
+    run: Run,
+    steps: type[Comparison] | type[ScheduleLives] | type[AccessLives],
+    examples: int,
+    length: int,
 ) -> None:
     class Machine(steps):  # type: ignore[misc, valid-type]
         pass
@@ -149,3 +153,7 @@ def test_database_and_model_agree(run: Run) -> None:
 
 def test_schedules_agree(run: Run) -> None:
     compare(run, ScheduleLives, 6, 2)
+
+
+def test_access_agrees(run: Run) -> None:
+    compare(run, AccessLives, 25, 50)

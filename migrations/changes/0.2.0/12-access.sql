@@ -46,3 +46,7 @@ create table pgq.access_change (
 
 insert into pgq.access_change (changed_at)
 values ('-infinity');
+
+create table pgq.acting (
+    xid bigint primary key
+);

@@ -1,0 +1,37 @@
+create function pgq._has_role(caller text, roles text[])
+returns boolean
+language plpgsql
+stable
+parallel safe
+cost 1
+as $$
+#variable_conflict use_column
+declare
+    -- One that is no more, or has another name by now, is nobody.
+    caller_id oid := to_regrole(quote_ident(_has_role.caller));
+    member text;
+begin
+    if _has_role.caller collate "C" = any(_has_role.roles) or 'public' = any(_has_role.roles) then
+        return true;
+    end if;
+
+    foreach member in array _has_role.roles loop
+        if pg_has_role(caller_id, to_regrole(quote_ident(member)), 'usage') then
+            return true;
+        end if;
+    end loop;
+
+    -- The owner of the schema may do everything, and so may superusers.
+    return coalesce(
+        pg_has_role(
+            caller_id,
+            (select n.nspowner from pg_catalog.pg_namespace as n where n.nspname = 'pgq'),
+            'usage'
+        ),
+        false
+    );
+end
+$$;
+
+comment on function pgq._has_role(text, text[]) is
+'Whether somebody is one of these roles or has their privileges, or those of the owner of pgq.';

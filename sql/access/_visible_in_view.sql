@@ -1,0 +1,29 @@
+create function pgq._visible_in_view(reader text, scope text, access text)
+returns bigint[]
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    caller text := coalesce(nullif(current_setting('role'), 'none'), session_user);
+    target_ids bigint[] := pgq._visible_to(
+        _visible_in_view.reader, _visible_in_view.scope, _visible_in_view.access
+    );
+begin
+    if caller collate "C" <> _visible_in_view.reader then
+        return array(
+            select unnest(target_ids)
+            intersect
+            select unnest(
+                pgq._visible_to(caller, _visible_in_view.scope, _visible_in_view.access)
+            )
+        );
+    end if;
+    return target_ids;
+end
+$$;
+
+comment on function pgq._visible_in_view(text, text, text) is
+'The same for a view, which says itself who reads it, so that plans with it may be parallel. Where
+that is not the role of the session, in a function or for an index, both need the access.';

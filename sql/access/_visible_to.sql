@@ -1,0 +1,38 @@
+create function pgq._visible_to(role text, scope text, access text)
+returns bigint[]
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    -- Usually nothing is restricted, or the caller may see all.
+    if pgq._has_role(
+        _visible_to.role, pgq._granted(_visible_to.scope, 0, _visible_to.access)
+    )
+    then
+        return array(
+            select t.topic_id
+            from pgq.topic as t
+            where _visible_to.scope = 'topic'
+                and t.restricted
+            union all
+            select q.queue_id
+            from pgq.queue as q
+            where _visible_to.scope = 'queue'
+                and q.restricted
+        );
+    end if;
+
+    return array(
+        select coalesce(g.topic_id, g.queue_id)
+        from pgq.access_grant as g
+        where g.scope = _visible_to.scope
+            and (g.access in (_visible_to.access, 'admin') or _visible_to.access = 'monitor')
+            and pgq._has_role(_visible_to.role, array[g.role])
+    );
+end
+$$;
+
+comment on function pgq._visible_to(text, text, text) is
+'The ids of the restricted topics or queues to which a role has this access.';
