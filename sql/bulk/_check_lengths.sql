@@ -11,9 +11,13 @@ declare
     shortest integer;
     given bigint;
 begin
+    if array_ndims(_check_lengths.lengths) > 1 then
+        raise exception 'the arrays of a chunk must have one dimension'
+            using errcode = '22023';
+    end if;
     select coalesce(sum(l.length), 0), min(l.length), count(l.length)
     into whole, shortest, given
-    from unnest(_check_lengths.lengths) as l (length);
+    from (select unnest(_check_lengths.lengths) as length) as l;
 
     if given < size then
         raise exception 'argument "lengths" must not contain null'
@@ -42,5 +46,5 @@ end
 $$;
 
 comment on function pgq._check_lengths(bytea, integer[]) is
-'The number of messages of a chunk; refuses lengths that are null (22004), negative or do not
-fit (22023).';
+'The number of messages of a chunk; refuses lengths that are null (22004), negative, do not fit
+or have several dimensions (22023).';

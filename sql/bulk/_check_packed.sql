@@ -16,7 +16,6 @@ declare
 begin
     if greatest(
         array_ndims(_check_packed.starts),
-        array_ndims(_check_packed.lengths),
         array_ndims(_check_packed.keys),
         array_ndims(_check_packed.headers)
     ) > 1 then

@@ -34,10 +34,7 @@ begin
             and coalesce(c.bodies, pgq._unpack(c.packed_bodies, c.lengths))
             is not distinct from _check_staged.bodies
     ) then
-        raise exception 'chunk % of task % was written before with other contents',
-            _check_staged.chunk, _check_staged.task
-            using errcode = '22023',
-                detail = 'One attempt to run the task gave two chunks the same number.';
+        perform pgq._fail_other_chunk(_check_staged.task, _check_staged.chunk);
     end if;
 end
 $$;

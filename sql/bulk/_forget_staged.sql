@@ -38,6 +38,8 @@ begin
         return removed;
     end if;
 
+    perform pgq._forget_runs(_forget_staged.write_id);
+
     delete from pgq.staged_task as k
     where k.write_id = _forget_staged.write_id;
 

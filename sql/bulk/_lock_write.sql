@@ -50,7 +50,7 @@ begin
     end if;
     if target.committed_at is null and not is_marked then
         perform pgq._fail_write_lost(
-            _lock_write.write_id, 'The server crashed, and what was staged is gone.'
+            _lock_write.write_id, 'What was staged is not in this database.'
         );
     end if;
     return target;

@@ -42,7 +42,7 @@ begin
                     where w.write_id = _note_task.write_id
                         and w.committed_at is null
                 )
-                    then 'The server crashed, and what was staged is gone.'
+                    then 'What was staged is not in this database.'
                 else 'It was committed, started again or aborted meanwhile.'
             end
         );

@@ -46,30 +46,39 @@ begin
         return false;
     end if;
 
-    if pgq._stays_packed(
-        _publish_chunk.target,
-        _publish_chunk.keys,
-        _publish_chunk.partition,
-        _publish_chunk.starts,
-        _publish_chunk.packed_bodies
-    ) then
-        perform pgq._check_packed(
-            _publish_chunk.packed_bodies,
-            _publish_chunk.starts,
-            _publish_chunk.lengths,
-            _publish_chunk.keys,
-            _publish_chunk.headers
-        );
-        perform pgq._publish_packed(
+    if (_publish_chunk.target).topic is not null
+        and current_setting('transaction_isolation') not in ('repeatable read', 'serializable')
+    then
+        perform pgq._publish_contents(
             (_publish_chunk.target).topic,
-            _publish_chunk.packed_bodies,
-            _publish_chunk.starts,
             _publish_chunk.lengths,
+            _publish_chunk.packed_payloads,
             _publish_chunk.keys,
             _publish_chunk.headers,
-            _publish_chunk.partition
+            _publish_chunk.partition,
+            _publish_chunk.task,
+            pgq._check_contents(
+                _publish_chunk.lengths,
+                _publish_chunk.packed_payloads,
+                _publish_chunk.keys,
+                _publish_chunk.headers,
+                _publish_chunk.starts,
+                _publish_chunk.packed_bodies
+            ),
+            _publish_chunk.packed_bodies
         );
     else
+        -- They are not needed here, but what is wrong is wrong everywhere.
+        if _publish_chunk.starts is not null then
+            perform pgq._check_contents(
+                _publish_chunk.lengths,
+                _publish_chunk.packed_payloads,
+                _publish_chunk.keys,
+                _publish_chunk.headers,
+                _publish_chunk.starts,
+                _publish_chunk.packed_bodies
+            );
+        end if;
         perform pgq._publish_messages(
             (_publish_chunk.target).topic,
             (_publish_chunk.target).queue,

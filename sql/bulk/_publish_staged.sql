@@ -6,11 +6,15 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
+    id uuid := (_publish_staged.target).write_id;
     topic_name text;
     queue_name text;
     partition_count integer;
     is_deferred boolean;
+    pointed_at boolean;
     made pgq.staged_chunk;
+    piece record;
+    runs bigint[] := '{}';
     keyed record;
     held pgq._ended_job[] := '{}';
 begin
@@ -19,7 +23,7 @@ begin
     from pgq.topic as t
     where t.topic_id = (_publish_staged.target).topic_id;
 
-    -- In ascending order, as everywhere: the chunks need them in any order.
+    -- In ascending order, as everywhere: the pieces need them in any order.
     perform
     from pgq.partition as p
     where p.topic_id = (_publish_staged.target).topic_id
@@ -27,22 +31,35 @@ begin
             p.partition in (
                 select coalesce(c.partition, c.task % partition_count)
                 from pgq.staged_chunk as c
-                where c.write_id = (_publish_staged.target).write_id
+                where c.write_id = id
+                    and c.digest is null
+            )
+            or p.partition in (
+                select r.partition
+                from pgq.staged_run as r
+                where r.write_id = id
             )
             or exists (
                 select
                 from pgq.staged_chunk as c
-                where c.write_id = (_publish_staged.target).write_id
+                where c.write_id = id
                     and c.partition is null
                     and c.keys is not null
+            )
+            or exists (
+                select
+                from pgq.staged_run as r
+                where r.write_id = id
+                    and r.partitions is not null
             )
         )
     order by p.partition
     for no key update;
 
-    -- Only now: a topic whose partitions are locked cannot be dropped and made anew.
-    select t.topic
-    into topic_name
+    -- Only now: a topic whose partitions are locked cannot be dropped and made anew, nor get more
+    -- partitions.
+    select t.topic, t.partitions
+    into topic_name, partition_count
     from pgq.topic as t
     where t.topic_id = (_publish_staged.target).topic_id;
 
@@ -52,15 +69,16 @@ begin
     where q.queue_id = (_publish_staged.target).queue_id;
 
     if num_nonnulls(topic_name, queue_name) = 0 then
-        perform pgq._fail_write_lost(
-            (_publish_staged.target).write_id, 'Its topic or queue was dropped.'
-        );
+        perform pgq._fail_write_lost(id, 'Its topic or queue was dropped.');
     end if;
 
+    pointed_at := exists (
+        select
+        from pgq.subscription as s
+        where s.topic_id = (_publish_staged.target).topic_id
+    );
     if queue_name is not null then
-        perform pgq._check_staged_delays(
-            (_publish_staged.target).write_id, (_publish_staged.target).queue_id
-        );
+        perform pgq._check_staged_delays(id, (_publish_staged.target).queue_id);
         if (
             select q.ordered
             from pgq.queue as q
@@ -72,7 +90,7 @@ begin
                 array(
                     select unnest(c.keys)
                     from pgq.staged_chunk as c
-                    where c.write_id = (_publish_staged.target).write_id
+                    where c.write_id = id
                 )
             );
         end if;
@@ -89,7 +107,10 @@ begin
         from (
             select unnest(c.keys) as key, unnest(c.headers) as headers
             from pgq.staged_chunk as c
-            where c.write_id = (_publish_staged.target).write_id
+            where c.write_id = id
+            union all
+            select r.key, r.headers
+            from pgq._keys_of_runs(id) as r
         ) as m
         where m.key is not null;
         held := pgq._hold_followed(
@@ -97,25 +118,60 @@ begin
         );
     end if;
 
-    for made in
-        select c.*
+    -- A task has either runs or one chunk, or several chunks.
+    for piece in
+        select c.task, c.chunk as number, null::bigint as stored_partition_id,
+            null::integer as segment, null::boolean as moved
         from pgq.staged_chunk as c
-        where c.write_id = (_publish_staged.target).write_id
+        where c.write_id = id
             and c.messages > 0
-        order by c.task, c.chunk
+            and c.digest is null
+        union all
+        select r.task, r.first_chunk, r.stored_partition_id, r.segment,
+            r.partitions <> partition_count
+        from pgq.staged_run as r
+        where r.write_id = id
+        order by task, number, stored_partition_id desc
     loop
+        if piece.stored_partition_id is not null and piece.moved is not true then
+            runs := runs || piece.stored_partition_id;
+            continue;
+        end if;
+
+        perform pgq._append_all_runs(topic_name, runs, pointed_at);
+        runs := '{}';
+
+        if piece.stored_partition_id is not null then
+            perform pgq._spread_run(
+                topic_name,
+                piece.stored_partition_id,
+                piece.segment,
+                piece.task % partition_count
+            );
+            continue;
+        end if;
+
+        select c.*
+        into made
+        from pgq.staged_chunk as c
+        where c.write_id = id
+            and c.task = piece.task
+            and c.chunk = piece.number;
+
         if made.partition is null and made.keys is null then
             made.partition := made.task % partition_count;
         end if;
         if made.packed_bodies is not null then
-            perform pgq._publish_packed(
+            perform pgq._publish_contents(
                 topic_name,
-                made.packed_bodies,
-                made.starts,
                 made.lengths,
+                null,
                 made.keys,
                 made.headers,
-                made.partition
+                made.partition,
+                made.task,
+                made.starts,
+                made.packed_bodies
             );
         elsif topic_name is not null and (made.partition is null or is_deferred) then
             -- Those without a key keep to the partition of their task, here too.
@@ -143,6 +199,7 @@ begin
             );
         end if;
     end loop;
+    perform pgq._append_all_runs(topic_name, runs, pointed_at);
 
     perform pgq._free_keys(held);
 

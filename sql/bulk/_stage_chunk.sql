@@ -21,27 +21,38 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    stays_packed boolean := pgq._stays_packed(
-        _stage_chunk.target,
-        _stage_chunk.keys,
-        _stage_chunk.partition,
-        _stage_chunk.starts,
-        _stage_chunk.packed_bodies
-    );
+    -- Until they are stored, bodies of messages are not taken apart.
+    stays_packed boolean := (_stage_chunk.target).topic is not null
+    and _stage_chunk.packed_bodies is not null
+    and current_setting('transaction_isolation') not in ('repeatable read', 'serializable');
+    begins integer[];
     documents jsonb[];
     contents bytea[];
     size integer;
 begin
     -- The task that makes a bad chunk is told now, and not commit_write.
     if stays_packed then
-        size := pgq._check_packed(
-            _stage_chunk.packed_bodies,
-            _stage_chunk.starts,
+        begins := pgq._check_contents(
             _stage_chunk.lengths,
+            null,
             _stage_chunk.keys,
-            _stage_chunk.headers
+            _stage_chunk.headers,
+            _stage_chunk.starts,
+            _stage_chunk.packed_bodies
         );
+        size := cardinality(begins);
     else
+        -- They are not needed here, but what is wrong is wrong everywhere.
+        if _stage_chunk.starts is not null then
+            perform pgq._check_contents(
+                _stage_chunk.lengths,
+                _stage_chunk.packed_payloads,
+                _stage_chunk.keys,
+                _stage_chunk.headers,
+                _stage_chunk.starts,
+                _stage_chunk.packed_bodies
+            );
+        end if;
         documents := pgq._unpack_payloads(_stage_chunk.packed_payloads, _stage_chunk.lengths);
         contents := pgq._unpack(_stage_chunk.packed_bodies, _stage_chunk.lengths);
         size := pgq._check_batch(
@@ -84,7 +95,7 @@ begin
         _stage_chunk.labels,
         contents,
         case when stays_packed then _stage_chunk.lengths end,
-        case when stays_packed then _stage_chunk.starts end,
+        begins,
         case when stays_packed then _stage_chunk.packed_bodies end
     )
     on conflict do nothing;

@@ -1,4 +1,8 @@
-create function pgq.commit_write(write_id uuid, expected_messages bigint default null)
+create function pgq.commit_write(
+    write_id uuid,
+    expected_messages bigint default null,
+    digest text default null
+)
 returns setof pgq.bulk_write_state
 language plpgsql
 volatile
@@ -37,10 +41,20 @@ begin
         update pgq.bulk_write as w
         set
             committed_at = target.committed_at,
-            messages = target.messages
+            messages = target.messages,
+            digest = commit_write.digest
         where w.bulk_write_id = target.bulk_write_id;
 
         perform pgq._forget_older(target);
+    elsif target.digest <> commit_write.digest collate "C" then
+        raise exception 'bulk write % was committed before with other messages', target.write_id
+            using errcode = '22023',
+                detail = format(
+                    'Write %s of producer "%s"; digest then: %s; now: %s.',
+                    target.seq, target.producer, target.digest, commit_write.digest
+                ),
+                hint = 'Nothing was written. Perhaps somebody else uses the same producer, or '
+                    'a job has gone back behind what it had committed.';
     end if;
 
     return next row(target.write_id, target.messages, target.committed_at, not is_open)
@@ -48,21 +62,27 @@ begin
 end
 $$;
 
-comment on function pgq.commit_write(uuid, bigint) is
+comment on function pgq.commit_write(uuid, bigint, text) is
 'Ends a bulk write; an atomic one publishes all that was staged, at once; MQ008 when it is lost.
 It waits for transactions that have written chunks and are still open, and counts the chunks of
 those that commit. Chunks of writers that come later are refused. The partitions that the write goes
-to are locked for other publishers until the transaction of this call ends. In an atomic write,
-messages of a task keep their order in each partition, tasks follow each other by number, and
-messages without a key and without a partition go to partition number (task modulo the number of
-partitions). Repeating the call does no harm: the result then has duplicate = true.
+to are locked for other publishers until the transaction of this call ends, which is short: what
+tasks of several chunks wrote is stored already, and only taken into the log, with this moment as
+published_at. It takes longer where messages are copied: those of tasks with one chunk, those of a
+topic with subscriptions, and jobs. In an atomic write, messages of a task keep their order in each
+partition, tasks follow each other by number, and messages without a key and without a partition go
+to partition number (task modulo the number of partitions). Repeating the call does no harm: the
+result then has duplicate = true.
 expected_messages: refuse the commit when the write has another number of messages; null: any
-number. The call waits at most 60 s for each lock, also when the lock_timeout of the session is
+number. digest: a text that the writers make of all messages, in any way. It is kept with the write,
+and the call is refused when it is repeated with another one: so call it too when begin_write says
+that the write was committed before, if these have to be the same messages. null: nothing is
+compared. The call waits at most 60 s for each lock, also when the lock_timeout of the session is
 longer. After that nothing has changed: call it again, or end the session that holds the lock (see
 pg_blocking_pids).
 Errors: MQ008 the write was started again, aborted or forgotten, its topic or queue was dropped,
 or a part of what was staged is missing (start it again), 22004 a required argument is null, 22023
-another number of messages than expected, a write that is not atomic was started again and made
-other chunks, or the queue does not allow a delay that was staged any more, 25001 not under READ
-COMMITTED, 55P03 waited 60 s for a lock (call it again), and those of publish_batch and
-enqueue_batch.';
+another number of messages than expected, another digest than at the commit before, a write that is
+not atomic was started again and made other chunks, or the queue does not allow a delay that was
+staged any more, 25001 not under READ COMMITTED, 55P03 waited 60 s for a lock (call it again), and
+those of publish_batch and enqueue_batch.';

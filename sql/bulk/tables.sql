@@ -13,6 +13,7 @@ create table pgq.bulk_write (
     expires_at timestamptz not null,
     committed_at timestamptz,
     messages bigint,
+    digest text collate "C",
     check (num_nonnulls(topic_id, queue_id) = 1),
     check (num_nonnulls(producer, seq) <> 1)
 );
@@ -40,6 +41,8 @@ comment on column pgq.bulk_write.expires_at is
 'From when on cleanup forgets it, if it is still open.';
 comment on column pgq.bulk_write.committed_at is 'When it was committed; null: it is open.';
 comment on column pgq.bulk_write.messages is 'How many messages or jobs it wrote.';
+comment on column pgq.bulk_write.digest is
+'What its writers say of its messages as a whole, see commit_write; null: nothing.';
 
 create table pgq.bulk_producer (
     producer text collate "C" not null,
@@ -61,22 +64,22 @@ comment on column pgq.bulk_producer.queue_id is 'The queue that it writes to; nu
 comment on column pgq.bulk_producer.forgotten_seq is
 'The highest number of a write that was forgotten; null: none was.';
 
--- What is staged is written a second time when it is published, so the first time goes without
--- write-ahead log. A crash or a failover empties these tables, the mark of the write is gone then,
--- and it has to be started again: what some tasks staged is never taken for what all did.
+-- What is staged survives a crash. The messages of a task of several chunks are stored at once
+-- where they will stay, as runs that the log takes in when the write is committed. What a task of
+-- one chunk has, and all that goes to a queue, is kept here and written to its place then.
 --
 -- Chunks lock the mark for key share until their transaction ends, and whoever removes it locks it
 -- for update. So commit_write waits for chunks that are open and counts them, one that comes later
--- finds no mark or, in an old snapshot, fails with 40001, and as long as a row is staged there is
--- the mark of its write.
-create unlogged table pgq.staged_write (
+-- finds no mark or, in an old snapshot, fails with 40001, and as long as something is staged there
+-- is the mark of its write.
+create table pgq.staged_write (
     write_id uuid primary key
 );
 
 comment on table pgq.staged_write is
 'Marks the atomic writes that are open; without its mark nothing staged for a write counts.';
 
-create unlogged table pgq.staged_task (
+create table pgq.staged_task (
     write_id uuid not null,
     task integer not null,
     task_attempt text not null,
@@ -90,7 +93,7 @@ comment on column pgq.staged_task.task_attempt is
 comment on column pgq.staged_task.messages is
 'How many messages the task staged; null: its last chunk has not come.';
 
-create unlogged table pgq.staged_chunk (
+create table pgq.staged_chunk (
     write_id uuid not null,
     task integer not null,
     chunk integer not null,
@@ -106,6 +109,8 @@ create unlogged table pgq.staged_chunk (
     lengths integer[],
     starts integer[],
     packed_bodies bytea,
+    digest bigint,
+    first_chunk integer,
     primary key (write_id, task, chunk)
 );
 
@@ -121,7 +126,7 @@ alter column starts set storage external,
 alter column packed_bodies set storage external;
 
 comment on table pgq.staged_chunk is
-'Messages of atomic writes until these are committed; not replicated, and empty after a crash.';
+'Chunks of atomic writes until these are committed, with their messages unless these are in runs.';
 comment on column pgq.staged_chunk.chunk is 'The number of the chunk within its task.';
 comment on column pgq.staged_chunk.messages is 'How many messages it has.';
 comment on column pgq.staged_chunk.payloads is 'The contents as JSON; null: they are bytes.';
@@ -137,6 +142,42 @@ comment on column pgq.staged_chunk.lengths is 'The length of each of the packed 
 comment on column pgq.staged_chunk.starts is 'Where each of the packed bodies begins, from 1.';
 comment on column pgq.staged_chunk.packed_bodies is
 'The contents as raw bytes, one after the other; null: see payloads and bodies.';
+comment on column pgq.staged_chunk.digest is
+'A hash of what its arguments begin with, where its messages are in runs; null: they are here.';
+comment on column pgq.staged_chunk.first_chunk is
+'The first of the chunks before it that came one after the other, with whose messages its own are
+stored; null: they are here.';
+
+create table pgq.staged_run (
+    write_id uuid not null,
+    task integer not null,
+    first_chunk integer not null,
+    partition integer not null,
+    stored_partition_id bigint primary key,
+    segment integer not null,
+    partitions integer
+);
+
+create index staged_run_write on pgq.staged_run
+(write_id, task, partition, first_chunk, stored_partition_id);
+create index staged_run_segment on pgq.staged_run (segment);
+
+comment on table pgq.staged_run is
+'Messages of atomic writes that are stored already, and not in the log yet: rows of this
+stored_partition_id in this segment, numbered from 1.';
+comment on column pgq.staged_run.first_chunk is
+'The first of the chunks whose messages it has; they came one after the other.';
+comment on column pgq.staged_run.partition is 'The partition that they go to.';
+comment on column pgq.staged_run.stored_partition_id is 'Under which partition_id they are stored.';
+comment on column pgq.staged_run.segment is 'Where; it is not emptied before the write has ended.';
+comment on column pgq.staged_run.partitions is
+'How many partitions the topic had when their keys were divided among them; null: they had none.';
+
+create sequence pgq.run_id as bigint;
+
+comment on sequence pgq.run_id is
+'What messages are stored under that were stored before their place in the log was known, and those
+that came behind them: the number with a minus sign, so that it meets no other partition_id.';
 
 -- The same for writes that are not atomic. It belongs to the write and not to one attempt:
 -- commit_write waits for open chunks of earlier attempts as well, since these will be published.

@@ -27,3 +27,10 @@ create type pgq._write_target as (
 );
 
 comment on type pgq._write_target is 'What write_chunk has to know of the write it adds to.';
+
+create type pgq._run_place as (
+    stored_partition_id bigint,
+    next_offset bigint
+);
+
+comment on type pgq._run_place is 'A run of staged messages, and where its next one is stored.';

@@ -32,6 +32,21 @@ declare
     target pgq._write_target := pgq._find_write(write_chunk.write_id);
     is_new boolean;
 begin
+    -- Elements are looked up by their numbers.
+    if 1 <> any(
+        array[
+            array_lower(write_chunk.lengths, 1),
+            array_lower(write_chunk.keys, 1),
+            array_lower(write_chunk.headers, 1),
+            array_lower(write_chunk.starts, 1)
+        ]
+    ) then
+        write_chunk.lengths := write_chunk.lengths[:];
+        write_chunk.keys := write_chunk.keys[:];
+        write_chunk.headers := write_chunk.headers[:];
+        write_chunk.starts := write_chunk.starts[:];
+    end if;
+
     perform pgq._check_chunk(
         write_chunk.task,
         write_chunk.task_attempt collate "C",
@@ -72,22 +87,58 @@ begin
     ) then
         return false;
     end if;
-    is_new := pgq._stage_chunk(
-        target,
-        write_chunk.write_id,
-        write_chunk.task,
-        write_chunk.chunk,
-        write_chunk.lengths,
-        write_chunk.packed_payloads,
-        write_chunk.keys collate "C",
-        write_chunk.headers,
-        write_chunk.partition,
-        write_chunk.delay,
-        write_chunk.priority,
-        write_chunk.labels,
-        write_chunk.starts,
-        write_chunk.packed_bodies
-    );
+
+    -- Messages of a task that has several chunks are stored where they will stay, unless jobs will
+    -- point at them. One chunk is as the one before it was.
+    if coalesce(
+        (
+            select c.digest is not null
+            from pgq.staged_chunk as c
+            where c.write_id = write_chunk.write_id
+                and c.task = write_chunk.task
+                and c.chunk in (write_chunk.chunk - 1, write_chunk.chunk)
+            order by c.chunk desc
+            limit 1
+        ),
+        target.topic is not null
+        and (write_chunk.chunk = 0 and write_chunk.last_chunk) is not true
+        and current_setting('transaction_isolation') not in ('repeatable read', 'serializable')
+        and not exists (
+            select from pgq.subscription as s where s.topic_id = target.topic_id
+        )
+    )
+    then
+        is_new := pgq._stage_run(
+            target,
+            write_chunk.write_id,
+            write_chunk.task,
+            write_chunk.chunk,
+            write_chunk.lengths,
+            write_chunk.packed_payloads,
+            write_chunk.keys collate "C",
+            write_chunk.headers,
+            write_chunk.partition,
+            write_chunk.starts,
+            write_chunk.packed_bodies
+        );
+    else
+        is_new := pgq._stage_chunk(
+            target,
+            write_chunk.write_id,
+            write_chunk.task,
+            write_chunk.chunk,
+            write_chunk.lengths,
+            write_chunk.packed_payloads,
+            write_chunk.keys collate "C",
+            write_chunk.headers,
+            write_chunk.partition,
+            write_chunk.delay,
+            write_chunk.priority,
+            write_chunk.labels,
+            write_chunk.starts,
+            write_chunk.packed_bodies
+        );
+    end if;
     if write_chunk.last_chunk then
         perform pgq._note_last_chunk(write_chunk.write_id, write_chunk.task);
     end if;
@@ -109,8 +160,8 @@ In an atomic write, an attempt writes all its chunks in one transaction, and set
 last one. When several attempts of a task commit, the first of them counts. In a write that is not
 atomic, each chunk is published in the transaction of this call, once for each task and chunk: a
 task that runs again must make the same chunks.
-starts: the place of the first byte of each content, counted from 1; null: found from lengths. It
-saves time when the whole chunk goes to one partition. Each content must start where the one before
+starts: the place of the first byte of each content, counted from 1; null: found from lengths, which
+takes time. Each content must start where the one before
 it ends; this is not checked for every message.
 The call waits while another open transaction has written the same chunk, or in an atomic write the
 same task: only the end of that transaction shows which of the two counts. It waits at most 60 s for
@@ -118,7 +169,7 @@ each lock, also when the lock_timeout of the session is longer. After that, roll
 again, or end the session that holds the lock (see pg_blocking_pids). Clients that can only insert
 rows use the view write_chunks instead.
 Errors: MQ007 unknown partition, MQ008 the write was committed, started again, aborted or
-forgotten, its topic or queue was dropped, or the server crashed, 22003 a number in a payload is
+forgotten, or its topic or queue was dropped, 22003 a number in a payload is
 beyond what the database can have, 22004 a required argument is null, no contents, or a null is in
 lengths or starts, 22021 a payload is not text in the encoding of the database, 22023 bad arguments,
 both kinds of contents, jobs that would expire before they are due, or another chunk was written

@@ -34,12 +34,13 @@ begin
             segment_until,
             deferred,
             publishers,
-            consumers
+            consumers,
+            stored_partition_id
         )
         select
             (_add_partitions.topic).topic_id,
             n.number,
-            nextval('pgq.partition_id'),
+            n.partition_id,
             (_add_partitions.topic).topic,
             _add_partitions.last_partition + 1,
             pgq._free_ring(
@@ -56,10 +57,14 @@ begin
             pgq._segment_until(_add_partitions.class),
             (_add_partitions.topic).deferred,
             q.publishers,
-            q.consumers
-        from generate_series(
-            _add_partitions.first_partition, _add_partitions.last_partition
-        ) as n (number)
+            q.consumers,
+            n.partition_id
+        from (
+            select g.number, nextval('pgq.partition_id') as partition_id
+            from generate_series(
+                _add_partitions.first_partition, _add_partitions.last_partition
+            ) as g (number)
+        ) as n
         left join pgq.partition as q
             on q.topic_id = (_add_partitions.topic).topic_id
             and q.partition = 0

@@ -12,6 +12,7 @@ as $$
 #variable_conflict use_column
 declare
     home_id bigint := (_assign.state).partition_id;
+    stored_id bigint := (_assign.state).stored_partition_id;
     since pgq._staged_since := pgq._staged_since(home_id);
     lowest bigint := since.lowest;
     above bigint := (home_id + 1) << 40;
@@ -49,7 +50,9 @@ begin
     where p.partition_id = home_id;
 
     -- The caller has locked the partition, so nobody else gives out offsets now.
-    newest := pgq._newest(home_id, (_assign.state).segment, (_assign.state).segment_first_offset);
+    newest := pgq._newest(
+        stored_id, (_assign.state).segment, (_assign.state).segment_first_offset
+    );
     before_first := coalesce(newest.log_offset, (_assign.state).segment_first_offset - 1);
     stamp := greatest(pgq._clock(), newest.published_at, (_assign.state).segment_entered_at);
 
@@ -83,7 +86,7 @@ begin
         moved := coalesce(cardinality(places), 0);
         if moved > 0 then
             perform pgq._move_staged(
-                home_id, (_assign.state).segment, places, before_first, stamp
+                stored_id, (_assign.state).segment, places, before_first, stamp
             );
         end if;
     else
@@ -133,7 +136,11 @@ begin
     end if;
     if (_assign.state).followed then
         perform pgq._deliver(
-            home_id, (_assign.state).segment, before_first + 1, before_first + moved
+            home_id,
+            stored_id,
+            (_assign.state).segment,
+            before_first + 1,
+            before_first + moved
         );
     end if;
     return row((_assign.state).partition, before_first + 1, before_first + moved)

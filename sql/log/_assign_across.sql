@@ -17,6 +17,7 @@ as $$
 declare
     home integer := (_assign_across.state).segment;
     home_id bigint := (_assign_across.state).partition_id;
+    stored_id bigint := (_assign_across.state).stored_partition_id;
     leaves integer[] := array(
         select distinct s.segment
         from unnest(_assign_across.left_segments || home) as s (segment)
@@ -90,7 +91,7 @@ begin
                     and m.ctid = f.place',
                 home
             )
-            using home_id, _assign_across.stamp, segments, places, offsets, home;
+            using stored_id, _assign_across.stamp, segments, places, offsets, home;
         else
             execute format(
                 'with gone as (
@@ -109,7 +110,7 @@ begin
                 leaf,
                 home
             )
-            using home_id, _assign_across.stamp, segments, places, offsets, leaf, home;
+            using stored_id, _assign_across.stamp, segments, places, offsets, leaf, home;
         end if;
     end loop;
 

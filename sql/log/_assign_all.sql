@@ -35,7 +35,8 @@ begin
             p.segment_entered_at,
             p.segment_until,
             p.followed,
-            p.deferred
+            p.deferred,
+            p.stored_partition_id
         into state
         from pgq.partition as p
         where p.partition_id = target.partition_id

@@ -2,7 +2,7 @@ create function pgq._check_group(topic text, consumer_group text, partition inte
 returns boolean
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 as $$
 #variable_conflict use_column
 declare

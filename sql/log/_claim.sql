@@ -16,6 +16,7 @@ declare
     target_id bigint;
     number integer;
     home_id bigint;
+    stored_id bigint;
     leaf integer;
     entered_offset bigint;
     current_seq bigint;
@@ -36,6 +37,7 @@ begin
     if taken_to is not null then
         claimed.partition := number;
         claimed.partition_id := home_id;
+        claimed.stored_partition_id := stored_id;
         claimed.first_offset := position;
         claimed.last_offset := taken_to;
         claimed.segment := leaf;

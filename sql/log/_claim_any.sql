@@ -81,6 +81,7 @@ begin
 
         claimed.partition := state.partition;
         claimed.partition_id := state.partition_id;
+        claimed.stored_partition_id := state.stored_partition_id;
         claimed.last_offset := case
             when state.max_attempts is not null and claimed.first_offset <= state.single_offset
                 then claimed.first_offset

@@ -47,7 +47,9 @@ begin
     entered.segment_until := pgq._segment_until(class);
 
     newest := pgq._newest(
-        entered.partition_id, (_enter_segment.state).segment, entered.segment_first_offset
+        (_enter_segment.state).stored_partition_id,
+        (_enter_segment.state).segment,
+        entered.segment_first_offset
     );
 
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
@@ -55,7 +57,7 @@ begin
         -- segments. So the next offset is tried out where that message would stand: a row that
         -- this snapshot does not see raises 40001.
         perform pgq._try_offset(
-            entered.partition_id,
+            (_enter_segment.state).stored_partition_id,
             (_enter_segment.state).segment,
             coalesce(newest.log_offset + 1, entered.segment_first_offset)
         );
@@ -63,12 +65,13 @@ begin
 
     entered.segment_first_offset := coalesce(newest.log_offset + 1, entered.segment_first_offset);
     entered.segment_entered_at := greatest(newest.published_at, entered.segment_entered_at);
+    entered.stored_partition_id := entered.partition_id;
 
     if class.retention is not null and newest.log_offset is not null then
         -- What was stored without a retention is kept for the one that counts from now on.
         insert into pgq.leftover (partition_id, segment, first_offset, last_offset, remove_at)
         select
-            entered.partition_id,
+            (_enter_segment.state).stored_partition_id,
             g.segment,
             (_enter_segment.state).segment_first_offset,
             newest.log_offset,
@@ -87,6 +90,7 @@ begin
         segment_first_offset = entered.segment_first_offset,
         segment_entered_at = entered.segment_entered_at,
         segment_until = entered.segment_until,
+        stored_partition_id = entered.stored_partition_id,
         left_segments = case
             when p.deferred then array_append(
                 array_remove(p.left_segments, (_enter_segment.state).segment),
@@ -113,7 +117,8 @@ begin
     values (
         entered.partition_id, entered.segment_first_offset, entered.segment, entered.partition_id
     )
-    on conflict (partition_id, first_offset) do update set segment = excluded.segment;
+    on conflict (partition_id, first_offset) do update
+    set segment = excluded.segment, stored_partition_id = excluded.stored_partition_id;
 
     return entered;
 end

@@ -9,12 +9,18 @@ begin
     -- Older messages that were to be kept longer, before the retention became shorter, go from
     -- sight with it. Those that were stored without a retention stand where nothing is emptied, so
     -- they are noted to be removed.
-    with gone as (
-        delete from pgq.segment_range as r
-        using pgq.segment_range as s
+    with emptied as (
+        select s.partition_id, max(s.first_offset) as first_offset
+        from pgq.segment_range as s
         where s.segment = _forget_segment.segment
-            and r.partition_id = s.partition_id
-            and r.first_offset <= s.first_offset
+        group by s.partition_id
+    ),
+
+    gone as (
+        delete from pgq.segment_range as r
+        using emptied as e
+        where r.partition_id = e.partition_id
+            and r.first_offset <= e.first_offset
         returning r.*
     )
 

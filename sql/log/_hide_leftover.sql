@@ -15,9 +15,9 @@ begin
 
     delete from pgq.segment_range as r
     using pgq.segment_range as s
-    where s.partition_id = (_hide_leftover.leftover).partition_id
+    where s.stored_partition_id = (_hide_leftover.leftover).partition_id
         and s.segment = (_hide_leftover.leftover).segment
-        and s.first_offset
+        and s.first_offset - s.shift
         between (_hide_leftover.leftover).first_offset and (_hide_leftover.leftover).last_offset
         and r.partition_id = s.partition_id
         and r.first_offset <= s.first_offset

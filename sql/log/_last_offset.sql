@@ -1,4 +1,8 @@
-create function pgq._last_offset(partition_id bigint, segment integer, segment_first_offset bigint)
+create function pgq._last_offset(
+    stored_partition_id bigint,
+    segment integer,
+    segment_first_offset bigint
+)
 returns bigint
 language plpgsql
 stable
@@ -8,7 +12,9 @@ as $$
 declare
     newest_offset bigint := (
         pgq._newest(
-            _last_offset.partition_id, _last_offset.segment, _last_offset.segment_first_offset
+            _last_offset.stored_partition_id,
+            _last_offset.segment,
+            _last_offset.segment_first_offset
         )
     ).log_offset;
 begin
@@ -21,7 +27,7 @@ begin
     if not pgq._is_kept(_last_offset.segment) then
         perform pgq._fail_truncated(p.topic)
         from pgq.partition as p
-        where p.partition_id = _last_offset.partition_id;
+        where p.stored_partition_id = _last_offset.stored_partition_id;
     end if;
     return _last_offset.segment_first_offset - 1;
 end

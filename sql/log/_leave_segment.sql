@@ -20,7 +20,8 @@ begin
                 p.segment_entered_at,
                 p.segment_until,
                 p.followed,
-                p.deferred
+                p.deferred,
+                p.stored_partition_id
             )::pgq._partition_state as state
         from pgq.partition as p
         where _leave_segment.segment = any(p.left_segments)

@@ -57,7 +57,7 @@ begin
                 and (q.leased_until is null or q.leased_until <= pgq._clock())
                 and (
                     q.next_offset < p.segment_first_offset
-                    or (pgq._newest(p.partition_id, p.segment, q.next_offset)).log_offset
+                    or (pgq._newest(p.stored_partition_id, p.segment, q.next_offset)).log_offset
                     is not null
                 )
             -- A time ahead of the clock, which was set back, counts as none.
@@ -82,7 +82,7 @@ begin
 
             -- To an old snapshot, a segment that was emptied looks as if nothing were to be read.
             if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-                perform pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset)
+                perform pgq._last_offset(p.stored_partition_id, p.segment, p.segment_first_offset)
                 from pgq.group_partition as l
                 inner join pgq.partition as p on p.partition_id = l.partition_id
                 where l.topic = _lock_group.topic
@@ -95,9 +95,10 @@ begin
         select
             p.segment,
             p.segment_first_offset,
+            p.stored_partition_id,
             p.deferred,
             p.consumers is null or pgq._may(p.consumers),
-            pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset),
+            pgq._last_offset(p.stored_partition_id, p.segment, p.segment_first_offset),
             j.seq,
             j.next_offset,
             j.leased_until,
@@ -106,6 +107,7 @@ begin
         into
             state.segment,
             state.segment_first_offset,
+            state.stored_partition_id,
             is_deferred,
             permitted,
             state.last_offset,

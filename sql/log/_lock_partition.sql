@@ -24,7 +24,8 @@ begin
             p.segment_entered_at,
             p.segment_until,
             p.followed,
-            p.deferred
+            p.deferred,
+            p.stored_partition_id
         into state
         from pgq.partition as p
         where p.topic = _lock_partition.topic
@@ -52,7 +53,8 @@ begin
             p.segment_entered_at,
             p.segment_until,
             p.followed,
-            p.deferred
+            p.deferred,
+            p.stored_partition_id
         into state
         from pgq.partition as p
         where p.topic = _lock_partition.topic

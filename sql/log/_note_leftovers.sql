@@ -11,7 +11,8 @@ begin
         -- holds its row; what it hides is seen by the next statement.
         perform
         from pgq.leftover as o
-        inner join pgq.partition as p on p.partition_id = o.partition_id
+        inner join pgq.segment_range as r on r.stored_partition_id = o.partition_id
+        inner join pgq.partition as p on p.partition_id = r.partition_id
         where p.topic_id = _note_leftovers.topic_id
         order by o.partition_id, o.segment, o.first_offset
         for update of o;
@@ -19,9 +20,10 @@ begin
         delete from pgq.leftover as o
         using pgq.partition as p, pgq.segment_range as r
         where p.topic_id = _note_leftovers.topic_id
-            and o.partition_id = p.partition_id
             and r.partition_id = p.partition_id
-            and r.first_offset = o.first_offset;
+            and o.partition_id = r.stored_partition_id
+            and o.segment = r.segment
+            and o.first_offset = r.first_offset - r.shift;
         return;
     end if;
 

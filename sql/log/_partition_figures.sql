@@ -1,6 +1,7 @@
 create function pgq._partition_figures(
     key uuid,
     partition_id bigint,
+    stored_partition_id bigint,
     segment integer,
     segment_first_offset bigint,
     next_offset bigint,
@@ -34,7 +35,7 @@ begin
     end if;
 
     newest := pgq._newest(
-        _partition_figures.partition_id,
+        _partition_figures.stored_partition_id,
         _partition_figures.segment,
         _partition_figures.segment_first_offset
     );
@@ -49,7 +50,7 @@ begin
         -- for the leaf: _partition_figures.segment
         select m.published_at
         from pgq.message_{leaf} as m
-        where m.partition_id = {_partition_figures.partition_id}
+        where m.partition_id = {_partition_figures.stored_partition_id}
             and m.log_offset = {_partition_figures.next_offset}
         into published_at;
         -- end of the leaf
@@ -74,7 +75,7 @@ end
 $$;
 
 comment on function pgq._partition_figures(
-    uuid, bigint, integer, bigint, bigint, timestamptz
+    uuid, bigint, bigint, integer, bigint, bigint, timestamptz
 ) is
 'What the views show of a partition: its first and newest offset, when the message that a group
 reads next was published, and the first offset published since a time.

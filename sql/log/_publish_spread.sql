@@ -24,6 +24,7 @@ declare
     first_offsets bigint[];
     next_offsets bigint[];
     ids bigint[];
+    stored_ids bigint[];
     segments integer[];
     stamps timestamptz[];
     offsets bigint[] := array_fill(
@@ -41,9 +42,11 @@ begin
     into target
     from pgq.partition as p
     where p.topic = _publish_spread.topic
-        and p.partition = 0;
+        and p.partition = 0
+        and (p.publishers is null or pgq._may(p.publishers));
 
     if target.topic_id is null then
+        perform pgq._check_access(_publish_spread.topic, null, 'publish');
         perform pgq._fail_unknown_topic(_publish_spread.topic);
     end if;
 
@@ -118,10 +121,12 @@ begin
             p.segment_entered_at,
             p.segment_until,
             p.followed,
-            p.deferred
+            p.deferred,
+            p.stored_partition_id
         from pgq.partition as p
         where p.topic_id = target.topic_id
             and p.partition = any(homes)
+            and (p.publishers is null or pgq._may(p.publishers))
         order by p.partition
         for no key update
     loop
@@ -134,11 +139,14 @@ begin
         end if;
 
         -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
-        newest := pgq._newest(state.partition_id, state.segment, state.segment_first_offset);
+        newest := pgq._newest(
+            state.stored_partition_id, state.segment, state.segment_first_offset
+        );
         first_offsets[state.partition] := coalesce(
             newest.log_offset + 1, state.segment_first_offset
         );
         ids[state.partition] := state.partition_id;
+        stored_ids[state.partition] := state.stored_partition_id;
         segments[state.partition] := state.segment;
         stamps[state.partition] := greatest(
             stamp, newest.published_at, state.segment_entered_at
@@ -148,7 +156,7 @@ begin
     end loop;
 
     if locked < (select count(distinct h) from unnest(homes) as h) then
-        -- The topic was dropped while this call waited, and perhaps created again.
+        -- While this call waited the topic was dropped, and perhaps created again, or access taken.
         return query
         select s.partition, s.first_offset, s.last_offset
         from pgq._publish_spread(
@@ -183,7 +191,7 @@ begin
             partition_id, log_offset, published_at, segment, key, headers, payload, body
         )
         select
-            ({ids})[b.home],
+            ({stored_ids})[b.home],
             b.log_offset,
             ({stamps})[b.home],
             {leaf},
@@ -216,6 +224,7 @@ begin
             _publish_spread.keys,
             _publish_spread.headers,
             ids,
+            stored_ids,
             segments,
             first_offsets,
             next_offsets

@@ -26,9 +26,20 @@ from (
         ) as next_first_offset
     from pgq.segment_range as s
     where s.partition_id = _runs.partition_id
+        and s.first_offset <= _runs.last_offset
+        -- No further down: there may be thousands of runs.
+        and s.first_offset >= coalesce(
+            (
+                select b.first_offset
+                from pgq.segment_range as b
+                where b.partition_id = _runs.partition_id
+                    and b.first_offset <= _runs.first_offset
+                order by b.first_offset desc
+                limit 1
+            ),
+            _runs.first_offset
+        )
 ) as r
-where r.first_offset <= _runs.last_offset
-    and r.next_first_offset > _runs.first_offset
 order by r.first_offset
 $$;
 

@@ -21,7 +21,8 @@ begin
                 p.segment_entered_at,
                 p.segment_until,
                 p.followed,
-                p.deferred
+                p.deferred,
+                p.stored_partition_id
             )::pgq._partition_state as state
         from pgq.partition as p
         inner join pgq.topic as t on t.topic_id = p.topic_id

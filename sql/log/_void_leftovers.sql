@@ -11,10 +11,11 @@ begin
     for target in
         select o.*
         from pgq.leftover as o
-        inner join pgq.partition as p on p.partition_id = o.partition_id
         inner join pgq.segment_range as r
-            on r.partition_id = o.partition_id
-            and r.first_offset = o.first_offset
+            on r.stored_partition_id = o.partition_id
+            and r.segment = o.segment
+            and r.first_offset - r.shift = o.first_offset
+        inner join pgq.partition as p on p.partition_id = r.partition_id
         inner join pgq.topic as t on t.topic_id = p.topic_id
         inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
         where c.retention is null
@@ -28,12 +29,13 @@ begin
             and o.first_offset = target.first_offset
             and exists (
                 select
-                from pgq.partition as p
-                inner join pgq.segment_range as r on r.partition_id = p.partition_id
+                from pgq.segment_range as r
+                inner join pgq.partition as p on p.partition_id = r.partition_id
                 inner join pgq.topic as t on t.topic_id = p.topic_id
                 inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
-                where p.partition_id = o.partition_id
-                    and r.first_offset = o.first_offset
+                where r.stored_partition_id = o.partition_id
+                    and r.segment = o.segment
+                    and r.first_offset - r.shift = o.first_offset
                     and c.retention is null
             );
     end loop;

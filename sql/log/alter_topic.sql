@@ -126,4 +126,5 @@ noted by a shorter one is forgotten when that ends. no_limit lifts settings: ret
 restricted: true opens it only to roles with access, see grant_access; false opens it to all that
 have EXECUTE, and removes its grants.
 Errors: MQ001 unknown topic, 22004 a required argument is null, 22023 bad setting, 40001 above
-READ COMMITTED when another transaction was first (try again).';
+READ COMMITTED when another transaction was first (try again), 54000 no more partitions of deferred
+topics.';

@@ -7,7 +7,7 @@ create function pgq.check_range(
 returns bigint
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
@@ -46,7 +46,7 @@ begin
     if check_range.first_offset <= check_range.last_offset then
         first_available := pgq._first_available(place.partition_id);
         last_available := pgq._last_offset(
-            place.partition_id, place.segment, place.segment_first_offset
+            place.stored_partition_id, place.segment, place.segment_first_offset
         );
 
         -- An old snapshot (REPEATABLE READ) still has the bounds of a segment that was truncated

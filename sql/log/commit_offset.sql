@@ -34,17 +34,6 @@ begin
         false
     );
 
-    if commit_offset.committed_offset > state.last_offset then
-        perform pgq._fail_out_of_range(
-            commit_offset.topic collate "C",
-            state.partition,
-            commit_offset.committed_offset,
-            pgq._first_available(state.partition_id),
-            state.last_offset,
-            false
-        );
-    end if;
-
     if commit_offset.committed_offset < state.next_offset then
         perform pgq._keep_position(state);
         return state.next_offset - 1;
@@ -56,6 +45,18 @@ begin
     then
         perform pgq._fail_lease_lost(
             commit_offset.topic collate "C", commit_offset.consumer_group, state.partition
+        );
+    end if;
+
+    -- Behind the lease: after a promotion that lost messages, so is the lease on them.
+    if commit_offset.committed_offset > state.last_offset then
+        perform pgq._fail_out_of_range(
+            commit_offset.topic collate "C",
+            state.partition,
+            commit_offset.committed_offset,
+            pgq._first_available(state.partition_id),
+            state.last_offset,
+            false
         );
     end if;
 

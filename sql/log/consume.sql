@@ -21,6 +21,7 @@ declare
     target_id bigint;
     number integer;
     home_id bigint;
+    stored_id bigint;
     leaf integer;
     entered_offset bigint;
     current_seq bigint;
@@ -52,6 +53,7 @@ begin
         end if;
         number := claimed.partition;
         home_id := claimed.partition_id;
+        stored_id := claimed.stored_partition_id;
         leaf := claimed.segment;
         position := claimed.first_offset;
         taken_to := claimed.last_offset;
@@ -69,7 +71,7 @@ begin
             m.payload,
             m.body
         from pgq.message_{leaf} as m
-        where m.partition_id = {home_id}
+        where m.partition_id = {stored_id}
             and m.log_offset between {position} and {taken_to}
         order by m.log_offset;
         -- end of the leaf

@@ -150,7 +150,7 @@ begin
             case
                 when create_group.start collate "C" is distinct from 'latest'
                     then pgq._first_available(p.partition_id)
-                else pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset) + 1
+                else pgq._last_offset(p.stored_partition_id, p.segment, p.segment_first_offset) + 1
             end as next_offset
         from pgq.partition as p
         where p.topic_id = target.topic_id

@@ -161,4 +161,4 @@ default false. Topics with one retention share their storage; use few different 
 be called at each start of an application, settings that are not given are not compared.
 Errors: MQ005 the topic exists with other settings than those given, 22004 a required argument is
 null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
-(try again).';
+(try again), 54000 no more deferred topics.';

@@ -7,7 +7,7 @@ create function pgq.fetch(
 returns setof pgq.message_record
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
@@ -33,7 +33,8 @@ begin
             p.segment_first_offset,
             l.out_of_range,
             q.next_offset,
-            pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset) as newest_offset
+            pgq._last_offset(p.stored_partition_id, p.segment, p.segment_first_offset)
+                as newest_offset
         from pgq.group_partition as l
         inner join pgq.partition as p on p.partition_id = l.partition_id
         cross join lateral (

@@ -7,7 +7,7 @@ create function pgq.fetch_range(
 returns setof pgq.message_record
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
@@ -58,7 +58,7 @@ begin
             m.payload,
             m.body
         from pgq.message_{leaf} as m
-        where m.partition_id = {place.partition_id}
+        where m.partition_id = {place.stored_partition_id}
             and m.log_offset between {fetch_range.first_offset} and {fetch_range.last_offset}
         order by m.log_offset;
         -- end of the leaf
@@ -76,25 +76,7 @@ begin
 
     -- Never less than was asked for without a word: offsets have no gaps.
     if fetch_range.first_offset + read_rows <= fetch_range.last_offset then
-        perform pgq._fail_out_of_range(
-            fetch_range.topic collate "C",
-            fetch_range.partition,
-            case
-                when fetch_range.first_offset < s.first_available
-                    or fetch_range.last_offset <= s.last_available
-                    then fetch_range.first_offset
-                else greatest(fetch_range.first_offset, s.last_available + 1)
-            end,
-            s.first_available,
-            s.last_available,
-            false
-        )
-        from (
-            select
-                pgq._first_available(place.partition_id) as first_available,
-                pgq._last_offset(place.partition_id, place.segment, place.segment_first_offset)
-                    as last_available
-        ) as s;
+        perform pgq._fail_incomplete(place, fetch_range.first_offset, fetch_range.last_offset);
     end if;
 end
 $$;

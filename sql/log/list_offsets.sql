@@ -2,7 +2,7 @@ create function pgq.list_offsets(topic text, published_at timestamptz default nu
 returns table (partition integer, first_offset bigint, last_offset bigint, log_offset bigint)
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
@@ -29,7 +29,8 @@ begin
             p.partition,
             p.partition_id,
             pgq._first_available(p.partition_id) as first_offset,
-            pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset) as last_offset
+            pgq._last_offset(p.stored_partition_id, p.segment, p.segment_first_offset)
+                as last_offset
         from pgq.topic as t
         inner join pgq.partition as p on p.topic_id = t.topic_id
         where t.topic = list_offsets.topic collate "C"

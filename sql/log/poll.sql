@@ -46,7 +46,7 @@ begin
             m.body,
             {claimed.attempt}
         from pgq.message_{leaf} as m
-        where m.partition_id = {claimed.partition_id}
+        where m.partition_id = {claimed.stored_partition_id}
             and m.log_offset between {claimed.first_offset} and {claimed.last_offset}
         order by m.log_offset;
         -- end of the leaf

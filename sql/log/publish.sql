@@ -32,6 +32,7 @@ declare
     newest_at timestamptz;
     followed boolean;
     roles text [];
+    caller text;
     state pgq._partition_state;
     published pgq.publish_result;
 begin
@@ -54,7 +55,10 @@ begin
             -- statement checks. It looks at the segment only when the transaction has its id: see
             -- _close_segments. Nothing is locked, so that any partition will do, and the next
             -- transaction takes another one.
-            known_layout := coalesce(current_setting('pgq.deferred_layout', true), '0')::integer;
+            -- Empty where it was set in a transaction that was rolled back.
+            known_layout := coalesce(
+                nullif(current_setting('pgq.deferred_layout', true), ''), '0'
+            )::integer;
             if publish.key is null and publish.headers is null and publish.partition is null then
                 place := (xid * 633 & 1023) * (known_layout >> 20) >> 10;
             else
@@ -177,7 +181,7 @@ begin
 
         select
             p.partition,
-            p.partition_id,
+            p.stored_partition_id,
             p.segment,
             p.segment_first_offset,
             p.segment_entered_at,
@@ -205,7 +209,7 @@ begin
     else
         select
             p.partition,
-            p.partition_id,
+            p.stored_partition_id,
             p.segment,
             p.segment_first_offset,
             p.segment_entered_at,
@@ -241,8 +245,9 @@ begin
     -- Several conditions, since each takes time in proportion to what it names.
     if (until > pgq._clock() and not followed and roles is null) is not true then
         if roles is not null then
-            if pgq._named(roles) is not true then
-                if pgq._of_first(roles) is not true then
+            caller := pgq._caller();
+            if (caller collate "C" = any(roles)) is not true then
+                if pgq._of_first(caller, roles) is not true then
                     if not pgq._may(roles) then
                         -- As if it were not there.
                         home_id := null;
@@ -291,7 +296,7 @@ begin
                 );
                 published.partition := state.partition;
                 published.duplicate := false;
-                home_id := state.partition_id;
+                home_id := state.stored_partition_id;
                 leaf := state.segment;
                 first_offset := state.segment_first_offset;
                 entered_at := state.segment_entered_at;

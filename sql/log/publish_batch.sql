@@ -128,7 +128,9 @@ begin
     end if;
 
     -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
-    newest := pgq._newest(state.partition_id, state.segment, state.segment_first_offset);
+    newest := pgq._newest(
+        state.stored_partition_id, state.segment, state.segment_first_offset
+    );
 
     published.partition := state.partition;
     published.duplicate := false;
@@ -144,7 +146,7 @@ begin
         partition_id, log_offset, published_at, segment, key, headers, payload, body
     )
     select
-        {state.partition_id},
+        {state.stored_partition_id},
         b.log_offset,
         {stamp},
         {leaf},
@@ -164,7 +166,11 @@ begin
 
     if state.followed then
         perform pgq._deliver(
-            state.partition_id, state.segment, published.first_offset, published.last_offset
+            state.partition_id,
+            state.stored_partition_id,
+            state.segment,
+            published.first_offset,
+            published.last_offset
         );
     end if;
 

@@ -47,6 +47,7 @@ create table pgq.partition (
     ) stored,
     publishers text[] collate "C",
     consumers text[] collate "C",
+    stored_partition_id bigint not null,
     primary key (topic_id, partition),
     unique (topic, partition)
 );
@@ -65,7 +66,7 @@ comment on column pgq.partition.followed is
 'Whether somebody is told of a publish: its topic says notify, or has subscriptions.';
 comment on column pgq.partition.segment is 'The segment that its next message goes to.';
 comment on column pgq.partition.segment_first_offset is
-'The first offset that this segment has or will have.';
+'The first offset that is or will be stored in this segment under stored_partition_id.';
 comment on column pgq.partition.segment_entered_at is
 'No message in this segment is published earlier.';
 comment on column pgq.partition.segment_until is
@@ -77,6 +78,9 @@ comment on column pgq.partition.left_segments is
 comment on column pgq.partition.publishers is
 'The roles that may publish to it, see _settle_access; null: EXECUTE decides.';
 comment on column pgq.partition.consumers is 'The roles that may read it; null: EXECUTE decides.';
+comment on column pgq.partition.stored_partition_id is
+'Under which partition_id its messages are stored now, from segment_first_offset on: its own, or
+another one since runs of a bulk write were taken into the log.';
 comment on column pgq.partition.layout is
 'What a session remembers of a deferred topic, in one number: partitions, followed and segment.';
 
@@ -120,6 +124,10 @@ create table pgq.segment_range (
     published_at timestamptz,
     primary key (partition_id, first_offset)
 );
+
+-- By what is emptied, and by what is stored.
+create index segment_range_segment on pgq.segment_range (segment, partition_id, first_offset);
+create index segment_range_stored on pgq.segment_range (stored_partition_id);
 
 comment on table pgq.segment_range is
 'Where the messages of a partition are stored: from first_offset up to the next row''s.

@@ -70,6 +70,28 @@ comment on column pgq.message_record.payload is 'Its content as JSON; null when 
 comment on column pgq.message_record.body is
 'Its content as raw bytes; null when it has a payload.';
 
+create type pgq.packed_messages as (
+    first_offset bigint,
+    messages integer,
+    contents bytea[], -- noqa: LT01
+    keys bytea[], -- noqa: LT01
+    published_micros bigint[], -- noqa: LT01
+    headers text[] -- noqa: LT01
+);
+
+comment on type pgq.packed_messages is
+'Messages of a partition that follow each other, a column of them in each array.';
+comment on column pgq.packed_messages.first_offset is 'The offset of the first one, from 1.';
+comment on column pgq.packed_messages.messages is 'How many there are.';
+comment on column pgq.packed_messages.contents is
+'The body of each, or its payload as JSON in UTF-8.';
+comment on column pgq.packed_messages.keys is 'Their keys in UTF-8; null: none has a key.';
+comment on column pgq.packed_messages.published_micros is
+'When each was published, in microseconds since 1970.';
+comment on column pgq.packed_messages.headers is
+'The headers of each, a JSON array with an array of key and value for each header, and several of
+them for one key whose value is an array of texts; null: none has headers.';
+
 create type pgq.publish_result as (
     partition integer,
     log_offset bigint,
@@ -159,7 +181,8 @@ create type pgq._partition_state as (
     segment_entered_at timestamptz,
     segment_until timestamptz,
     followed boolean,
-    deferred boolean
+    deferred boolean,
+    stored_partition_id bigint
 );
 
 comment on type pgq._partition_state is 'A partition whose row the caller has locked.';
@@ -199,7 +222,8 @@ create type pgq._group_state as (
     attempt integer,
     last_error text,
     tried_offset bigint,
-    single_offset bigint
+    single_offset bigint,
+    stored_partition_id bigint
 );
 
 comment on type pgq._group_state is
@@ -213,7 +237,8 @@ create type pgq._claim_state as (
     segment integer,
     lease_token uuid,
     leased_until timestamptz,
-    attempt integer
+    attempt integer,
+    stored_partition_id bigint
 );
 
 comment on type pgq._claim_state is

@@ -16,17 +16,54 @@ select
     m.headers,
     m.payload,
     m.body,
-    m.partition_id
-from pgq._visible_topics((select k.key from pgq.view_key as k), 'consume') as v
+    p.partition_id,
+    r.first_offset as run_offset
+from pgq._visible_topics(
+    (select k.key from pgq.view_key as k), current_user, 'consume'
+) as v
 inner join pgq.partition as p on p.topic_id = v.topic_id
+inner join pgq.segment_range as r on r.partition_id = p.partition_id
 cross join lateral (
-    select min(r.first_offset) as first_offset
-    from pgq.segment_range as r
-    where r.partition_id = p.partition_id
+    select coalesce(min(n.first_offset), 9223372036854775807) as next_offset
+    from pgq.segment_range as n
+    where n.partition_id = r.partition_id
+        and n.first_offset > r.first_offset
 ) as f
 inner join pgq.message as m
-    on m.partition_id = p.partition_id
-    and m.log_offset >= f.first_offset;
+    on m.segment = r.segment
+    and m.partition_id = r.stored_partition_id
+    and m.log_offset >= r.first_offset
+    and m.log_offset < f.next_offset
+where r.shift = 0
+union all
+select
+    v.topic collate "C" as topic,
+    p.partition,
+    m.log_offset + r.shift as log_offset,
+    coalesce(r.published_at, m.published_at) as published_at,
+    m.key,
+    m.headers,
+    m.payload,
+    m.body,
+    p.partition_id,
+    r.first_offset as run_offset
+from pgq._visible_topics(
+    (select k.key from pgq.view_key as k), current_user, 'consume'
+) as v
+inner join pgq.partition as p on p.topic_id = v.topic_id
+inner join pgq.segment_range as r on r.partition_id = p.partition_id
+cross join lateral (
+    select coalesce(min(n.first_offset), 9223372036854775807) as next_offset
+    from pgq.segment_range as n
+    where n.partition_id = r.partition_id
+        and n.first_offset > r.first_offset
+) as f
+inner join pgq.message as m
+    on m.segment = r.segment
+    and m.partition_id = r.stored_partition_id
+    and m.log_offset >= r.first_offset - r.shift
+    and m.log_offset < f.next_offset - r.shift
+where r.shift <> 0;
 
 comment on view pgq.messages is
 'The messages of all topics, for reading in bulk: whole ranges, by several sessions at once.
@@ -43,6 +80,8 @@ comment on column pgq.messages.headers is 'Its headers, a JSON object; null: non
 comment on column pgq.messages.payload is 'Its content as JSON; null when it has a body.';
 comment on column pgq.messages.body is 'Its content as raw bytes; null when it has a payload.';
 comment on column pgq.messages.partition_id is 'What check_range returns for its partition.';
+comment on column pgq.messages.run_offset is
+'The first offset of the run that it is stored in.';
 
 create view pgq.group_lag
 with (security_barrier) as
@@ -57,7 +96,9 @@ select
     case when q.leased_until > pgq._clock() then q.leased_until end as leased_until,
     coalesce(q.attempt, 0) as attempt,
     q.last_error
-from pgq._visible_topics((select k.key from pgq.view_key as k), 'monitor') as v
+from pgq._visible_topics(
+    (select k.key from pgq.view_key as k), current_user, 'monitor'
+) as v
 inner join pgq.partition as p on p.topic_id = v.topic_id
 inner join pgq.group_partition as l on l.partition_id = p.partition_id
 cross join lateral (
@@ -75,6 +116,7 @@ cross join lateral (
 cross join lateral pgq._partition_figures(
     (select k.key from pgq.view_key as k),
     p.partition_id,
+    p.stored_partition_id,
     p.segment,
     p.segment_first_offset,
     q.next_offset,
@@ -111,11 +153,14 @@ select
     s.last_offset,
     s.last_offset - s.first_offset + 1 as messages,
     s.last_offset + 1 - s.since_offset as published_last_minute
-from pgq._visible_topics((select k.key from pgq.view_key as k), 'monitor') as v
+from pgq._visible_topics(
+    (select k.key from pgq.view_key as k), current_user, 'monitor'
+) as v
 inner join pgq.partition as p on p.topic_id = v.topic_id
 cross join lateral pgq._partition_figures(
     (select k.key from pgq.view_key as k),
     p.partition_id,
+    p.stored_partition_id,
     p.segment,
     p.segment_first_offset,
     null,

@@ -29,7 +29,16 @@ begin
             case when c.storage_class_id is null then interval '0' else c.retention end as keep
         from pgq.leftover as l
         left join pgq.queue as q on q.queue_id = l.queue_id
-        left join pgq.partition as p on p.partition_id = l.partition_id
+        left join pgq.partition as p
+            on p.partition_id = coalesce(
+                (
+                    select r.partition_id
+                    from pgq.segment_range as r
+                    where r.stored_partition_id = l.partition_id
+                    limit 1
+                ),
+                l.partition_id
+            )
         left join pgq.topic as t on t.topic_id = p.topic_id
         left join pgq.storage_class as c
             on c.storage_class_id = coalesce(q.storage_class_id, t.storage_class_id)

@@ -17,6 +17,21 @@ begin
         return null;
     end if;
 
+    -- Before the class: whoever alters a queue has it already when he asks for the class.
+    if _seal_segment.wait then
+        perform
+        from pgq.queue as q
+        where q.storage_class_id = _seal_segment.storage_class_id
+        order by q.queue_id
+        for no key update;
+    else
+        -- What would have to be waited for is left to the next cleanup.
+        perform
+        from pgq.queue as q
+        where q.storage_class_id = _seal_segment.storage_class_id
+        for no key update nowait;
+    end if;
+
     select c.*
     into class
     from pgq.storage_class as c
@@ -27,14 +42,6 @@ begin
         or not pgq._segment_due(_seal_segment.storage_class_id, _seal_segment.moment)
     then
         return null;
-    end if;
-
-    if not _seal_segment.wait then
-        -- What would have to be waited for is left to the next cleanup.
-        perform
-        from pgq.queue as q
-        where q.storage_class_id = class.storage_class_id
-        for no key update nowait;
     end if;
 
     used := pgq._class_in_use(class.storage_class_id);
@@ -54,7 +61,7 @@ begin
     end if;
 
     execute format(
-        'select exists (select from pgq.message_%1$s as m where m.partition_id > 0)
+        'select exists (select from pgq.message_%1$s as m where m.partition_id <> 0)
             or exists (select from pgq.job_archive_%1$s)
             or exists (select from pgq.idempotency_%1$s)',
         class.segment

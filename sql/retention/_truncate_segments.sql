@@ -59,6 +59,14 @@ begin
                 or pgq._has_keys(target.segment)
             );
 
+        -- What is staged there may still be taken into the log. None comes to it any more.
+        if exists (
+            select from pgq.staged_run as r where r.segment = target.segment
+        ) then
+            return next row('segment busy', target.segment::text, 1)::pgq.cleanup_action;
+            continue;
+        end if;
+
         -- Jobs that live on get their payloads elsewhere first: nobody waits for that.
         if budget > 0 then
             for report in

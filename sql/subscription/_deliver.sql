@@ -1,5 +1,6 @@
 create function pgq._deliver(
     partition_id bigint,
+    stored_partition_id bigint,
     segment integer,
     first_offset bigint,
     last_offset bigint
@@ -46,7 +47,7 @@ begin
             -- for the leaf: _deliver.segment
             select array_agg(m.log_offset order by m.log_offset)
             from pgq.message_{leaf} as m
-            where m.partition_id = {_deliver.partition_id}
+            where m.partition_id = {_deliver.stored_partition_id}
                 and m.log_offset between {_deliver.first_offset} and {_deliver.last_offset}
                 and pgq._matches(m.headers, {target.filter}, {target.routing_regex})
             into matched;
@@ -60,7 +61,7 @@ begin
         if target.ordered then
             perform pgq._point_ordered(
                 target.queue_id,
-                _deliver.partition_id,
+                _deliver.stored_partition_id,
                 _deliver.segment,
                 matched,
                 target.visible_at,
@@ -69,7 +70,7 @@ begin
         elsif cardinality(matched) < 4 then
             perform pgq._point_jobs(
                 target.queue_id,
-                _deliver.partition_id,
+                _deliver.stored_partition_id,
                 _deliver.segment,
                 matched,
                 target.visible_at,
@@ -78,7 +79,7 @@ begin
         else
             perform pgq._add_runs(
                 target.queue_id,
-                _deliver.partition_id,
+                _deliver.stored_partition_id,
                 _deliver.segment,
                 matched,
                 target.visible_at,
@@ -95,7 +96,7 @@ begin
 end
 $$;
 
-comment on function pgq._deliver(bigint, integer, bigint, bigint) is
+comment on function pgq._deliver(bigint, bigint, integer, bigint, bigint) is
 'Tells those who follow a topic of messages that the caller has just stored in a partition, whose
 row it has locked: notifies, and adds a job that points at the message to each queue whose
 subscription it matches.';

@@ -3,6 +3,7 @@ create function pgq._deliver_across(
     keys text[],
     headers jsonb[],
     partition_ids bigint[],
+    stored_partition_ids bigint[],
     segments integer[],
     first_offsets bigint[],
     next_offsets bigint[]
@@ -18,13 +19,20 @@ declare
         _deliver_across.topic_id, _deliver_across.keys, _deliver_across.headers
     );
 begin
-    perform pgq._deliver(m.partition_id, m.segment, m.first_offset, m.next_offset - 1)
+    perform pgq._deliver(
+        m.partition_id,
+        m.stored_partition_id,
+        m.segment,
+        m.first_offset,
+        m.next_offset - 1
+    )
     from unnest(
         _deliver_across.partition_ids,
+        _deliver_across.stored_partition_ids,
         _deliver_across.segments,
         _deliver_across.first_offsets,
         _deliver_across.next_offsets
-    ) as m (partition_id, segment, first_offset, next_offset)
+    ) as m (partition_id, stored_partition_id, segment, first_offset, next_offset)
     where m.partition_id is not null;
 
     perform pgq._free_keys(held);
@@ -32,7 +40,7 @@ end
 $$;
 
 comment on function pgq._deliver_across(
-    bigint, text[], jsonb[], bigint[], integer[], bigint[], bigint[]
+    bigint, text[], jsonb[], bigint[], bigint[], integer[], bigint[], bigint[]
 ) is
 'What _deliver does, for messages in several partitions of a topic, with these keys and headers: by
 its arrays, which have an element for each partition, null where there are none.';

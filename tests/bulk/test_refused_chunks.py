@@ -104,6 +104,39 @@ def test_starts_in_a_grid(connection: Session, atomic: bool) -> None:
     assert contents_of(connection, topic) == {0: [b"a", b"bc"]}
 
 
+@pytest.mark.parametrize("kind", ["packed_payloads", "packed_bodies"])
+@pytest.mark.parametrize("target", ["topic", "queue"])
+@MODES
+def test_starts_that_do_not_fit(connection: Session, atomic: bool, target: str, kind: str) -> None:
+    """Refused everywhere, also where nothing is found by them."""
+    name = new_topic(connection) if target == "topic" else new_queue(connection)
+    write_id = begin(connection, atomic=atomic, **{target: name})
+    query = (
+        "select pgq.write_chunk(%s, 0, 'a', 0, '{1,1}', last_chunk => true,"
+        f" {kind} => '12', starts => '{{}}')"
+    )
+    for code, starts in (
+        ("22023", "{1}"),
+        ("22023", "{1,3}"),
+        ("22023", "{0,1}"),
+        ("22023", "{{1,2}}"),
+        ("22004", "{1,null}"),
+    ):
+        refused(
+            code, connection.execute, query=query.replace("{}", starts).encode(),
+            params=[write_id],
+        )  # fmt: skip
+    connection.execute(query.replace("{}", "{1,2}").encode(), [write_id])
+    assert connection.commit_write(write_id=write_id).messages == 2
+
+
+@MODES
+def test_lengths_in_a_grid_with_a_null(connection: Session, atomic: bool) -> None:
+    write_id = begin(connection, topic=new_topic(connection), atomic=atomic)
+    query = "select pgq.write_chunk(%s, 0, 'a', 0, '{{1,null}}', packed_bodies => 'a')"
+    refused("22023", connection.execute, query=query.encode(), params=[write_id])
+
+
 # ---------------------------------------------------------------------------- the same again
 
 

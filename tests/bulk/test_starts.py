@@ -156,3 +156,20 @@ def test_json_and_jobs_take_no_notice(connection: Session) -> None:
     write(connection, write_id, [b"1", b"{}"], json=True)
     connection.commit_write(write_id=write_id)
     assert contents_of(connection, topic) == {0: [1, {}]}
+
+
+@pytest.mark.parametrize("atomic", [True, False])
+def test_arrays_that_do_not_begin_at_one(connection: Session, atomic: bool) -> None:
+    """Each message has its own key and content all the same."""
+    topic = new_topic(connection)
+    write_id = begin(connection, topic=topic, atomic=atomic)
+    connection.execute(
+        "select pgq.write_chunk(write_id => %s, task => 0, task_attempt => 'a', chunk => 1,"
+        " lengths => '[0:1]={1,2}', keys => '[5:6]={a,b}', starts => '[3:4]={1,2}',"
+        " packed_bodies => 'xyy', last_chunk => true)",
+        [write_id],
+    )
+    connection.commit_write(write_id=write_id)
+    assert connection.execute(
+        "select key, body from pgq.messages where topic = %s order by log_offset", [topic]
+    ).fetchall() == [("a", b"x"), ("b", b"yy")]

@@ -41,6 +41,7 @@ def test_messages_from_before_are_read_on(log: Session) -> None:
     topic = new_topic(log, messages=3)
     log.alter_topic(topic=topic, retention="2 days", max_bytes=10**7)
     assert log.publish(topic=topic, payload=4) == (0, 4, False)
+    refused("22023", log.alter_topic, topic=topic, no_limit=[["retention"], ["max_bytes"]])
     log.alter_topic(topic=topic, no_limit=["retention", "max_bytes"])
     assert log.publish_batch(topic=topic, payloads=[5, 6]) == [(0, 5, 6, False)]
     rows = log.fetch_range(topic=topic, partition=0, first_offset=1, last_offset=6)

@@ -113,3 +113,13 @@ def test_every_isolation_level(shared_connect: Connect, log: Session, level: str
             assert session.publish(topic=topic, payload=n).log_offset is None
         session.publish(topic=topic, payload=n)
     assert len(consumed(log, topic)) == 8
+
+
+def test_a_hint_that_was_rolled_back_names_no_topic(shared_connect: Connect, log: Session) -> None:
+    """The setting is empty then, as the name that is given may be."""
+    topic = deferred_topic(log)
+    session = shared_connect(autocommit=True)
+    with session.transaction(force_rollback=True):
+        session.publish(topic=topic, payload=1)
+    assert row(session, "select current_setting('pgq.deferred_topic')") == ("",)
+    refused("MQ001", session.publish, topic="", payload=1)

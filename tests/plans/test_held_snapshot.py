@@ -18,6 +18,8 @@ from psycopg.types.json import Jsonb
 from plans.counting import Reader
 from support.session import Connect
 
+pytestmark = pytest.mark.slow
+
 ROUNDS = 20
 JOBS_PER_ROUND = 200
 

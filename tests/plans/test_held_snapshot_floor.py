@@ -20,6 +20,8 @@ from plans.counting import Reader
 from support.queue import claim, enqueue_many, new_queue
 from support.session import Connect
 
+pytestmark = pytest.mark.slow
+
 ROUNDS = 12
 JOBS_PER_ROUND = 200
 STRICT = ["repeatable read", "serializable"]

@@ -214,6 +214,7 @@ CALLS: dict[str, tuple[str, Prepare]] = {
     "poll": ("poll", _reader),
     "fetch": ("fetch", _reader),
     "fetch_range": ("fetch_range", _range),
+    "fetch_packed": ("fetch_packed", _range),
     "check_range": ("check_range", _range),
     "commit_offset": ("commit_offset", _position),
     "seek": ("seek", _seek),

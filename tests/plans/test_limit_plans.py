@@ -16,6 +16,8 @@ from plans.counting import Reader
 from support.databases import Databases
 from support.session import Session
 
+pytestmark = pytest.mark.slow
+
 BATCH = 10_000
 LEASED = 100
 

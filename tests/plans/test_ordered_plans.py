@@ -17,6 +17,8 @@ from support.databases import Databases
 from support.ordered import BROKEN_KEYS
 from support.session import Connect, Session
 
+pytestmark = pytest.mark.slow
+
 ROWS = 100_000
 BATCH = 10_000
 # what a call may read for one job
@@ -136,8 +138,8 @@ def test_an_old_snapshot(loaded: Loaded, connect: Connect) -> None:
                 work["ack"].append(reader.last.entries)
         reader.close()
         assert max(work["ack"]) < 50, work
-        # what was claimed in the last moments
-        assert max(work["claim_job"][-5:]) < 3 * max(50, *work["claim_job"][:5]), work
+        # what was claimed in the last moments; one of them may have to raise a floor
+        assert sorted(work["claim_job"][-5:])[3] < 3 * max(50, *work["claim_job"][:5]), work
 
 
 def test_a_purge(loaded: Loaded) -> None:

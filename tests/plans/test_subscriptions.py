@@ -15,6 +15,8 @@ from support.queue import stats
 from support.session import Connect, Session
 from support.subscription import delivered, subscribe
 
+pytestmark = pytest.mark.slow
+
 ROUNDS = 9
 # the ends of the leases lie behind the end of the test
 LEASE = "1 hour"

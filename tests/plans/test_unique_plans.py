@@ -18,6 +18,8 @@ from support.databases import Databases
 from support.session import Session
 from support.unique import MODES
 
+pytestmark = pytest.mark.slow
+
 ROWS = 100_000
 BATCH = 10_000
 # what a call may read besides, and for each job of its batch

@@ -95,6 +95,7 @@ def test_publishers_find_free_partitions_beside_closing(
         assert len(patient.publish_batch(topic=topic, payloads=[1, 2])) == 1
 
 
+@pytest.mark.slow
 def test_closing_locks_no_more_than_a_batch(
     connect: Connect, log: Session, patient: Session, idle: list[str]
 ) -> None:

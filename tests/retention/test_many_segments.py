@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+
 from support.clock import Clock
 from support.session import Connect, Session, row
 
 TOPICS = 105
 
 
+@pytest.mark.slow
 def test_so_many_in_a_call_and_the_rest_in_the_next(connection: Session, clock: Clock) -> None:
     """Each one takes locks to the end of the call, and the server has room for so many only."""
     for number in range(TOPICS):

@@ -73,6 +73,7 @@ def test_more_runs_than_one_cleanup_carries(connection: Session, queue: str, clo
     assert delivered(connection, queue) == list(range(25_000))
 
 
+@pytest.mark.slow
 def test_more_leftovers_than_one_cleanup_carries(connection: Session, queue: str) -> None:
     """Of a topic that was dropped, whose partitions have many each."""
     topic = new_name("topic")

@@ -1,0 +1,26 @@
+create function pgq._append_all_runs(topic text, stored_ids bigint[], only_copy boolean)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    perform pgq._append_runs(
+        _append_all_runs.topic, g.partition, g.stored_ids, _append_all_runs.only_copy
+    )
+    from (
+        select
+            r.partition,
+            array_agg(r.stored_partition_id order by u.number) as stored_ids
+        from unnest(_append_all_runs.stored_ids) with ordinality as u (stored_partition_id, number)
+        inner join pgq.staged_run as r
+            on r.stored_partition_id = u.stored_partition_id
+        group by r.partition
+        order by r.partition
+    ) as g;
+end
+$$;
+
+comment on function pgq._append_all_runs(text, bigint[], boolean) is
+'What _append_runs does, for runs of several partitions.';

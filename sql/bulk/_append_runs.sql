@@ -1,0 +1,111 @@
+create function pgq._append_runs(
+    topic text,
+    partition integer,
+    stored_ids bigint[],
+    only_copy boolean
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    -- Fewer messages are copied: each run makes reading a little slower.
+    least_messages constant integer := 500;
+    state pgq._partition_state;
+    newest pgq._newest_message;
+    run record;
+    size bigint;
+    stamp timestamptz;
+    next_offset bigint;
+    taken_in boolean := false;
+begin
+    state := pgq._lock_partition(_append_runs.topic, _append_runs.partition, null);
+
+    -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
+    newest := pgq._newest(state.stored_partition_id, state.segment, state.segment_first_offset);
+    next_offset := coalesce(newest.log_offset + 1, state.segment_first_offset);
+    stamp := greatest(pgq._clock(), newest.published_at, state.segment_entered_at);
+
+    for run in
+        select u.stored_partition_id, r.segment
+        from unnest(_append_runs.stored_ids) with ordinality as u (stored_partition_id, number)
+        inner join pgq.staged_run as r
+            on r.stored_partition_id = u.stored_partition_id
+        order by u.number
+    loop
+        size := coalesce((pgq._newest(run.stored_partition_id, run.segment, 1)).log_offset, 0);
+
+        if run.segment = state.segment
+            and size >= least_messages
+            and not _append_runs.only_copy
+        then
+            -- What begins here so far has no message.
+            insert into pgq.segment_range (
+                partition_id, first_offset, segment, stored_partition_id, shift, published_at
+            )
+            values (
+                state.partition_id,
+                next_offset,
+                run.segment,
+                run.stored_partition_id,
+                next_offset - 1,
+                stamp
+            )
+            on conflict (partition_id, first_offset) do update
+            set
+                segment = excluded.segment,
+                stored_partition_id = excluded.stored_partition_id,
+                shift = excluded.shift,
+                published_at = excluded.published_at;
+
+            delete from pgq.staged_run as r
+            where r.stored_partition_id = run.stored_partition_id;
+            taken_in := true;
+        else
+            if taken_in then
+                state := pgq._go_on_behind(state, next_offset, stamp);
+                taken_in := false;
+            end if;
+            execute format(
+                'insert into pgq.message_%s (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select $1, $2 + m.log_offset, $3, $4, m.key, m.headers, m.payload, m.body
+                from pgq.message_%s as m
+                where m.partition_id = $5
+                order by m.log_offset',
+                state.segment,
+                run.segment
+            )
+            using
+                state.stored_partition_id,
+                next_offset - 1,
+                stamp,
+                state.segment,
+                run.stored_partition_id;
+        end if;
+
+        if state.followed and size > 0 then
+            perform pgq._deliver(
+                state.partition_id,
+                state.stored_partition_id,
+                state.segment,
+                next_offset,
+                next_offset + size - 1
+            );
+        end if;
+        next_offset := next_offset + size;
+    end loop;
+
+    if taken_in then
+        perform pgq._go_on_behind(state, next_offset, stamp);
+    end if;
+end
+$$;
+
+comment on function pgq._append_runs(text, integer, bigint[], boolean) is
+'Takes runs of staged messages into a partition, in this order: those that are long, and stored in
+the segment that it writes to, by noting where they are; others by a copy. only_copy: all of them,
+since somebody gets jobs that point at them.';

@@ -1,0 +1,34 @@
+create function pgq._check_contents(
+    lengths integer[],
+    packed_payloads bytea,
+    keys text[],
+    headers jsonb[],
+    starts integer[],
+    packed_bodies bytea
+)
+returns integer[]
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    packed bytea := coalesce(_check_contents.packed_payloads, _check_contents.packed_bodies);
+    begins integer[] := _check_contents.starts;
+begin
+    if begins is null then
+        perform pgq._check_lengths(packed, _check_contents.lengths);
+        begins := pgq._starts(_check_contents.lengths);
+    end if;
+    perform pgq._check_packed(
+        packed, begins, _check_contents.lengths, _check_contents.keys, _check_contents.headers
+    );
+    return begins;
+end
+$$;
+
+comment on function pgq._check_contents(
+    integer[], bytea, text[], jsonb[], integer[], bytea
+) is
+'Refuses a chunk of messages that is not right in itself (22004, 22023), and returns where each of
+its contents begins.';

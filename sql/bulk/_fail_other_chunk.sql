@@ -1,0 +1,17 @@
+create function pgq._fail_other_chunk(task integer, chunk integer)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    raise exception 'chunk % of task % was written before with other contents',
+        _fail_other_chunk.chunk, _fail_other_chunk.task
+        using errcode = '22023',
+            detail = 'One attempt to run the task gave two chunks the same number.';
+end
+$$;
+
+comment on function pgq._fail_other_chunk(integer, integer) is
+'Raises 22023.';

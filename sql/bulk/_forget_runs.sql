@@ -1,0 +1,24 @@
+create function pgq._forget_runs(write_id uuid)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- What they store goes with its segment; where nothing is emptied it is deleted.
+    insert into pgq.leftover (partition_id, segment, first_offset, last_offset, remove_at)
+    select r.stored_partition_id, r.segment, 1, 9223372036854775807, pgq._clock()
+    from pgq.staged_run as r
+    inner join pgq.segment as g on g.segment = r.segment
+    inner join pgq.storage_class as c on c.storage_class_id = g.storage_class_id
+    where r.write_id = _forget_runs.write_id
+        and c.retention is null;
+
+    delete from pgq.staged_run as r
+    where r.write_id = _forget_runs.write_id;
+end
+$$;
+
+comment on function pgq._forget_runs(uuid) is
+'Forgets the runs of a write that were not taken into the log, whose mark the caller has locked.';

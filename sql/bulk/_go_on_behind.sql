@@ -1,0 +1,37 @@
+create function pgq._go_on_behind(
+    state pgq._partition_state,
+    first_offset bigint,
+    stamp timestamptz
+)
+returns pgq._partition_state
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    moved pgq._partition_state := _go_on_behind.state;
+begin
+    -- Under another id than before: whoever still knows that one sees what came before the runs,
+    -- and nothing behind a gap.
+    moved.stored_partition_id := -nextval('pgq.run_id');
+    moved.segment_first_offset := _go_on_behind.first_offset;
+    moved.segment_entered_at := _go_on_behind.stamp;
+
+    insert into pgq.segment_range (partition_id, first_offset, segment, stored_partition_id)
+    values (
+        moved.partition_id, moved.segment_first_offset, moved.segment, moved.stored_partition_id
+    );
+
+    update pgq.partition as p
+    set
+        stored_partition_id = moved.stored_partition_id,
+        segment_first_offset = moved.segment_first_offset,
+        segment_entered_at = moved.segment_entered_at
+    where p.partition_id = moved.partition_id;
+    return moved;
+end
+$$;
+
+comment on function pgq._go_on_behind(pgq._partition_state, bigint, timestamptz) is
+'Lets a partition, whose row the caller has locked, go on behind runs that it took in.';

@@ -1,0 +1,106 @@
+create function pgq._publish_contents(
+    topic text,
+    lengths integer[],
+    packed_payloads bytea,
+    keys text[],
+    headers jsonb[],
+    partition integer,
+    keyless integer,
+    starts integer[],
+    packed_bodies bytea
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target pgq.partition;
+    part record;
+    state pgq._partition_state;
+    newest pgq._newest_message;
+    first_offset bigint;
+    size integer;
+    -- Of each partition that gets something.
+    ids bigint[] := '{}';
+    stored_ids bigint[] := '{}';
+    segments integer[] := '{}';
+    first_offsets bigint[] := '{}';
+    next_offsets bigint[] := '{}';
+begin
+    if _publish_contents.keys is not null and _publish_contents.partition is null then
+        select p.*
+        into target
+        from pgq.partition as p
+        where p.topic = _publish_contents.topic
+            and p.partition = 0
+            and (p.publishers is null or pgq._may(p.publishers));
+
+        if target.topic_id is null then
+            perform pgq._check_access(_publish_contents.topic, null, 'publish');
+            perform pgq._fail_unknown_topic(_publish_contents.topic);
+        end if;
+    end if;
+
+    -- In ascending order: a partition is locked when its messages are stored.
+    for part in
+        select g.home, g.places
+        from pgq._places(
+            _publish_contents.keys,
+            _publish_contents.partition,
+            target.partitions,
+            _publish_contents.keyless % target.partitions
+        ) as g
+    loop
+        state := pgq._lock_partition(_publish_contents.topic, part.home, null);
+
+        -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
+        newest := pgq._newest(
+            state.stored_partition_id, state.segment, state.segment_first_offset
+        );
+        first_offset := coalesce(newest.log_offset + 1, state.segment_first_offset);
+        size := cardinality(coalesce(part.places, _publish_contents.lengths));
+
+        perform pgq._store_chunk(
+            state.stored_partition_id,
+            state.segment,
+            first_offset,
+            greatest(pgq._clock(), newest.published_at, state.segment_entered_at),
+            part.places,
+            _publish_contents.lengths,
+            _publish_contents.packed_payloads,
+            _publish_contents.keys,
+            _publish_contents.headers,
+            _publish_contents.starts,
+            _publish_contents.packed_bodies
+        );
+        ids := ids || state.partition_id;
+        stored_ids := stored_ids || state.stored_partition_id;
+        segments := segments || state.segment;
+        first_offsets := first_offsets || first_offset;
+        next_offsets := next_offsets || first_offset + size;
+    end loop;
+
+    if state.followed and cardinality(_publish_contents.lengths) > 0 then
+        perform pgq._deliver_across(
+            p.topic_id,
+            _publish_contents.keys,
+            _publish_contents.headers,
+            ids,
+            stored_ids,
+            segments,
+            first_offsets,
+            next_offsets
+        )
+        from pgq.partition as p
+        where p.partition_id = state.partition_id;
+    end if;
+end
+$$;
+
+comment on function pgq._publish_contents(
+    text, integer[], bytea, text[], jsonb[], integer, integer, integer[], bytea
+) is
+'Publishes the messages of a chunk, which _check_contents has checked. keyless: of messages with
+keys, those without one go to this partition, modulo the number of partitions.';

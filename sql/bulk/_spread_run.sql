@@ -1,0 +1,53 @@
+create function pgq._spread_run(topic text, stored_id bigint, segment integer, keyless integer)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    many constant integer := 5000;
+    payloads jsonb[];
+    keys text[];
+    headers jsonb[];
+    bodies bytea[];
+    first_offset bigint := 1;
+begin
+    loop
+        execute format(
+            'select
+                array_agg(b.payload order by b.log_offset),
+                array_agg(b.key order by b.log_offset),
+                array_agg(b.headers order by b.log_offset),
+                array_agg(b.body order by b.log_offset)
+            from (
+                select m.log_offset, m.key, m.headers, m.payload, m.body
+                from pgq.message_%s as m
+                where m.partition_id = $1
+                    and m.log_offset >= $2
+                    and m.log_offset < $2 + $3
+                order by m.log_offset
+            ) as b',
+            _spread_run.segment
+        )
+        into payloads, keys, headers, bodies
+        using _spread_run.stored_id, first_offset, many;
+        exit when keys is null;
+
+        perform pgq._publish_spread(
+            _spread_run.topic,
+            payloads,
+            keys,
+            headers,
+            null,
+            _spread_run.keyless,
+            bodies
+        );
+        first_offset := first_offset + many;
+    end loop;
+end
+$$;
+
+comment on function pgq._spread_run(text, bigint, integer, integer) is
+'Publishes the messages of a run by their keys, where the topic has got more partitions since they
+were stored; those without a key to the partition keyless.';

@@ -1,0 +1,150 @@
+create function pgq._stage_run(
+    target pgq._write_target,
+    write_id uuid,
+    task integer,
+    chunk integer,
+    lengths integer[],
+    packed_payloads bytea,
+    keys text[],
+    headers jsonb[],
+    partition integer,
+    starts integer[],
+    packed_bodies bytea
+)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    begins integer[];
+    chunk_digest bigint;
+    began integer;
+    leaf integer;
+    partition_count integer;
+    part record;
+    place pgq._run_place;
+begin
+    begins := pgq._check_contents(
+        _stage_run.lengths,
+        _stage_run.packed_payloads,
+        _stage_run.keys,
+        _stage_run.headers,
+        _stage_run.starts,
+        _stage_run.packed_bodies
+    );
+    -- Only a mistake of the writer would give another chunk this number: of the sizes and the
+    -- beginnings. A hash of everything is a twentieth of what storing it takes.
+    chunk_digest := hash_record_extended(
+        row(
+            cardinality(_stage_run.lengths),
+            _stage_run.lengths[:100],
+            _stage_run.keys[:100],
+            _stage_run.headers[:100],
+            length(_stage_run.packed_payloads),
+            length(_stage_run.packed_bodies),
+            substring(_stage_run.packed_payloads for 10000),
+            substring(_stage_run.packed_bodies for 10000),
+            _stage_run.partition
+        ),
+        0
+    );
+
+    insert into pgq.staged_chunk (write_id, task, chunk, messages, digest, first_chunk)
+    values (
+        _stage_run.write_id,
+        _stage_run.task,
+        _stage_run.chunk,
+        cardinality(_stage_run.lengths),
+        chunk_digest,
+        coalesce(
+            (
+                select c.first_chunk
+                from pgq.staged_chunk as c
+                where c.write_id = _stage_run.write_id
+                    and c.task = _stage_run.task
+                    and c.chunk = _stage_run.chunk - 1
+            ),
+            _stage_run.chunk
+        )
+    )
+    on conflict do nothing
+    returning staged_chunk.first_chunk
+    into began;
+
+    if began is null then
+        if not exists (
+            select
+            from pgq.staged_chunk as c
+            where c.write_id = _stage_run.write_id
+                and c.task = _stage_run.task
+                and c.chunk = _stage_run.chunk
+                and c.digest = chunk_digest
+        ) then
+            perform pgq._fail_other_chunk(_stage_run.task, _stage_run.chunk);
+        end if;
+        return false;
+    end if;
+
+    -- Only now, as the transaction has its id: see _close_segments. Again when the topic gets
+    -- another class between two statements, and the one that it had goes out of use.
+    while leaf is null loop
+        select c.segment, t.partitions
+        into leaf, partition_count
+        from pgq.topic as t
+        inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
+        where t.topic_id = (_stage_run.target).topic_id;
+
+        if not found then
+            perform pgq._check_target(
+                _stage_run.write_id, (_stage_run.target).topic_id, null
+            );
+        end if;
+    end loop;
+
+    for part in
+        select g.home, g.places
+        from pgq._places(
+            _stage_run.keys,
+            coalesce(
+                _stage_run.partition,
+                case when _stage_run.keys is null then _stage_run.task % partition_count end
+            ),
+            partition_count,
+            _stage_run.task % partition_count
+        ) as g
+    loop
+        place := pgq._run_place(
+            _stage_run.write_id,
+            _stage_run.task,
+            began,
+            part.home,
+            leaf,
+            case when part.places is not null then partition_count end,
+            cardinality(coalesce(part.places, _stage_run.lengths))
+        );
+        perform pgq._store_chunk(
+            place.stored_partition_id,
+            leaf,
+            place.next_offset,
+            pgq._clock(),
+            part.places,
+            _stage_run.lengths,
+            _stage_run.packed_payloads,
+            _stage_run.keys,
+            _stage_run.headers,
+            begins,
+            _stage_run.packed_bodies
+        );
+    end loop;
+    return true;
+end
+$$;
+
+comment on function pgq._stage_run(
+    pgq._write_target, uuid, integer, integer, integer[], bytea, text[], jsonb[], integer,
+    integer[], bytea
+) is
+'Stores the messages of a chunk of an atomic write where the log takes them in when the write is
+committed; false when the same chunk was stored already.';

@@ -1,0 +1,24 @@
+create function pgq._starts(lengths integer[])
+returns integer[]
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    starts integer[] := array_fill(null::integer, array[cardinality(_starts.lengths)]);
+    piece_length integer;
+    number integer := 1;
+    place integer := 1;
+begin
+    foreach piece_length in array _starts.lengths loop
+        starts[number] := place;
+        place := place + piece_length;
+        number := number + 1;
+    end loop;
+    return starts;
+end
+$$;
+
+comment on function pgq._starts(integer[]) is
+'Where each of the contents of a chunk begins, from 1; for lengths that add up to its size.';

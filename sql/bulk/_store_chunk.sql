@@ -1,0 +1,131 @@
+create function pgq._store_chunk(
+    stored_id bigint,
+    segment integer,
+    first_offset bigint,
+    stamp timestamptz,
+    places integer[],
+    lengths integer[],
+    packed_payloads bytea,
+    keys text[],
+    headers jsonb[],
+    starts integer[],
+    packed_bodies bytea
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    -- Joined with nothing it is read from storage once, not for every message.
+    documents bytea := _store_chunk.packed_payloads || ''::bytea;
+    contents bytea := _store_chunk.packed_bodies || ''::bytea;
+    size integer := cardinality(coalesce(_store_chunk.places, _store_chunk.lengths));
+    numbers integer[];
+begin
+    if num_nonnulls(_store_chunk.places, _store_chunk.keys, _store_chunk.headers) = 0 then
+        if documents is null then
+            -- for the leaf: _store_chunk.segment
+            insert into pgq.message_{leaf} (partition_id, log_offset, published_at, segment, body)
+            select
+                {_store_chunk.stored_id},
+                b.log_offset,
+                {_store_chunk.stamp},
+                {leaf},
+                substring({contents} from b.start for b.length)
+            from (
+                select
+                    generate_series(
+                        {_store_chunk.first_offset}, {_store_chunk.first_offset} + {size} - 1
+                    ) as log_offset,
+                    unnest({_store_chunk.starts}) as start,
+                    unnest({_store_chunk.lengths}) as length
+            ) as b;
+            -- end of the leaf
+            return;
+        end if;
+
+        -- for the leaf: _store_chunk.segment
+        insert into pgq.message_{leaf} (partition_id, log_offset, published_at, segment, payload)
+        select
+            {_store_chunk.stored_id},
+            b.log_offset,
+            {_store_chunk.stamp},
+            {leaf},
+            convert_from(substring({documents} from b.start for b.length), 'UTF8')::jsonb
+        from (
+            select
+                generate_series(
+                    {_store_chunk.first_offset}, {_store_chunk.first_offset} + {size} - 1
+                ) as log_offset,
+                unnest({_store_chunk.starts}) as start,
+                unnest({_store_chunk.lengths}) as length
+        ) as b;
+        -- end of the leaf
+        return;
+    end if;
+
+    numbers := coalesce(_store_chunk.places, array(select generate_series(1, size)));
+    if documents is null then
+        -- for the leaf: _store_chunk.segment
+        insert into pgq.message_{leaf} (
+            partition_id, log_offset, published_at, segment, key, headers, body
+        )
+        select
+            {_store_chunk.stored_id},
+            b.log_offset,
+            {_store_chunk.stamp},
+            {leaf},
+            ({_store_chunk.keys})[b.place],
+            ({_store_chunk.headers})[b.place],
+            substring(
+                {contents}
+                from ({_store_chunk.starts})[b.place] for ({_store_chunk.lengths})[b.place]
+            )
+        from (
+            select
+                generate_series(
+                    {_store_chunk.first_offset}, {_store_chunk.first_offset} + {size} - 1
+                ) as log_offset,
+                unnest({numbers}) as place
+        ) as b;
+        -- end of the leaf
+        return;
+    end if;
+
+    -- for the leaf: _store_chunk.segment
+    insert into pgq.message_{leaf} (
+        partition_id, log_offset, published_at, segment, key, headers, payload
+    )
+    select
+        {_store_chunk.stored_id},
+        b.log_offset,
+        {_store_chunk.stamp},
+        {leaf},
+        ({_store_chunk.keys})[b.place],
+        ({_store_chunk.headers})[b.place],
+        convert_from(
+            substring(
+                {documents}
+                from ({_store_chunk.starts})[b.place] for ({_store_chunk.lengths})[b.place]
+            ),
+            'UTF8'
+        )::jsonb
+    from (
+        select
+            generate_series(
+                {_store_chunk.first_offset}, {_store_chunk.first_offset} + {size} - 1
+            ) as log_offset,
+            unnest({numbers}) as place
+    ) as b;
+    -- end of the leaf
+end
+$$;
+
+comment on function pgq._store_chunk(
+    bigint, integer, bigint, timestamptz, integer[], integer[], bytea, text[], jsonb[], integer[],
+    bytea
+) is
+'Stores messages of a chunk, which _check_contents has checked, under an id, from an offset on.
+places: those that are to be stored, by their numbers from 1; null: all.';

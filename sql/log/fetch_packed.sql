@@ -1,0 +1,217 @@
+create function pgq.fetch_packed(
+    topic text,
+    partition integer,
+    first_offset bigint,
+    last_offset bigint,
+    first_partition_id bigint default null
+)
+returns setof pgq.packed_messages
+language plpgsql
+stable
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    most_messages constant integer := 1000;
+    most_bytes constant integer := 1048576;
+    place pgq.partition;
+    run record;
+    leaf integer;
+    stored_id bigint;
+    moved_by bigint;
+    stamp timestamptz;
+    position bigint;
+    upto bigint;
+    next_offset bigint := fetch_packed.first_offset;
+    packed pgq.packed_messages;
+begin
+    if fetch_packed.first_offset is null or fetch_packed.last_offset is null then
+        raise exception 'argument "%" must not be null',
+            case when fetch_packed.first_offset is null then 'first_offset' else 'last_offset' end
+            using errcode = '22004';
+    end if;
+
+    select p.*
+    into place
+    from pgq.partition as p
+    where p.topic = fetch_packed.topic collate "C"
+        and p.partition = fetch_packed.partition
+        and (p.consumers is null or pgq._may(p.consumers));
+
+    if place.partition_id is null then
+        perform pgq._check_access(fetch_packed.topic collate "C", null, 'consume');
+        perform pgq._fail_unknown_partition(t.topic, fetch_packed.partition, t.partitions)
+        from pgq.topic as t
+        where t.topic = fetch_packed.topic collate "C";
+
+        perform pgq._fail_unknown_topic(fetch_packed.topic collate "C");
+    end if;
+
+    if fetch_packed.first_partition_id is not null
+        and not exists (
+            select
+            from pgq.partition as p
+            where p.topic_id = place.topic_id
+                and p.partition = 0
+                and p.partition_id = fetch_packed.first_partition_id
+        )
+    then
+        raise exception 'topic "%" is not the one that was planned to be read',
+            fetch_packed.topic collate "C"
+            using errcode = 'MQ007',
+                detail = 'It was dropped and created again since.',
+                hint = 'Plan the reading again.';
+    end if;
+
+    <<runs>>
+    for run in
+        select
+            place.segment as segment,
+            place.stored_partition_id as stored_partition_id,
+            0::bigint as shift,
+            null::timestamptz as published_at,
+            fetch_packed.first_offset as first_offset,
+            fetch_packed.last_offset as last_offset
+        where fetch_packed.first_offset >= place.segment_first_offset
+        union all
+        select
+            r.segment,
+            r.stored_partition_id,
+            r.shift,
+            r.published_at,
+            r.first_offset,
+            r.last_offset
+        from pgq._runs(
+            place.partition_id, fetch_packed.first_offset, fetch_packed.last_offset
+        ) as r
+        where fetch_packed.first_offset < place.segment_first_offset
+        order by first_offset
+    loop
+        exit when run.first_offset > next_offset;
+        -- A variable is read faster than a field of a record, which a row would ask for.
+        leaf := run.segment;
+        stored_id := run.stored_partition_id;
+        moved_by := run.shift;
+        stamp := run.published_at;
+
+        while next_offset <= run.last_offset loop
+            position := next_offset - moved_by;
+            upto := position + least(run.last_offset - next_offset, most_messages - 1);
+
+            -- What is not stored out of line is small: no more is asked where nothing is.
+            -- for the leaf: leaf
+            select
+                case
+                    when pg_relation_size(
+                        (
+                            select c.reltoastrelid
+                            from pg_class as c
+                            where c.oid = 'pgq.message_{leaf}'::regclass
+                        )
+                    ) = 0
+                        or not exists (
+                            select
+                            from pgq.message_{leaf} as m
+                            where m.partition_id = {stored_id}
+                                and m.log_offset between {position} and {upto}
+                                and greatest(pg_column_size(m.body), pg_column_size(m.payload))
+                                > 2000
+                        )
+                        then {upto}
+                    else (
+                        select max(s.log_offset)
+                        from (
+                            select
+                                m.log_offset,
+                                sum(coalesce(octet_length(m.body), octet_length(m.payload::text)))
+                                    over (
+                                        order by m.log_offset
+                                        rows between unbounded preceding and 1 preceding
+                                    ) as bytes_before
+                            from pgq.message_{leaf} as m
+                            where m.partition_id = {stored_id}
+                                and m.log_offset between {position} and {upto}
+                        ) as s
+                        where coalesce(s.bytes_before, 0) < {most_bytes}
+                    )
+                end
+            into upto;
+
+            select
+                {position} + {moved_by},
+                count(*)::integer,
+                array_agg(coalesce(m.body, convert_to(m.payload::text, 'UTF8'))),
+                case when count(m.key) > 0 then array_agg(convert_to(m.key, 'UTF8')) end,
+                array_agg(
+                    (
+                        tstzrange_subdiff(
+                            coalesce({stamp}, m.published_at),
+                            '2000-01-01 00:00:00Z'
+                        ) * 1e6
+                    )::bigint + 946684800000000
+                ),
+                case
+                    when count(m.headers) > 0 then array_agg(
+                        case
+                            when m.headers is not null then (
+                                select
+                                    coalesce(
+                                        jsonb_agg(jsonb_build_array(h.key, v.value)), '[]'
+                                    )::text
+                                from jsonb_each(m.headers) as h
+                                cross join lateral jsonb_array_elements_text(
+                                    case
+                                        when h.value @@ 'strict $.type() == "array"
+                                            && $.size() > 1
+                                            && !exists($[*] ? (
+                                                @.type() != "string" && @.type() != "null"
+                                            ))'
+                                            then h.value
+                                        else jsonb_build_array(h.value)
+                                    end
+                                ) as v (value)
+                            )
+                        end
+                    )
+                end
+            from (
+                select m.*
+                from pgq.message_{leaf} as m
+                where m.partition_id = {stored_id}
+                    and m.log_offset between {position} and {upto}
+                order by m.log_offset
+            ) as m
+            into packed;
+            -- end of the leaf
+
+            exit runs when upto is null or packed.messages < upto - position + 1;
+
+            return next packed;
+            next_offset := next_offset + packed.messages;
+        end loop;
+    end loop;
+
+    -- Never less than was asked for without a word: offsets have no gaps.
+    if next_offset <= fetch_packed.last_offset then
+        perform pgq._fail_incomplete(place, fetch_packed.first_offset, fetch_packed.last_offset);
+    end if;
+end
+$$;
+
+comment on function pgq.fetch_packed(text, integer, bigint, bigint, bigint) is
+'Returns the messages of a range of a partition in order, many of them in a row.
+Both ends are included. A row has 1000 messages, of 1 MB together where some are large, or a single
+one that is larger. It is made for programs that read much, such as those on Spark; ask for a few
+thousand messages at a time, all of which are gathered before the first row comes.
+first_partition_id: what check_range returned for partition 0 when the reading was planned; a topic
+that was dropped and created again since is then an error.
+Errors: MQ001 unknown topic, MQ004 a part of the range is not there: removed by retention, not yet
+published, or not yet replicated (DETAIL has the available offsets), MQ007 unknown partition, or
+another topic has the name by now, 22004 a required argument is null, 40001 when retention removes
+what is being read (try again).';

@@ -1,0 +1,59 @@
+create function pgq.watermark(topic text)
+returns timestamptz
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    moment timestamptz;
+    -- Partitions that nobody is publishing to.
+    free_ids bigint[] := '{}';
+    lowest timestamptz;
+begin
+    perform pgq._check_access(watermark.topic collate "C", null, 'monitor');
+    perform pgq._check_topic(watermark.topic collate "C");
+
+    if current_setting('transaction_read_only') = 'off' then
+        -- Whoever publishes later reads the clock behind its lock.
+        moment := pgq._clock();
+        free_ids := pgq._unlocked_partitions(watermark.topic collate "C");
+    end if;
+
+    -- Elsewhere nothing comes that is older than the newest message of the partition.
+    select min(
+        greatest(
+            case when p.partition_id = any(free_ids) then moment end,
+            (
+                pgq._newest(p.stored_partition_id, p.segment, p.segment_first_offset)
+            ).published_at,
+            p.segment_entered_at,
+            t.created_at
+        )
+    )
+    into lowest
+    from pgq.topic as t
+    inner join pgq.partition as p on p.topic_id = t.topic_id
+    where t.topic = watermark.topic collate "C";
+
+    return lowest;
+end
+$$;
+
+comment on function pgq.watermark(text) is
+'Returns a time before which nothing more will be published to a topic.
+It is the end of a window by published_at that loses no message: published_at is taken when a
+message is published, and others see it when its transaction has committed, so a window up to now()
+misses what is still open. Where nobody is publishing this is the present, else the time of the
+newest message that is seen in a partition somebody publishes to. Ask for it first, and read in a
+later statement what has published_at < watermark. On a standby, and in a read-only transaction, it
+is the time of the oldest of the newest messages of all partitions. It waits for nobody. A clock of
+the server that is set back breaks the promise, but for partitions that have newer messages.
+Errors: MQ001 unknown topic, 22004 a required argument is null, 40001 above READ COMMITTED when
+another transaction was first (try again).';
