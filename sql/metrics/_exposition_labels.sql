@@ -8,7 +8,7 @@ select '{' || string_agg(
         format(
             '%s="%s"',
             e.key,
-            replace(replace(replace(e.value, '\', '\\'), '"', '\"'), chr(10), '\n')
+            pgq._exposition_text(e.value)
         ),
         ', '
         order by e.key collate "C"

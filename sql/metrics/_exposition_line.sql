@@ -1,21 +1,22 @@
-create function pgq._exposition_line(name text, labels jsonb, value double precision)
+create function pgq._exposition_line(
+    name text, labels jsonb, written text, value double precision
+)
 returns text
 language sql
 immutable
 parallel safe
 as $$
--- The planner writes it out where it is called, so it must stay one expression. JSON differs from
--- what is wanted by what stands between the texts, where these have neither quotes nor the like.
+-- The planner writes it out where it is called, so it must stay one expression, and the labels come
+-- as a text as well, which takes a while to make. JSON differs from what is wanted by what stands
+-- between the texts, where these have neither quotes nor the like.
 select _exposition_line.name
     || case
-        when _exposition_line.labels = '{}' then ''
-        when strpos(_exposition_line.labels::text, '\') > 0
-            or strpos(_exposition_line.labels::text, '": ", "') > 0
+        when _exposition_line.written = '{}' then ''
+        when strpos(_exposition_line.written, '\') > 0
+            or strpos(_exposition_line.written, '": ", "') > 0
             then pgq._exposition_labels(_exposition_line.labels)
         else '{' || substr(
-            replace(
-                replace(_exposition_line.labels::text, '": "', '="'), '", "', '", '
-            ),
+            replace(replace(_exposition_line.written, '": "', '="'), '", "', '", '),
             3
         )
     end
@@ -27,5 +28,5 @@ select _exposition_line.name
     end
 $$;
 
-comment on function pgq._exposition_line(text, jsonb, double precision) is
+comment on function pgq._exposition_line(text, jsonb, text, double precision) is
 'A figure as a line of Prometheus'' text format.';

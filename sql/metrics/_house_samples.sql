@@ -2,7 +2,7 @@ create function pgq._house_samples(moment timestamptz)
 returns setof pgq._sample
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 set jit = off
 as $$
 #variable_conflict use_column

@@ -2,7 +2,7 @@ create function pgq._staged_samples(moment timestamptz)
 returns setof pgq._sample
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off

@@ -23,6 +23,10 @@ begin
     perform pgq._check_worker(heartbeat.worker collate "C");
     perform pgq._check_name('kind', coalesce(heartbeat.kind, 'worker') collate "C");
     perform pgq._check_count('running', coalesce(heartbeat.running, 0), 0, 2147483647);
+    if array_ndims(heartbeat.sources) > 1 then
+        raise exception 'argument "sources" must have one dimension'
+            using errcode = '22023';
+    end if;
     if array_position(heartbeat.sources, null) is not null then
         raise exception 'argument "sources" must not contain null'
             using errcode = '22004';
@@ -63,4 +67,4 @@ is up to you: nothing in pgq depends on it, and leases are kept by other calls. 
 queues or topics that it works on, running is how many jobs or messages it has in hand. It waits for
 a lock for a second at most. cleanup forgets who was not seen for a day.
 Errors: 22004 a required argument is null, 22023 a bad argument, 40001 above READ COMMITTED when
-another transaction was first (try again).';
+another transaction was first (try again), 55P03 waited 1 s for a lock (call it again).';

@@ -13,7 +13,7 @@ returns table (
 )
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 as $$

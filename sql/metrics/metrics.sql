@@ -17,27 +17,48 @@ begin
     -- One after the other, and not sorted: with thousands of rows that takes a fifth of the time.
     return query
     select d.name, d.type, d.help, s.labels, s.value
-    from pgq._house_samples(moment) as s
+    from pgq._other_samples(moment) as s
     inner join pgq._describe_metrics() as d on d.name = s.name;
 
     return query
-    select d.name, d.type, d.help, s.labels, s.value
-    from pgq._topic_samples(moment) as s
-    inner join pgq._describe_metrics() as d on d.name = s.name;
+    with figures as materialized (
+        select
+            case
+                when f.consumer_group is null then jsonb_build_object('topic', f.topic)
+                else jsonb_build_object('topic', f.topic, 'consumer_group', f.consumer_group)
+            end as labels,
+            f.*
+        from pgq._log_figures(moment) as f
+    ),
 
-    return query
-    select d.name, d.type, d.help, s.labels, s.value
-    from pgq._staged_samples(moment) as s
-    inner join pgq._describe_metrics() as d on d.name = s.name;
+    samples as (
+        select s.name, l.labels, s.value
+        from figures as f
+        cross join lateral unnest(f.partitions, f.lags, f.ages) as w (partition, lag, age)
+        cross join lateral (
+            select f.labels || jsonb_build_object('partition', w.partition::text) as labels
+            offset 0
+        ) as l
+        cross join lateral (
+            values
+            ('pgq_group_lag_messages', w.lag::double precision),
+            ('pgq_group_lag_seconds', w.age)
+        ) as s (name, value)
+        union all
+        select s.name, f.labels, s.value::double precision
+        from figures as f
+        cross join lateral (
+            values
+            ('pgq_topic_published_total', f.published),
+            ('pgq_topic_messages', f.kept),
+            ('pgq_group_processed_messages', f.processed),
+            ('pgq_group_failing_partitions', f.failing)
+        ) as s (name, value)
+        where s.value is not null
+    )
 
-    return query
     select d.name, d.type, d.help, s.labels, s.value
-    from pgq._queue_samples(moment) as s
-    inner join pgq._describe_metrics() as d on d.name = s.name;
-
-    return query
-    select d.name, d.type, d.help, s.labels, s.value
-    from pgq._holder_samples() as s
+    from samples as s
     inner join pgq._describe_metrics() as d on d.name = s.name;
 
     return query

@@ -31,6 +31,7 @@ declare
     ttl interval;
     usual boolean;
     roles text [];
+    caller text;
     moment timestamptz;
     due_at timestamptz;
     holder_id bigint;
@@ -128,8 +129,9 @@ begin
     -- Several conditions, since each takes time in proportion to what it names.
     if (usual and roles is null) is not true then
         if roles is not null then
-            if pgq._named(roles) is not true then
-                if pgq._of_first(roles) is not true then
+            caller := pgq._caller();
+            if (caller collate "C" = any(roles)) is not true then
+                if pgq._of_first(caller, roles) is not true then
                     if not pgq._may(roles) then
                         -- As if it were not there.
                         target_id := null;

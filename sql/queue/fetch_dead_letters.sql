@@ -7,7 +7,7 @@ create function pgq.fetch_dead_letters(
 returns setof pgq.dead_letter
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off

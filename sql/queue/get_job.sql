@@ -2,7 +2,7 @@ create function pgq.get_job(job_id bigint)
 returns setof pgq.job_info
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 rows 1
 security definer
 set search_path = pgq, pg_temp

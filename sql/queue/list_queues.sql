@@ -2,7 +2,7 @@ create function pgq.list_queues()
 returns setof pgq.queue_info
 language sql
 stable
-parallel safe
+parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 as $$

@@ -6,7 +6,7 @@ create function pgq.peek_jobs(
 returns setof pgq.job_info
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off

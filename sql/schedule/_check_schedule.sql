@@ -76,10 +76,7 @@ begin
         raise exception 'argument "missed" must be skip, one or all'
             using errcode = '22023';
     end if;
-    if not isfinite(_check_schedule.settings.starts_at) then
-        raise exception 'argument "starts_at" must be finite'
-            using errcode = '22023';
-    end if;
+    perform pgq._check_year('starts_at', _check_schedule.settings.starts_at);
 end
 $$;
 

@@ -2,7 +2,7 @@ create function pgq._check_schedule_target(queue text, topic text, partition int
 returns void
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 as $$
 #variable_conflict use_column
 declare

@@ -209,7 +209,8 @@ hour, day of month, month and day of week, like 30 8 * * MON-FRI, or a name like
 are those of time_zone, by default UTC. every: an interval in real time, counted from starts_at, in
 the place of cron. missed: what becomes of ticks that nobody was there to write: one (the last of
 them is written, the default), skip (the same, but not when it is more than 5 minutes late), or all.
-starts_at: no tick is before, and one at that time counts; by default now. key, headers: go with
+starts_at: no tick is before, and one at that time counts; by default now, else a time of the years
+1 to 9999. key, headers: go with
 each message; partition, for a topic, and priority and label, for a queue: as in publish and
 enqueue. So that it can be called at each start of an application, settings that are not given are
 not compared.

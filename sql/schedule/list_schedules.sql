@@ -2,7 +2,7 @@ create function pgq.list_schedules(schedule text default null)
 returns setof pgq.schedule_info
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 as $$

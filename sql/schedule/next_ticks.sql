@@ -24,14 +24,12 @@ begin
     end if;
     perform pgq._check_time_zone(zone collate "C");
     perform pgq._check_count('max_ticks', wanted, 1, 100000);
-    if not isfinite(moment) then
-        raise exception 'argument "after" must be finite'
-            using errcode = '22023';
-    end if;
+    perform pgq._check_year('after', moment);
 
     times := pgq._cron_times(next_ticks.cron collate "C");
     for n in 1 .. wanted loop
         moment := pgq._cron_tick(times, zone collate "C", moment);
+        exit when moment >= '10000-01-01 00:00+00';
         tick_at := moment;
         return next;
     end loop;
@@ -40,6 +38,6 @@ $$;
 
 comment on function pgq.next_ticks(text, text, timestamptz, integer) is
 'The next times that a cron expression names, to try it out before it is used.
-See create_schedule for cron and time_zone. after: by default now. max_ticks: how many, by default
-10.
+See create_schedule for cron and time_zone. after: by default now, a time of the years 1 to 9999.
+max_ticks: how many, by default 10; none is after the year 9999.
 Errors: 22004 a required argument is null, 22023 bad argument.';

@@ -70,6 +70,7 @@ def test_refusals(connection: Session) -> None:
         refused("22023", connection.heartbeat, worker="w", kind="two words")
         refused("22023", connection.heartbeat, worker="w", running=-1)
         refused("22004", connection.heartbeat, worker="w", sources=["a", None])
+        refused("22023", connection.heartbeat, worker="w", sources=[["a", "b"], ["c", "d"]])
     connection.heartbeat(worker="x" * 200)
 
 

@@ -7,6 +7,7 @@ import math
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from support.clock import Clock
 from support.metrics import key_of
 from support.queue import new_queue
 from support.session import Session
@@ -55,10 +56,51 @@ def test_it_says_the_same(connection: Session) -> None:
     assert len(helps) == len({*helps}) == len({row.name for row in rows})
 
 
+def test_lines_of_groups(connection: Session, clock: Clock) -> None:
+    """Each partition has its own lag and age; a group that counts attempts has a line more."""
+    connection.create_topic(topic="t", partitions=3)
+    connection.create_topic(topic="idle", partitions=1)
+    connection.create_group(topic="t", consumer_group="plain")
+    connection.create_group(
+        topic="t", consumer_group="counting", max_attempts=3, dead_letter_topic="idle"
+    )
+    for partition in range(2):
+        payloads = [1] * (partition + 1)
+        connection.publish_batch(topic="t", payloads=payloads, partition=partition)
+        clock.advance("1 hour")
+    connection.commit_offset(topic="t", consumer_group="plain", partition=1, committed_offset=2)
+    found = {
+        key_of(sample.name, **sample.labels): sample.value
+        for family in text_string_to_metric_families(connection.metrics_text())
+        for sample in family.samples
+        if sample.name.startswith(("pgq_topic", "pgq_group"))
+    }
+
+    def of(group: str, name: str, partition: int) -> float:
+        labels = {"topic": "t", "partition": str(partition), "consumer_group": group}
+        return found.pop(key_of(f"pgq_group_lag_{name}", **labels))
+
+    assert [of("counting", "messages", n) for n in range(3)] == [1, 2, 0]
+    assert [of("plain", "messages", n) for n in range(3)] == [1, 0, 0]
+    ages = [of("counting", "seconds", n) for n in range(3)]
+    assert ages == pytest.approx([7200, 3600, 0], abs=30)
+    ages = [of("plain", "seconds", n) for n in range(3)]
+    assert ages == pytest.approx([7200, 0, 0], abs=30)
+    for topic, published in (("t", 3), ("idle", 0)):
+        assert found.pop(key_of("pgq_topic_published_total", topic=topic)) == published
+        assert found.pop(key_of("pgq_topic_messages", topic=topic)) == published
+    for group, processed in (("plain", 2), ("counting", 0)):
+        labels = {"topic": "t", "consumer_group": group}
+        assert found.pop(key_of("pgq_group_processed_messages", **labels)) == processed
+    labels = {"topic": "t", "consumer_group": "counting"}
+    assert found.pop(key_of("pgq_group_failing_partitions", **labels)) == 0
+    assert not found
+
+
 @pytest.mark.parametrize("value", ["Infinity", "-Infinity", "NaN", "1e308", "0.1", "-0"])
 def test_values(connection: Session, value: str) -> None:
     [(line,)] = connection.execute(
-        "select pgq._exposition_line('m', '{\"a\": \"b\"}', %s::double precision)", [value]
+        "select pgq._exposition_line('m', '{}', '{\"a\": \"b\"}', %s::double precision)", [value]
     ).fetchall()
     [family] = text_string_to_metric_families(f"# TYPE m gauge\n{line}\n")
     [sample] = family.samples

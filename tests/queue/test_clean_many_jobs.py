@@ -16,6 +16,8 @@ from support.queue import claim, enqueue, enqueue_many, new_queue, stats
 from support.session import Connect, Session, row
 from support.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+
 WAITING = 50_000
 BATCH = 10_000
 

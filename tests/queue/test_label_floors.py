@@ -230,6 +230,7 @@ def test_a_spell_of_a_wrong_clock(connection: Session, clock: Clock) -> None:
 
 def test_labels_of_other_queues_are_not_walked(connection: Session, clock: Clock) -> None:
     """The next label of a queue is found without a look at the jobs of another one."""
+    connection.execute("vacuum")  # of what other tests have left there
     big, small = new_queue(connection), new_queue(connection)
     for _ in range(5):
         enqueue_many(connection, big, 10_000, labels=["common"] * 10_000)

@@ -176,6 +176,10 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("22023", {"missed": "none", **HOUR}),
     ("22023", {"starts_at": "infinity", **HOUR}),
     ("22023", {"starts_at": "-infinity", **DAILY}),
+    ("22023", {"starts_at": "294276-12-31 23:59:59.999999+00", **HOUR}),
+    ("22023", {"starts_at": "294276-12-31 23:59:59.999999+00", **DAILY}),
+    ("22023", {"starts_at": "4714-11-24 00:00:00+00 BC", **HOUR}),
+    ("22023", {"starts_at": "4714-11-24 00:00:00+00 BC", **DAILY}),
     # targets
     ("MQ002", {"queue": "no-such-queue", **HOUR}),
     ("MQ001", {"queue": None, "topic": "no-such-topic", **HOUR}),

@@ -166,8 +166,29 @@ def test_refusals(connection: Session) -> None:
         assert "time_zone" in str(error)
     for number in (0, -1, 100001):
         refused("22023", connection.next_ticks, cron="@daily", max_ticks=number)
-    for moment in ("infinity", "-infinity"):
+    for moment in ("infinity", "-infinity", "0001-12-31 BC", "10000-01-01 00:00+00"):
         refused("22023", connection.next_ticks, cron="@daily", after=moment)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Pacific/Kiritimati", "America/Adak"])
+def test_the_years_that_there_are(connection: Session, zone: str) -> None:
+    """From 1 to 9999: fewer ticks than asked for, and never beyond what a timestamp can have."""
+    first = connection.execute(
+        "select tick_at < '0001-01-03' from pgq.next_ticks('0 * * * *', %s, '0001-01-01 00:00+00')",
+        [zone],
+    ).fetchall()
+    assert first == [(True,)] * 10
+    [(last,)] = connection.execute(
+        "select count(*) from pgq.next_ticks('* * * * *', %s, '9999-12-31 12:00+00', 1000)", [zone]
+    ).fetchall()
+    assert last == 719
+    assert connection.next_ticks(cron="0 0 29 2 *", after="9999-12-31 23:59:59.999999+00") == []
+
+
+def test_what_comes_seldom(connection: Session) -> None:
+    """A hundred thousand of them would be beyond all dates."""
+    found = connection.next_ticks(cron="0 0 29 2 *", after="9950-01-01 00:00+00", max_ticks=100000)
+    assert len(found) == 12
 
 
 def test_reading_is_enough_for_it(connection: Session) -> None:

@@ -1,0 +1,11 @@
+create function pgq._exposition_text(value text)
+returns text
+language sql
+immutable
+parallel safe
+as $$
+select replace(replace(replace(_exposition_text.value, '\', '\\'), '"', '\"'), chr(10), '\n')
+$$;
+
+comment on function pgq._exposition_text(text) is
+'The value of a label as it stands between quotes in Prometheus'' text format.';

@@ -1,0 +1,28 @@
+create function pgq._other_samples(moment timestamptz)
+returns setof pgq._sample
+language plpgsql
+stable
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    return query
+    select s.name, s.labels, s.value
+    from pgq._house_samples(_other_samples.moment) as s;
+
+    return query
+    select s.name, s.labels, s.value
+    from pgq._staged_samples(_other_samples.moment) as s;
+
+    return query
+    select s.name, s.labels, s.value
+    from pgq._queue_samples(_other_samples.moment) as s;
+
+    return query
+    select s.name, s.labels, s.value
+    from pgq._holder_samples() as s;
+end
+$$;
+
+comment on function pgq._other_samples(timestamptz) is
+'All figures but those of topics and groups, which are thousands.';

@@ -1,0 +1,18 @@
+create function pgq._check_year(argument text, moment timestamptz)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if _check_year.moment < '0001-01-01 00:00+00' or _check_year.moment >= '10000-01-01 00:00+00'
+    then
+        raise exception 'argument "%" must be a time of the years 1 to 9999', _check_year.argument
+            using errcode = '22023';
+    end if;
+end
+$$;
+
+comment on function pgq._check_year(text, timestamptz) is
+'Refuses a time from which the next tick may be beyond all that the database can have (22023).';
