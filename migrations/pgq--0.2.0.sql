@@ -189,6 +189,28 @@ comment on column pgq.message_record.payload is 'Its content as JSON; null when 
 comment on column pgq.message_record.body is
 'Its content as raw bytes; null when it has a payload.';
 
+create type pgq.packed_messages as (
+    first_offset bigint,
+    messages integer,
+    contents bytea[], -- noqa: LT01
+    keys bytea[], -- noqa: LT01
+    published_micros bigint[], -- noqa: LT01
+    headers text[] -- noqa: LT01
+);
+
+comment on type pgq.packed_messages is
+'Messages of a partition that follow each other, a column of them in each array.';
+comment on column pgq.packed_messages.first_offset is 'The offset of the first one, from 1.';
+comment on column pgq.packed_messages.messages is 'How many there are.';
+comment on column pgq.packed_messages.contents is
+'The body of each, or its payload as JSON in UTF-8.';
+comment on column pgq.packed_messages.keys is 'Their keys in UTF-8; null: none has a key.';
+comment on column pgq.packed_messages.published_micros is
+'When each was published, in microseconds since 1970.';
+comment on column pgq.packed_messages.headers is
+'The headers of each, a JSON array with an array of key and value for each header, and several of
+them for one key whose value is an array of texts; null: none has headers.';
+
 create type pgq.publish_result as (
     partition integer,
     log_offset bigint,
@@ -278,7 +300,8 @@ create type pgq._partition_state as (
     segment_entered_at timestamptz,
     segment_until timestamptz,
     followed boolean,
-    deferred boolean
+    deferred boolean,
+    stored_partition_id bigint
 );
 
 comment on type pgq._partition_state is 'A partition whose row the caller has locked.';
@@ -318,7 +341,8 @@ create type pgq._group_state as (
     attempt integer,
     last_error text,
     tried_offset bigint,
-    single_offset bigint
+    single_offset bigint,
+    stored_partition_id bigint
 );
 
 comment on type pgq._group_state is
@@ -332,7 +356,8 @@ create type pgq._claim_state as (
     segment integer,
     lease_token uuid,
     leased_until timestamptz,
-    attempt integer
+    attempt integer,
+    stored_partition_id bigint
 );
 
 comment on type pgq._claim_state is
@@ -633,6 +658,13 @@ create type pgq._write_target as (
 );
 
 comment on type pgq._write_target is 'What write_chunk has to know of the write it adds to.';
+
+create type pgq._run_place as (
+    stored_partition_id bigint,
+    next_offset bigint
+);
+
+comment on type pgq._run_place is 'A run of staged messages, and where its next one is stored.';
 
 -- ==== sql/subscription/types.sql
 
@@ -1047,6 +1079,7 @@ create table pgq.partition (
     ) stored,
     publishers text[] collate "C",
     consumers text[] collate "C",
+    stored_partition_id bigint not null,
     primary key (topic_id, partition),
     unique (topic, partition)
 );
@@ -1065,7 +1098,7 @@ comment on column pgq.partition.followed is
 'Whether somebody is told of a publish: its topic says notify, or has subscriptions.';
 comment on column pgq.partition.segment is 'The segment that its next message goes to.';
 comment on column pgq.partition.segment_first_offset is
-'The first offset that this segment has or will have.';
+'The first offset that is or will be stored in this segment under stored_partition_id.';
 comment on column pgq.partition.segment_entered_at is
 'No message in this segment is published earlier.';
 comment on column pgq.partition.segment_until is
@@ -1077,6 +1110,9 @@ comment on column pgq.partition.left_segments is
 comment on column pgq.partition.publishers is
 'The roles that may publish to it, see _settle_access; null: EXECUTE decides.';
 comment on column pgq.partition.consumers is 'The roles that may read it; null: EXECUTE decides.';
+comment on column pgq.partition.stored_partition_id is
+'Under which partition_id its messages are stored now, from segment_first_offset on: its own, or
+another one since runs of a bulk write were taken into the log.';
 comment on column pgq.partition.layout is
 'What a session remembers of a deferred topic, in one number: partitions, followed and segment.';
 
@@ -1120,6 +1156,10 @@ create table pgq.segment_range (
     published_at timestamptz,
     primary key (partition_id, first_offset)
 );
+
+-- By what is emptied, and by what is stored.
+create index segment_range_segment on pgq.segment_range (segment, partition_id, first_offset);
+create index segment_range_stored on pgq.segment_range (stored_partition_id);
 
 comment on table pgq.segment_range is
 'Where the messages of a partition are stored: from first_offset up to the next row''s.
@@ -1717,6 +1757,7 @@ create table pgq.bulk_write (
     expires_at timestamptz not null,
     committed_at timestamptz,
     messages bigint,
+    digest text collate "C",
     check (num_nonnulls(topic_id, queue_id) = 1),
     check (num_nonnulls(producer, seq) <> 1)
 );
@@ -1744,6 +1785,8 @@ comment on column pgq.bulk_write.expires_at is
 'From when on cleanup forgets it, if it is still open.';
 comment on column pgq.bulk_write.committed_at is 'When it was committed; null: it is open.';
 comment on column pgq.bulk_write.messages is 'How many messages or jobs it wrote.';
+comment on column pgq.bulk_write.digest is
+'What its writers say of its messages as a whole, see commit_write; null: nothing.';
 
 create table pgq.bulk_producer (
     producer text collate "C" not null,
@@ -1765,22 +1808,22 @@ comment on column pgq.bulk_producer.queue_id is 'The queue that it writes to; nu
 comment on column pgq.bulk_producer.forgotten_seq is
 'The highest number of a write that was forgotten; null: none was.';
 
--- What is staged is written a second time when it is published, so the first time goes without
--- write-ahead log. A crash or a failover empties these tables, the mark of the write is gone then,
--- and it has to be started again: what some tasks staged is never taken for what all did.
+-- What is staged survives a crash. The messages of a task of several chunks are stored at once
+-- where they will stay, as runs that the log takes in when the write is committed. What a task of
+-- one chunk has, and all that goes to a queue, is kept here and written to its place then.
 --
 -- Chunks lock the mark for key share until their transaction ends, and whoever removes it locks it
 -- for update. So commit_write waits for chunks that are open and counts them, one that comes later
--- finds no mark or, in an old snapshot, fails with 40001, and as long as a row is staged there is
--- the mark of its write.
-create unlogged table pgq.staged_write (
+-- finds no mark or, in an old snapshot, fails with 40001, and as long as something is staged there
+-- is the mark of its write.
+create table pgq.staged_write (
     write_id uuid primary key
 );
 
 comment on table pgq.staged_write is
 'Marks the atomic writes that are open; without its mark nothing staged for a write counts.';
 
-create unlogged table pgq.staged_task (
+create table pgq.staged_task (
     write_id uuid not null,
     task integer not null,
     task_attempt text not null,
@@ -1794,7 +1837,7 @@ comment on column pgq.staged_task.task_attempt is
 comment on column pgq.staged_task.messages is
 'How many messages the task staged; null: its last chunk has not come.';
 
-create unlogged table pgq.staged_chunk (
+create table pgq.staged_chunk (
     write_id uuid not null,
     task integer not null,
     chunk integer not null,
@@ -1810,6 +1853,8 @@ create unlogged table pgq.staged_chunk (
     lengths integer[],
     starts integer[],
     packed_bodies bytea,
+    digest bigint,
+    first_chunk integer,
     primary key (write_id, task, chunk)
 );
 
@@ -1825,7 +1870,7 @@ alter column starts set storage external,
 alter column packed_bodies set storage external;
 
 comment on table pgq.staged_chunk is
-'Messages of atomic writes until these are committed; not replicated, and empty after a crash.';
+'Chunks of atomic writes until these are committed, with their messages unless these are in runs.';
 comment on column pgq.staged_chunk.chunk is 'The number of the chunk within its task.';
 comment on column pgq.staged_chunk.messages is 'How many messages it has.';
 comment on column pgq.staged_chunk.payloads is 'The contents as JSON; null: they are bytes.';
@@ -1841,6 +1886,42 @@ comment on column pgq.staged_chunk.lengths is 'The length of each of the packed 
 comment on column pgq.staged_chunk.starts is 'Where each of the packed bodies begins, from 1.';
 comment on column pgq.staged_chunk.packed_bodies is
 'The contents as raw bytes, one after the other; null: see payloads and bodies.';
+comment on column pgq.staged_chunk.digest is
+'A hash of what its arguments begin with, where its messages are in runs; null: they are here.';
+comment on column pgq.staged_chunk.first_chunk is
+'The first of the chunks before it that came one after the other, with whose messages its own are
+stored; null: they are here.';
+
+create table pgq.staged_run (
+    write_id uuid not null,
+    task integer not null,
+    first_chunk integer not null,
+    partition integer not null,
+    stored_partition_id bigint primary key,
+    segment integer not null,
+    partitions integer
+);
+
+create index staged_run_write on pgq.staged_run
+(write_id, task, partition, first_chunk, stored_partition_id);
+create index staged_run_segment on pgq.staged_run (segment);
+
+comment on table pgq.staged_run is
+'Messages of atomic writes that are stored already, and not in the log yet: rows of this
+stored_partition_id in this segment, numbered from 1.';
+comment on column pgq.staged_run.first_chunk is
+'The first of the chunks whose messages it has; they came one after the other.';
+comment on column pgq.staged_run.partition is 'The partition that they go to.';
+comment on column pgq.staged_run.stored_partition_id is 'Under which partition_id they are stored.';
+comment on column pgq.staged_run.segment is 'Where; it is not emptied before the write has ended.';
+comment on column pgq.staged_run.partitions is
+'How many partitions the topic had when their keys were divided among them; null: they had none.';
+
+create sequence pgq.run_id as bigint;
+
+comment on sequence pgq.run_id is
+'What messages are stored under that were stored before their place in the log was known, and those
+that came behind them: the number with a minus sign, so that it meets no other partition_id.';
 
 -- The same for writes that are not atomic. It belongs to the write and not to one attempt:
 -- commit_write waits for open chunks of earlier attempts as well, since these will be published.
@@ -1996,6 +2077,15 @@ comment on table pgq.access_change is
 'One row, which every change of access updates before anything else.';
 comment on column pgq.access_change.only_row is 'There is one row.';
 comment on column pgq.access_change.changed_at is 'When access was changed last.';
+
+create table pgq.acting (
+    xid bigint primary key
+);
+
+comment on table pgq.acting is
+'Transactions that publish or enqueue what somebody else has allowed, see _act_for. No row of it is
+ever committed.';
+comment on column pgq.acting.xid is 'The transaction.';
 
 create table pgq.view_key (
     key uuid not null
@@ -2357,6 +2447,10 @@ declare
     );
     twice text;
 begin
+    if array_ndims(_check_no_limit.no_limit) > 1 then
+        raise exception 'argument "no_limit" must have one dimension'
+            using errcode = '22023';
+    end if;
     if not coalesce(_check_no_limit.no_limit, '{}') <@ allowed then
         raise exception 'argument "no_limit" must name nothing but settings with a limit to lift'
             using errcode = '22023',
@@ -2381,8 +2475,9 @@ end
 $$;
 
 comment on function pgq._check_no_limit(text[], jsonb) is
-'Refuses in no_limit the name of a setting that has no limit to lift, and of one that is given
-(22023). given has the settings whose limits can be lifted, null where they are not given.';
+'Refuses in no_limit the name of a setting that has no limit to lift, that of one that is given, and
+names in several dimensions (22023). given has the settings whose limits can be lifted, null where
+they are not given.';
 
 -- ==== sql/shared/_check_idempotency_window.sql
 
@@ -4576,7 +4671,7 @@ create function pgq._check_group(topic text, consumer_group text, partition inte
 returns boolean
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 as $$
 #variable_conflict use_column
 declare
@@ -4844,7 +4939,11 @@ comment on function pgq._first_available(bigint) is
 
 -- ==== sql/log/_last_offset.sql
 
-create function pgq._last_offset(partition_id bigint, segment integer, segment_first_offset bigint)
+create function pgq._last_offset(
+    stored_partition_id bigint,
+    segment integer,
+    segment_first_offset bigint
+)
 returns bigint
 language plpgsql
 stable
@@ -4854,7 +4953,9 @@ as $$
 declare
     newest_offset bigint := (
         pgq._newest(
-            _last_offset.partition_id, _last_offset.segment, _last_offset.segment_first_offset
+            _last_offset.stored_partition_id,
+            _last_offset.segment,
+            _last_offset.segment_first_offset
         )
     ).log_offset;
 begin
@@ -4867,7 +4968,7 @@ begin
     if not pgq._is_kept(_last_offset.segment) then
         perform pgq._fail_truncated(p.topic)
         from pgq.partition as p
-        where p.partition_id = _last_offset.partition_id;
+        where p.stored_partition_id = _last_offset.stored_partition_id;
     end if;
     return _last_offset.segment_first_offset - 1;
 end
@@ -4876,6 +4977,49 @@ $$;
 comment on function pgq._last_offset(bigint, integer, bigint) is
 'The newest offset of a partition, 0 when it never had a message; 40001 when its segment was emptied
 since the snapshot was taken. Where the partition stands has to be read by the same statement.';
+
+-- ==== sql/log/_fail_incomplete.sql
+
+create function pgq._fail_incomplete(
+    place pgq.partition,
+    first_offset bigint,
+    last_offset bigint
+)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    perform pgq._fail_out_of_range(
+        (_fail_incomplete.place).topic,
+        (_fail_incomplete.place).partition,
+        case
+            when _fail_incomplete.first_offset < s.first_available
+                or _fail_incomplete.last_offset <= s.last_available
+                then _fail_incomplete.first_offset
+            else greatest(_fail_incomplete.first_offset, s.last_available + 1)
+        end,
+        s.first_available,
+        s.last_available,
+        false
+    )
+    from (
+        select
+            pgq._first_available((_fail_incomplete.place).partition_id) as first_available,
+            pgq._last_offset(
+                (_fail_incomplete.place).stored_partition_id,
+                (_fail_incomplete.place).segment,
+                (_fail_incomplete.place).segment_first_offset
+            ) as last_available
+    ) as s;
+end
+$$;
+
+comment on function pgq._fail_incomplete(pgq.partition, bigint, bigint) is
+'Raises MQ004 for a range of a partition that is not there as a whole.
+It names the first offset that is missing.';
 
 -- ==== sql/log/_runs.sql
 
@@ -4907,9 +5051,20 @@ from (
         ) as next_first_offset
     from pgq.segment_range as s
     where s.partition_id = _runs.partition_id
+        and s.first_offset <= _runs.last_offset
+        -- No further down: there may be thousands of runs.
+        and s.first_offset >= coalesce(
+            (
+                select b.first_offset
+                from pgq.segment_range as b
+                where b.partition_id = _runs.partition_id
+                    and b.first_offset <= _runs.first_offset
+                order by b.first_offset desc
+                limit 1
+            ),
+            _runs.first_offset
+        )
 ) as r
-where r.first_offset <= _runs.last_offset
-    and r.next_first_offset > _runs.first_offset
 order by r.first_offset
 $$;
 
@@ -5444,7 +5599,7 @@ create function pgq.list_offsets(topic text, published_at timestamptz default nu
 returns table (partition integer, first_offset bigint, last_offset bigint, log_offset bigint)
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
@@ -5471,7 +5626,8 @@ begin
             p.partition,
             p.partition_id,
             pgq._first_available(p.partition_id) as first_offset,
-            pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset) as last_offset
+            pgq._last_offset(p.stored_partition_id, p.segment, p.segment_first_offset)
+                as last_offset
         from pgq.topic as t
         inner join pgq.partition as p on p.topic_id = t.topic_id
         where t.topic = list_offsets.topic collate "C"
@@ -5492,6 +5648,102 @@ published later gets higher offsets, so ranges planned from here stay as they ar
 Errors: MQ001 unknown topic, 22004 a required argument is null, 40001 when retention removes what is
 being read (try again).';
 
+-- ==== sql/log/_unlocked_partitions.sql
+
+create function pgq._unlocked_partitions(topic text)
+returns bigint[]
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    free_ids bigint[];
+begin
+    begin
+        free_ids := array(
+            select p.partition_id
+            from pgq.partition as p
+            where p.topic = _unlocked_partitions.topic
+            for share skip locked
+        );
+        raise exception 'these locks are not needed any more'
+            using errcode = '55P03';
+    exception
+        when lock_not_available then
+            if free_ids is null then
+                raise;
+            end if;
+    end;
+    return free_ids;
+end
+$$;
+
+comment on function pgq._unlocked_partitions(text) is
+'The ids of the partitions of a topic that nobody publishes to; the locks that tell are undone.';
+
+-- ==== sql/log/watermark.sql
+
+create function pgq.watermark(topic text)
+returns timestamptz
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    moment timestamptz;
+    -- Partitions that nobody is publishing to.
+    free_ids bigint[] := '{}';
+    lowest timestamptz;
+begin
+    perform pgq._check_access(watermark.topic collate "C", null, 'monitor');
+    perform pgq._check_topic(watermark.topic collate "C");
+
+    if current_setting('transaction_read_only') = 'off' then
+        -- Whoever publishes later reads the clock behind its lock.
+        moment := pgq._clock();
+        free_ids := pgq._unlocked_partitions(watermark.topic collate "C");
+    end if;
+
+    -- Elsewhere nothing comes that is older than the newest message of the partition.
+    select min(
+        greatest(
+            case when p.partition_id = any(free_ids) then moment end,
+            (
+                pgq._newest(p.stored_partition_id, p.segment, p.segment_first_offset)
+            ).published_at,
+            p.segment_entered_at,
+            t.created_at
+        )
+    )
+    into lowest
+    from pgq.topic as t
+    inner join pgq.partition as p on p.topic_id = t.topic_id
+    where t.topic = watermark.topic collate "C";
+
+    return lowest;
+end
+$$;
+
+comment on function pgq.watermark(text) is
+'Returns a time before which nothing more will be published to a topic.
+It is the end of a window by published_at that loses no message: published_at is taken when a
+message is published, and others see it when its transaction has committed, so a window up to now()
+misses what is still open. Where nobody is publishing this is the present, else the time of the
+newest message that is seen in a partition somebody publishes to. Ask for it first, and read in a
+later statement what has published_at < watermark. On a standby, and in a read-only transaction, it
+is the time of the oldest of the newest messages of all partitions. It waits for nobody. A clock of
+the server that is set back breaks the promise, but for partitions that have newer messages.
+Errors: MQ001 unknown topic, 22004 a required argument is null, 40001 above READ COMMITTED when
+another transaction was first (try again).';
+
 -- ==== sql/log/check_range.sql
 
 create function pgq.check_range(
@@ -5503,7 +5755,7 @@ create function pgq.check_range(
 returns bigint
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
@@ -5542,7 +5794,7 @@ begin
     if check_range.first_offset <= check_range.last_offset then
         first_available := pgq._first_available(place.partition_id);
         last_available := pgq._last_offset(
-            place.partition_id, place.segment, place.segment_first_offset
+            place.stored_partition_id, place.segment, place.segment_first_offset
         );
 
         -- An old snapshot (REPEATABLE READ) still has the bounds of a segment that was truncated
@@ -5594,6 +5846,7 @@ published, or not yet replicated (DETAIL has the available offsets), MQ007 unkno
 create function pgq._partition_figures(
     key uuid,
     partition_id bigint,
+    stored_partition_id bigint,
     segment integer,
     segment_first_offset bigint,
     next_offset bigint,
@@ -5627,7 +5880,7 @@ begin
     end if;
 
     newest := pgq._newest(
-        _partition_figures.partition_id,
+        _partition_figures.stored_partition_id,
         _partition_figures.segment,
         _partition_figures.segment_first_offset
     );
@@ -5642,26 +5895,26 @@ begin
         if _partition_figures.segment = 0 then
             select m.published_at
             from pgq.message_0 as m
-            where m.partition_id = _partition_figures.partition_id
+            where m.partition_id = _partition_figures.stored_partition_id
                 and m.log_offset = _partition_figures.next_offset
             into published_at;
         elsif _partition_figures.segment = 1 then
             select m.published_at
             from pgq.message_1 as m
-            where m.partition_id = _partition_figures.partition_id
+            where m.partition_id = _partition_figures.stored_partition_id
                 and m.log_offset = _partition_figures.next_offset
             into published_at;
         elsif _partition_figures.segment <= 3 then
             if _partition_figures.segment <= 2 then
                 select m.published_at
                 from pgq.message_2 as m
-                where m.partition_id = _partition_figures.partition_id
+                where m.partition_id = _partition_figures.stored_partition_id
                     and m.log_offset = _partition_figures.next_offset
                 into published_at;
             else
                 select m.published_at
                 from pgq.message_3 as m
-                where m.partition_id = _partition_figures.partition_id
+                where m.partition_id = _partition_figures.stored_partition_id
                     and m.log_offset = _partition_figures.next_offset
                 into published_at;
             end if;
@@ -5670,13 +5923,13 @@ begin
                 if _partition_figures.segment <= 4 then
                     select m.published_at
                     from pgq.message_4 as m
-                    where m.partition_id = _partition_figures.partition_id
+                    where m.partition_id = _partition_figures.stored_partition_id
                         and m.log_offset = _partition_figures.next_offset
                     into published_at;
                 else
                     select m.published_at
                     from pgq.message_5 as m
-                    where m.partition_id = _partition_figures.partition_id
+                    where m.partition_id = _partition_figures.stored_partition_id
                         and m.log_offset = _partition_figures.next_offset
                     into published_at;
                 end if;
@@ -5684,13 +5937,13 @@ begin
                 if _partition_figures.segment <= 6 then
                     select m.published_at
                     from pgq.message_6 as m
-                    where m.partition_id = _partition_figures.partition_id
+                    where m.partition_id = _partition_figures.stored_partition_id
                         and m.log_offset = _partition_figures.next_offset
                     into published_at;
                 else
                     select m.published_at
                     from pgq.message_7 as m
-                    where m.partition_id = _partition_figures.partition_id
+                    where m.partition_id = _partition_figures.stored_partition_id
                         and m.log_offset = _partition_figures.next_offset
                     into published_at;
                 end if;
@@ -5701,13 +5954,13 @@ begin
                     if _partition_figures.segment <= 8 then
                         select m.published_at
                         from pgq.message_8 as m
-                        where m.partition_id = _partition_figures.partition_id
+                        where m.partition_id = _partition_figures.stored_partition_id
                             and m.log_offset = _partition_figures.next_offset
                         into published_at;
                     else
                         select m.published_at
                         from pgq.message_9 as m
-                        where m.partition_id = _partition_figures.partition_id
+                        where m.partition_id = _partition_figures.stored_partition_id
                             and m.log_offset = _partition_figures.next_offset
                         into published_at;
                     end if;
@@ -5715,13 +5968,13 @@ begin
                     if _partition_figures.segment <= 10 then
                         select m.published_at
                         from pgq.message_10 as m
-                        where m.partition_id = _partition_figures.partition_id
+                        where m.partition_id = _partition_figures.stored_partition_id
                             and m.log_offset = _partition_figures.next_offset
                         into published_at;
                     else
                         select m.published_at
                         from pgq.message_11 as m
-                        where m.partition_id = _partition_figures.partition_id
+                        where m.partition_id = _partition_figures.stored_partition_id
                             and m.log_offset = _partition_figures.next_offset
                         into published_at;
                     end if;
@@ -5731,13 +5984,13 @@ begin
                     if _partition_figures.segment <= 12 then
                         select m.published_at
                         from pgq.message_12 as m
-                        where m.partition_id = _partition_figures.partition_id
+                        where m.partition_id = _partition_figures.stored_partition_id
                             and m.log_offset = _partition_figures.next_offset
                         into published_at;
                     else
                         select m.published_at
                         from pgq.message_13 as m
-                        where m.partition_id = _partition_figures.partition_id
+                        where m.partition_id = _partition_figures.stored_partition_id
                             and m.log_offset = _partition_figures.next_offset
                         into published_at;
                     end if;
@@ -5745,13 +5998,13 @@ begin
                     if _partition_figures.segment <= 14 then
                         select m.published_at
                         from pgq.message_14 as m
-                        where m.partition_id = _partition_figures.partition_id
+                        where m.partition_id = _partition_figures.stored_partition_id
                             and m.log_offset = _partition_figures.next_offset
                         into published_at;
                     else
                         select m.published_at
                         from pgq.message_15 as m
-                        where m.partition_id = _partition_figures.partition_id
+                        where m.partition_id = _partition_figures.stored_partition_id
                             and m.log_offset = _partition_figures.next_offset
                         into published_at;
                     end if;
@@ -5765,7 +6018,7 @@ begin
                     and m.log_offset = $2
             $leaf$, _partition_figures.segment)
             into published_at
-            using _partition_figures.partition_id, _partition_figures.next_offset;
+            using _partition_figures.stored_partition_id, _partition_figures.next_offset;
         end if;
         return next;
         return;
@@ -5788,7 +6041,7 @@ end
 $$;
 
 comment on function pgq._partition_figures(
-    uuid, bigint, integer, bigint, bigint, timestamptz
+    uuid, bigint, bigint, integer, bigint, bigint, timestamptz
 ) is
 'What the views show of a partition: its first and newest offset, when the message that a group
 reads next was published, and the first offset published since a time.
@@ -5853,44 +6106,41 @@ comment on function pgq._group_info(text, text) is
 
 create function pgq._caller()
 returns text
-language sql
-stable
-parallel safe
+language plpgsql
+volatile
+parallel unsafe
 as $$
-select coalesce(nullif(current_setting('role'), 'none'), session_user)
+#variable_conflict use_column
+begin
+    -- It does nothing, except where PostgreSQL works on a table for its owner: there it fails, and
+    -- nothing else tells. No function that comes here may be called in parallel.
+    unlisten pgq_nobody;
+    return coalesce(nullif(current_setting('role'), 'none'), session_user);
+exception
+    when insufficient_privilege then
+        return null;
+end
 $$;
 
 comment on function pgq._caller() is
 'The role that calls: the one that was set by SET ROLE, else that of the session; within functions
-of pgq current_user is its owner.';
-
--- ==== sql/access/_named.sql
-
-create function pgq._named(roles text[])
-returns boolean
-language sql
-stable
-parallel safe
-as $$
-select pgq._caller() collate "C" = any(roles)
-$$;
-
-comment on function pgq._named(text[]) is
-'Whether the caller is one of these roles: asked first, since it takes less time than _may.';
+of pgq current_user is its owner. Null where that would be somebody else: when PostgreSQL, or an
+administrator, analyzes, reindexes or refreshes a table, the functions in its indexes run with the
+rights of its owner, but the session is the administrator''s.';
 
 -- ==== sql/access/_of_first.sql
 
-create function pgq._of_first(roles text[])
+create function pgq._of_first(caller text, roles text[])
 returns boolean
 language sql
 stable
 parallel safe
 as $$
-select pg_has_role(pgq._caller(), to_regrole(quote_ident(roles[1])), 'usage')
+select pg_has_role(to_regrole(quote_ident(caller)), to_regrole(quote_ident(roles[1])), 'usage')
 $$;
 
-comment on function pgq._of_first(text[]) is
-'Whether the caller has the privileges of the first of these roles: asked before _may, too.';
+comment on function pgq._of_first(text, text[]) is
+'Whether somebody has the privileges of the first of these roles: asked before _may.';
 
 -- ==== sql/access/_act_for.sql
 
@@ -5902,22 +6152,25 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
-    perform set_config(
-        'pgq.acts_for_owner',
-        case when _act_for.owner then (select k.key::text from pgq.view_key as k) else '' end,
-        true
-    );
+    if _act_for.owner then
+        insert into pgq.acting (xid)
+        values (txid_current());
+    else
+        delete from pgq.acting as a
+        where a.xid = txid_current();
+    end if;
 end
 $$;
 
 comment on function pgq._act_for(boolean) is
 'Lets a function publish or enqueue where its caller may not: what a schedule writes, or goes to a
 dead-letter topic, was allowed to whoever set that up. Between true and false there is nothing but
-that; a rollback undoes it too. It goes by a key that nobody else can know.';
+that; a rollback undoes it too. It is a row and not a setting, since those who may read all tables
+could find out a secret.';
 
--- ==== sql/access/_may.sql
+-- ==== sql/access/_has_role.sql
 
-create function pgq._may(roles text[])
+create function pgq._has_role(caller text, roles text[])
 returns boolean
 language plpgsql
 stable
@@ -5926,31 +6179,53 @@ cost 1
 as $$
 #variable_conflict use_column
 declare
-    caller text := pgq._caller();
+    -- One that is no more, or has another name by now, is nobody.
+    caller_id oid := to_regrole(quote_ident(_has_role.caller));
     member text;
 begin
-    if _may.roles is null or caller collate "C" = any(_may.roles) or 'public' = any(_may.roles) then
+    if _has_role.caller collate "C" = any(_has_role.roles) or 'public' = any(_has_role.roles) then
         return true;
     end if;
 
-    foreach member in array _may.roles loop
-        -- A role that is no more is nobody's.
-        if pg_has_role(caller, to_regrole(quote_ident(member)), 'usage') then
+    foreach member in array _has_role.roles loop
+        if pg_has_role(caller_id, to_regrole(quote_ident(member)), 'usage') then
             return true;
         end if;
     end loop;
 
     -- The owner of the schema may do everything, and so may superusers.
-    return pg_has_role(
-        caller,
-        (select n.nspowner from pg_catalog.pg_namespace as n where n.nspname = 'pgq'),
-        'usage'
-    )
-    or exists (
-        select
-        from pgq.view_key as k
-        where k.key::text = current_setting('pgq.acts_for_owner', true)
+    return coalesce(
+        pg_has_role(
+            caller_id,
+            (select n.nspowner from pg_catalog.pg_namespace as n where n.nspname = 'pgq'),
+            'usage'
+        ),
+        false
     );
+end
+$$;
+
+comment on function pgq._has_role(text, text[]) is
+'Whether somebody is one of these roles or has their privileges, or those of the owner of pgq.';
+
+-- ==== sql/access/_may.sql
+
+create function pgq._may(roles text[])
+returns boolean
+language plpgsql
+stable
+parallel unsafe
+cost 1
+as $$
+#variable_conflict use_column
+begin
+    return _may.roles is null
+        or pgq._has_role(pgq._caller(), _may.roles)
+        or exists (
+            select
+            from pgq.acting as a
+            where a.xid = txid_current_if_assigned()
+        );
 end
 $$;
 
@@ -5994,7 +6269,7 @@ create function pgq._may_use(topic text, queue text, access text)
 returns boolean
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 as $$
 #variable_conflict use_column
 begin
@@ -6025,7 +6300,7 @@ create function pgq._check_access(topic text, queue text, access text)
 returns void
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 as $$
 #variable_conflict use_column
 begin
@@ -6080,7 +6355,7 @@ create function pgq._check_taken(topic text, queue text)
 returns void
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 as $$
 #variable_conflict use_column
 begin
@@ -6104,7 +6379,7 @@ create function pgq._may_write(topic_id bigint, queue_id bigint)
 returns boolean
 language sql
 stable
-parallel safe
+parallel unsafe
 as $$
 select pgq._may_use(
     (select t.topic from pgq.topic as t where t.topic_id = _may_write.topic_id),
@@ -6122,7 +6397,7 @@ create function pgq._check_schedule_access(schedule text)
 returns void
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 as $$
 #variable_conflict use_column
 begin
@@ -6146,7 +6421,7 @@ create function pgq._check_subscription_access(subscription text)
 returns void
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 as $$
 #variable_conflict use_column
 declare
@@ -6173,9 +6448,9 @@ comment on function pgq._check_subscription_access(text) is
 'Raises 42501 for a subscription whose topic the caller may not consume, or to whose queue he may
 not publish; MQ011 where there is none, or he may not see one of them.';
 
--- ==== sql/access/_visible.sql
+-- ==== sql/access/_visible_to.sql
 
-create function pgq._visible(scope text, access text)
+create function pgq._visible_to(role text, scope text, access text)
 returns bigint[]
 language plpgsql
 stable
@@ -6184,16 +6459,19 @@ as $$
 #variable_conflict use_column
 begin
     -- Usually nothing is restricted, or the caller may see all.
-    if pgq._may(pgq._granted(_visible.scope, 0, _visible.access)) then
+    if pgq._has_role(
+        _visible_to.role, pgq._granted(_visible_to.scope, 0, _visible_to.access)
+    )
+    then
         return array(
             select t.topic_id
             from pgq.topic as t
-            where _visible.scope = 'topic'
+            where _visible_to.scope = 'topic'
                 and t.restricted
             union all
             select q.queue_id
             from pgq.queue as q
-            where _visible.scope = 'queue'
+            where _visible_to.scope = 'queue'
                 and q.restricted
         );
     end if;
@@ -6201,19 +6479,65 @@ begin
     return array(
         select coalesce(g.topic_id, g.queue_id)
         from pgq.access_grant as g
-        where g.scope = _visible.scope
-            and (g.access in (_visible.access, 'admin') or _visible.access = 'monitor')
-            and pgq._may(array[g.role])
+        where g.scope = _visible_to.scope
+            and (g.access in (_visible_to.access, 'admin') or _visible_to.access = 'monitor')
+            and pgq._has_role(_visible_to.role, array[g.role])
     );
 end
+$$;
+
+comment on function pgq._visible_to(text, text, text) is
+'The ids of the restricted topics or queues to which a role has this access.';
+
+-- ==== sql/access/_visible.sql
+
+create function pgq._visible(scope text, access text)
+returns bigint[]
+language sql
+stable
+parallel unsafe
+as $$
+select pgq._visible_to(pgq._caller(), scope, access)
 $$;
 
 comment on function pgq._visible(text, text) is
 'The ids of the restricted topics or queues to which the caller has this access.';
 
+-- ==== sql/access/_visible_in_view.sql
+
+create function pgq._visible_in_view(reader text, scope text, access text)
+returns bigint[]
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    caller text := coalesce(nullif(current_setting('role'), 'none'), session_user);
+    target_ids bigint[] := pgq._visible_to(
+        _visible_in_view.reader, _visible_in_view.scope, _visible_in_view.access
+    );
+begin
+    if caller collate "C" <> _visible_in_view.reader then
+        return array(
+            select unnest(target_ids)
+            intersect
+            select unnest(
+                pgq._visible_to(caller, _visible_in_view.scope, _visible_in_view.access)
+            )
+        );
+    end if;
+    return target_ids;
+end
+$$;
+
+comment on function pgq._visible_in_view(text, text, text) is
+'The same for a view, which says itself who reads it, so that plans with it may be parallel. Where
+that is not the role of the session, in a function or for an index, both need the access.';
+
 -- ==== sql/access/_visible_topics.sql
 
-create function pgq._visible_topics(key uuid, access text)
+create function pgq._visible_topics(key uuid, reader text, access text)
 returns table (topic_id bigint, topic text)
 language plpgsql
 stable
@@ -6232,18 +6556,21 @@ begin
     return query
     select t.topic_id, t.topic
     from pgq.topic as t
-    where t.topic_id = any(pgq._visible('topic', _visible_topics.access))
+    where t.topic_id = any(
+            pgq._visible_in_view(_visible_topics.reader, 'topic', _visible_topics.access)
+        )
         or not t.restricted;
 end
 $$;
 
-comment on function pgq._visible_topics(uuid, text) is
-'The topics to which the caller has this access. The key is what only the views can read.
+comment on function pgq._visible_topics(uuid, text, text) is
+'The topics to which the reader of a view has this access. The key is what only the views can
+read.
 Errors: 42501 no permission.';
 
 -- ==== sql/access/_visible_queues.sql
 
-create function pgq._visible_queues(key uuid, access text)
+create function pgq._visible_queues(key uuid, reader text, access text)
 returns table (queue_id bigint, queue text)
 language plpgsql
 stable
@@ -6262,13 +6589,16 @@ begin
     return query
     select q.queue_id, q.queue
     from pgq.queue as q
-    where q.queue_id = any(pgq._visible('queue', _visible_queues.access))
+    where q.queue_id = any(
+            pgq._visible_in_view(_visible_queues.reader, 'queue', _visible_queues.access)
+        )
         or not q.restricted;
 end
 $$;
 
-comment on function pgq._visible_queues(uuid, text) is
-'The queues to which the caller has this access. The key is what only the views can read.
+comment on function pgq._visible_queues(uuid, text, text) is
+'The queues to which the reader of a view has this access. The key is what only the views can
+read.
 Errors: 42501 no permission.';
 
 -- ==== sql/access/_shown_target.sql
@@ -6277,7 +6607,7 @@ create function pgq._shown_target(target text)
 returns text
 language sql
 stable
-parallel safe
+parallel unsafe
 as $$
 select case
     when pgq._may_use(split_part(target, '/', 1), split_part(target, '/', 1), 'monitor')
@@ -6301,6 +6631,11 @@ as $$
 declare
     target_id bigint;
 begin
+    if pgq._caller() is null then
+        raise exception 'permission denied to change access while a table is maintained'
+            using errcode = '42501';
+    end if;
+
     update pgq.access_change as c
     set changed_at = pgq._clock();
 
@@ -6324,7 +6659,7 @@ $$;
 
 comment on function pgq._lock_access(text, text) is
 'Begins a change of access: others wait until this transaction ends, and so do those who publish to
-the topic or change the queue that is named, whose id is returned. Raises MQ001, MQ002.';
+the topic or change the queue that is named, whose id is returned. Raises 42501, MQ001, MQ002.';
 
 -- ==== sql/access/_settle_access.sql
 
@@ -6478,7 +6813,7 @@ create function pgq._check_grant(role text, topic text, queue text, access text)
 returns void
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 as $$
 #variable_conflict use_column
 declare
@@ -6544,7 +6879,11 @@ begin
         grant_access.role collate "C", grant_access.topic, grant_access.queue, grant_access.access
     );
     if grant_access.role collate "C" <> 'public'
-        and to_regrole(quote_ident(grant_access.role)) is null
+        and not exists (
+            select
+            from pg_catalog.pg_roles as r
+            where r.rolname = grant_access.role collate "C"
+        )
     then
         raise exception 'role "%" does not exist', grant_access.role
             using errcode = '42704';
@@ -6680,7 +7019,8 @@ comment on function pgq.revoke_access(text, text, text, text) is
 What others gave counts as well. A topic or queue stays restricted when its last grant goes;
 alter_topic and alter_queue open it. Who has leased jobs or a partition may still finish them, and a
 transaction above READ COMMITTED with an older snapshot may read and claim what it shows; nobody
-publishes any more.
+publishes any more. What an open transaction has enqueued, or published to a deferred topic, arrives
+when it commits.
 Errors: MQ001 unknown topic, MQ002 unknown queue, 22004 a required argument is null, 22023 topic and
 queue, or a bad access, 40001 above READ COMMITTED when another transaction was first (try again),
 42501 the caller has no admin access.';
@@ -6691,7 +7031,7 @@ create function pgq.list_access(topic text default null, queue text default null
 returns setof pgq.access_info
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 as $$
@@ -6882,7 +7222,9 @@ begin
     entered.segment_until := pgq._segment_until(class);
 
     newest := pgq._newest(
-        entered.partition_id, (_enter_segment.state).segment, entered.segment_first_offset
+        (_enter_segment.state).stored_partition_id,
+        (_enter_segment.state).segment,
+        entered.segment_first_offset
     );
 
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
@@ -6890,7 +7232,7 @@ begin
         -- segments. So the next offset is tried out where that message would stand: a row that
         -- this snapshot does not see raises 40001.
         perform pgq._try_offset(
-            entered.partition_id,
+            (_enter_segment.state).stored_partition_id,
             (_enter_segment.state).segment,
             coalesce(newest.log_offset + 1, entered.segment_first_offset)
         );
@@ -6898,12 +7240,13 @@ begin
 
     entered.segment_first_offset := coalesce(newest.log_offset + 1, entered.segment_first_offset);
     entered.segment_entered_at := greatest(newest.published_at, entered.segment_entered_at);
+    entered.stored_partition_id := entered.partition_id;
 
     if class.retention is not null and newest.log_offset is not null then
         -- What was stored without a retention is kept for the one that counts from now on.
         insert into pgq.leftover (partition_id, segment, first_offset, last_offset, remove_at)
         select
-            entered.partition_id,
+            (_enter_segment.state).stored_partition_id,
             g.segment,
             (_enter_segment.state).segment_first_offset,
             newest.log_offset,
@@ -6922,6 +7265,7 @@ begin
         segment_first_offset = entered.segment_first_offset,
         segment_entered_at = entered.segment_entered_at,
         segment_until = entered.segment_until,
+        stored_partition_id = entered.stored_partition_id,
         left_segments = case
             when p.deferred then array_append(
                 array_remove(p.left_segments, (_enter_segment.state).segment),
@@ -6948,7 +7292,8 @@ begin
     values (
         entered.partition_id, entered.segment_first_offset, entered.segment, entered.partition_id
     )
-    on conflict (partition_id, first_offset) do update set segment = excluded.segment;
+    on conflict (partition_id, first_offset) do update
+    set segment = excluded.segment, stored_partition_id = excluded.stored_partition_id;
 
     return entered;
 end
@@ -6983,7 +7328,8 @@ begin
                 p.segment_entered_at,
                 p.segment_until,
                 p.followed,
-                p.deferred
+                p.deferred,
+                p.stored_partition_id
             )::pgq._partition_state as state
         from pgq.partition as p
         inner join pgq.topic as t on t.topic_id = p.topic_id
@@ -7074,12 +7420,13 @@ begin
             segment_until,
             deferred,
             publishers,
-            consumers
+            consumers,
+            stored_partition_id
         )
         select
             (_add_partitions.topic).topic_id,
             n.number,
-            nextval('pgq.partition_id'),
+            n.partition_id,
             (_add_partitions.topic).topic,
             _add_partitions.last_partition + 1,
             pgq._free_ring(
@@ -7096,10 +7443,14 @@ begin
             pgq._segment_until(_add_partitions.class),
             (_add_partitions.topic).deferred,
             q.publishers,
-            q.consumers
-        from generate_series(
-            _add_partitions.first_partition, _add_partitions.last_partition
-        ) as n (number)
+            q.consumers,
+            n.partition_id
+        from (
+            select g.number, nextval('pgq.partition_id') as partition_id
+            from generate_series(
+                _add_partitions.first_partition, _add_partitions.last_partition
+            ) as g (number)
+        ) as n
         left join pgq.partition as q
             on q.topic_id = (_add_partitions.topic).topic_id
             and q.partition = 0
@@ -7203,7 +7554,8 @@ begin
         -- holds its row; what it hides is seen by the next statement.
         perform
         from pgq.leftover as o
-        inner join pgq.partition as p on p.partition_id = o.partition_id
+        inner join pgq.segment_range as r on r.stored_partition_id = o.partition_id
+        inner join pgq.partition as p on p.partition_id = r.partition_id
         where p.topic_id = _note_leftovers.topic_id
         order by o.partition_id, o.segment, o.first_offset
         for update of o;
@@ -7211,9 +7563,10 @@ begin
         delete from pgq.leftover as o
         using pgq.partition as p, pgq.segment_range as r
         where p.topic_id = _note_leftovers.topic_id
-            and o.partition_id = p.partition_id
             and r.partition_id = p.partition_id
-            and r.first_offset = o.first_offset;
+            and o.partition_id = r.stored_partition_id
+            and o.segment = r.segment
+            and o.first_offset = r.first_offset - r.shift;
         return;
     end if;
 
@@ -7414,7 +7767,7 @@ default false. Topics with one retention share their storage; use few different 
 be called at each start of an application, settings that are not given are not compared.
 Errors: MQ005 the topic exists with other settings than those given, 22004 a required argument is
 null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
-(try again).';
+(try again), 54000 no more deferred topics.';
 
 -- ==== sql/log/alter_topic.sql
 
@@ -7546,7 +7899,8 @@ noted by a shorter one is forgotten when that ends. no_limit lifts settings: ret
 restricted: true opens it only to roles with access, see grant_access; false opens it to all that
 have EXECUTE, and removes its grants.
 Errors: MQ001 unknown topic, 22004 a required argument is null, 22023 bad setting, 40001 above
-READ COMMITTED when another transaction was first (try again).';
+READ COMMITTED when another transaction was first (try again), 54000 no more partitions of deferred
+topics.';
 
 -- ==== sql/log/drop_topic.sql
 
@@ -7641,7 +7995,7 @@ create function pgq.list_topics()
 returns setof pgq.topic_info
 language sql
 stable
-parallel safe
+parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 as $$
@@ -7857,7 +8211,7 @@ begin
             case
                 when create_group.start collate "C" is distinct from 'latest'
                     then pgq._first_available(p.partition_id)
-                else pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset) + 1
+                else pgq._last_offset(p.stored_partition_id, p.segment, p.segment_first_offset) + 1
             end as next_offset
         from pgq.partition as p
         where p.topic_id = target.topic_id
@@ -8090,7 +8444,7 @@ create function pgq.list_groups(topic text default null)
 returns setof pgq.group_info
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 as $$
@@ -8905,7 +9259,7 @@ create function pgq.list_subscriptions()
 returns setof pgq.subscription_info
 language sql
 stable
-parallel safe
+parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 as $$
@@ -8932,6 +9286,7 @@ comment on function pgq.list_subscriptions() is
 
 create function pgq._deliver(
     partition_id bigint,
+    stored_partition_id bigint,
     segment integer,
     first_offset bigint,
     last_offset bigint
@@ -8978,14 +9333,14 @@ begin
             if _deliver.segment = 0 then
                 select array_agg(m.log_offset order by m.log_offset)
                 from pgq.message_0 as m
-                where m.partition_id = _deliver.partition_id
+                where m.partition_id = _deliver.stored_partition_id
                     and m.log_offset between _deliver.first_offset and _deliver.last_offset
                     and pgq._matches(m.headers, target.filter, target.routing_regex)
                 into matched;
             elsif _deliver.segment = 1 then
                 select array_agg(m.log_offset order by m.log_offset)
                 from pgq.message_1 as m
-                where m.partition_id = _deliver.partition_id
+                where m.partition_id = _deliver.stored_partition_id
                     and m.log_offset between _deliver.first_offset and _deliver.last_offset
                     and pgq._matches(m.headers, target.filter, target.routing_regex)
                 into matched;
@@ -8993,14 +9348,14 @@ begin
                 if _deliver.segment <= 2 then
                     select array_agg(m.log_offset order by m.log_offset)
                     from pgq.message_2 as m
-                    where m.partition_id = _deliver.partition_id
+                    where m.partition_id = _deliver.stored_partition_id
                         and m.log_offset between _deliver.first_offset and _deliver.last_offset
                         and pgq._matches(m.headers, target.filter, target.routing_regex)
                     into matched;
                 else
                     select array_agg(m.log_offset order by m.log_offset)
                     from pgq.message_3 as m
-                    where m.partition_id = _deliver.partition_id
+                    where m.partition_id = _deliver.stored_partition_id
                         and m.log_offset between _deliver.first_offset and _deliver.last_offset
                         and pgq._matches(m.headers, target.filter, target.routing_regex)
                     into matched;
@@ -9010,14 +9365,14 @@ begin
                     if _deliver.segment <= 4 then
                         select array_agg(m.log_offset order by m.log_offset)
                         from pgq.message_4 as m
-                        where m.partition_id = _deliver.partition_id
+                        where m.partition_id = _deliver.stored_partition_id
                             and m.log_offset between _deliver.first_offset and _deliver.last_offset
                             and pgq._matches(m.headers, target.filter, target.routing_regex)
                         into matched;
                     else
                         select array_agg(m.log_offset order by m.log_offset)
                         from pgq.message_5 as m
-                        where m.partition_id = _deliver.partition_id
+                        where m.partition_id = _deliver.stored_partition_id
                             and m.log_offset between _deliver.first_offset and _deliver.last_offset
                             and pgq._matches(m.headers, target.filter, target.routing_regex)
                         into matched;
@@ -9026,14 +9381,14 @@ begin
                     if _deliver.segment <= 6 then
                         select array_agg(m.log_offset order by m.log_offset)
                         from pgq.message_6 as m
-                        where m.partition_id = _deliver.partition_id
+                        where m.partition_id = _deliver.stored_partition_id
                             and m.log_offset between _deliver.first_offset and _deliver.last_offset
                             and pgq._matches(m.headers, target.filter, target.routing_regex)
                         into matched;
                     else
                         select array_agg(m.log_offset order by m.log_offset)
                         from pgq.message_7 as m
-                        where m.partition_id = _deliver.partition_id
+                        where m.partition_id = _deliver.stored_partition_id
                             and m.log_offset between _deliver.first_offset and _deliver.last_offset
                             and pgq._matches(m.headers, target.filter, target.routing_regex)
                         into matched;
@@ -9045,14 +9400,14 @@ begin
                         if _deliver.segment <= 8 then
                             select array_agg(m.log_offset order by m.log_offset)
                             from pgq.message_8 as m
-                            where m.partition_id = _deliver.partition_id
+                            where m.partition_id = _deliver.stored_partition_id
                                 and m.log_offset between _deliver.first_offset and _deliver.last_offset
                                 and pgq._matches(m.headers, target.filter, target.routing_regex)
                             into matched;
                         else
                             select array_agg(m.log_offset order by m.log_offset)
                             from pgq.message_9 as m
-                            where m.partition_id = _deliver.partition_id
+                            where m.partition_id = _deliver.stored_partition_id
                                 and m.log_offset between _deliver.first_offset and _deliver.last_offset
                                 and pgq._matches(m.headers, target.filter, target.routing_regex)
                             into matched;
@@ -9061,14 +9416,14 @@ begin
                         if _deliver.segment <= 10 then
                             select array_agg(m.log_offset order by m.log_offset)
                             from pgq.message_10 as m
-                            where m.partition_id = _deliver.partition_id
+                            where m.partition_id = _deliver.stored_partition_id
                                 and m.log_offset between _deliver.first_offset and _deliver.last_offset
                                 and pgq._matches(m.headers, target.filter, target.routing_regex)
                             into matched;
                         else
                             select array_agg(m.log_offset order by m.log_offset)
                             from pgq.message_11 as m
-                            where m.partition_id = _deliver.partition_id
+                            where m.partition_id = _deliver.stored_partition_id
                                 and m.log_offset between _deliver.first_offset and _deliver.last_offset
                                 and pgq._matches(m.headers, target.filter, target.routing_regex)
                             into matched;
@@ -9079,14 +9434,14 @@ begin
                         if _deliver.segment <= 12 then
                             select array_agg(m.log_offset order by m.log_offset)
                             from pgq.message_12 as m
-                            where m.partition_id = _deliver.partition_id
+                            where m.partition_id = _deliver.stored_partition_id
                                 and m.log_offset between _deliver.first_offset and _deliver.last_offset
                                 and pgq._matches(m.headers, target.filter, target.routing_regex)
                             into matched;
                         else
                             select array_agg(m.log_offset order by m.log_offset)
                             from pgq.message_13 as m
-                            where m.partition_id = _deliver.partition_id
+                            where m.partition_id = _deliver.stored_partition_id
                                 and m.log_offset between _deliver.first_offset and _deliver.last_offset
                                 and pgq._matches(m.headers, target.filter, target.routing_regex)
                             into matched;
@@ -9095,14 +9450,14 @@ begin
                         if _deliver.segment <= 14 then
                             select array_agg(m.log_offset order by m.log_offset)
                             from pgq.message_14 as m
-                            where m.partition_id = _deliver.partition_id
+                            where m.partition_id = _deliver.stored_partition_id
                                 and m.log_offset between _deliver.first_offset and _deliver.last_offset
                                 and pgq._matches(m.headers, target.filter, target.routing_regex)
                             into matched;
                         else
                             select array_agg(m.log_offset order by m.log_offset)
                             from pgq.message_15 as m
-                            where m.partition_id = _deliver.partition_id
+                            where m.partition_id = _deliver.stored_partition_id
                                 and m.log_offset between _deliver.first_offset and _deliver.last_offset
                                 and pgq._matches(m.headers, target.filter, target.routing_regex)
                             into matched;
@@ -9118,7 +9473,7 @@ begin
                         and pgq._matches(m.headers, $4, $5)
                 $leaf$, _deliver.segment)
                 into matched
-                using _deliver.partition_id, _deliver.first_offset, _deliver.last_offset, target.filter, target.routing_regex;
+                using _deliver.stored_partition_id, _deliver.first_offset, _deliver.last_offset, target.filter, target.routing_regex;
             end if;
 
             continue when matched is null;
@@ -9129,7 +9484,7 @@ begin
         if target.ordered then
             perform pgq._point_ordered(
                 target.queue_id,
-                _deliver.partition_id,
+                _deliver.stored_partition_id,
                 _deliver.segment,
                 matched,
                 target.visible_at,
@@ -9138,7 +9493,7 @@ begin
         elsif cardinality(matched) < 4 then
             perform pgq._point_jobs(
                 target.queue_id,
-                _deliver.partition_id,
+                _deliver.stored_partition_id,
                 _deliver.segment,
                 matched,
                 target.visible_at,
@@ -9147,7 +9502,7 @@ begin
         else
             perform pgq._add_runs(
                 target.queue_id,
-                _deliver.partition_id,
+                _deliver.stored_partition_id,
                 _deliver.segment,
                 matched,
                 target.visible_at,
@@ -9164,7 +9519,7 @@ begin
 end
 $$;
 
-comment on function pgq._deliver(bigint, integer, bigint, bigint) is
+comment on function pgq._deliver(bigint, bigint, integer, bigint, bigint) is
 'Tells those who follow a topic of messages that the caller has just stored in a partition, whose
 row it has locked: notifies, and adds a job that points at the message to each queue whose
 subscription it matches.';
@@ -9216,6 +9571,7 @@ create function pgq._deliver_across(
     keys text[],
     headers jsonb[],
     partition_ids bigint[],
+    stored_partition_ids bigint[],
     segments integer[],
     first_offsets bigint[],
     next_offsets bigint[]
@@ -9231,13 +9587,20 @@ declare
         _deliver_across.topic_id, _deliver_across.keys, _deliver_across.headers
     );
 begin
-    perform pgq._deliver(m.partition_id, m.segment, m.first_offset, m.next_offset - 1)
+    perform pgq._deliver(
+        m.partition_id,
+        m.stored_partition_id,
+        m.segment,
+        m.first_offset,
+        m.next_offset - 1
+    )
     from unnest(
         _deliver_across.partition_ids,
+        _deliver_across.stored_partition_ids,
         _deliver_across.segments,
         _deliver_across.first_offsets,
         _deliver_across.next_offsets
-    ) as m (partition_id, segment, first_offset, next_offset)
+    ) as m (partition_id, stored_partition_id, segment, first_offset, next_offset)
     where m.partition_id is not null;
 
     perform pgq._free_keys(held);
@@ -9245,7 +9608,7 @@ end
 $$;
 
 comment on function pgq._deliver_across(
-    bigint, text[], jsonb[], bigint[], integer[], bigint[], bigint[]
+    bigint, text[], jsonb[], bigint[], bigint[], integer[], bigint[], bigint[]
 ) is
 'What _deliver does, for messages in several partitions of a topic, with these keys and headers: by
 its arrays, which have an element for each partition, null where there are none.';
@@ -9467,7 +9830,8 @@ begin
             p.segment_entered_at,
             p.segment_until,
             p.followed,
-            p.deferred
+            p.deferred,
+            p.stored_partition_id
         into state
         from pgq.partition as p
         where p.topic = _lock_partition.topic
@@ -9495,7 +9859,8 @@ begin
             p.segment_entered_at,
             p.segment_until,
             p.followed,
-            p.deferred
+            p.deferred,
+            p.stored_partition_id
         into state
         from pgq.partition as p
         where p.topic = _lock_partition.topic
@@ -9604,6 +9969,7 @@ declare
     first_offsets bigint[];
     next_offsets bigint[];
     ids bigint[];
+    stored_ids bigint[];
     segments integer[];
     stamps timestamptz[];
     offsets bigint[] := array_fill(
@@ -9621,9 +9987,11 @@ begin
     into target
     from pgq.partition as p
     where p.topic = _publish_spread.topic
-        and p.partition = 0;
+        and p.partition = 0
+        and (p.publishers is null or pgq._may(p.publishers));
 
     if target.topic_id is null then
+        perform pgq._check_access(_publish_spread.topic, null, 'publish');
         perform pgq._fail_unknown_topic(_publish_spread.topic);
     end if;
 
@@ -9698,10 +10066,12 @@ begin
             p.segment_entered_at,
             p.segment_until,
             p.followed,
-            p.deferred
+            p.deferred,
+            p.stored_partition_id
         from pgq.partition as p
         where p.topic_id = target.topic_id
             and p.partition = any(homes)
+            and (p.publishers is null or pgq._may(p.publishers))
         order by p.partition
         for no key update
     loop
@@ -9714,11 +10084,14 @@ begin
         end if;
 
         -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
-        newest := pgq._newest(state.partition_id, state.segment, state.segment_first_offset);
+        newest := pgq._newest(
+            state.stored_partition_id, state.segment, state.segment_first_offset
+        );
         first_offsets[state.partition] := coalesce(
             newest.log_offset + 1, state.segment_first_offset
         );
         ids[state.partition] := state.partition_id;
+        stored_ids[state.partition] := state.stored_partition_id;
         segments[state.partition] := state.segment;
         stamps[state.partition] := greatest(
             stamp, newest.published_at, state.segment_entered_at
@@ -9728,7 +10101,7 @@ begin
     end loop;
 
     if locked < (select count(distinct h) from unnest(homes) as h) then
-        -- The topic was dropped while this call waited, and perhaps created again.
+        -- While this call waited the topic was dropped, and perhaps created again, or access taken.
         return query
         select s.partition, s.first_offset, s.last_offset
         from pgq._publish_spread(
@@ -9763,7 +10136,7 @@ begin
                 partition_id, log_offset, published_at, segment, key, headers, payload, body
             )
             select
-                (ids)[b.home],
+                (stored_ids)[b.home],
                 b.log_offset,
                 (stamps)[b.home],
                 0,
@@ -9786,7 +10159,7 @@ begin
                 partition_id, log_offset, published_at, segment, key, headers, payload, body
             )
             select
-                (ids)[b.home],
+                (stored_ids)[b.home],
                 b.log_offset,
                 (stamps)[b.home],
                 1,
@@ -9810,7 +10183,7 @@ begin
                     partition_id, log_offset, published_at, segment, key, headers, payload, body
                 )
                 select
-                    (ids)[b.home],
+                    (stored_ids)[b.home],
                     b.log_offset,
                     (stamps)[b.home],
                     2,
@@ -9833,7 +10206,7 @@ begin
                     partition_id, log_offset, published_at, segment, key, headers, payload, body
                 )
                 select
-                    (ids)[b.home],
+                    (stored_ids)[b.home],
                     b.log_offset,
                     (stamps)[b.home],
                     3,
@@ -9859,7 +10232,7 @@ begin
                         partition_id, log_offset, published_at, segment, key, headers, payload, body
                     )
                     select
-                        (ids)[b.home],
+                        (stored_ids)[b.home],
                         b.log_offset,
                         (stamps)[b.home],
                         4,
@@ -9882,7 +10255,7 @@ begin
                         partition_id, log_offset, published_at, segment, key, headers, payload, body
                     )
                     select
-                        (ids)[b.home],
+                        (stored_ids)[b.home],
                         b.log_offset,
                         (stamps)[b.home],
                         5,
@@ -9907,7 +10280,7 @@ begin
                         partition_id, log_offset, published_at, segment, key, headers, payload, body
                     )
                     select
-                        (ids)[b.home],
+                        (stored_ids)[b.home],
                         b.log_offset,
                         (stamps)[b.home],
                         6,
@@ -9930,7 +10303,7 @@ begin
                         partition_id, log_offset, published_at, segment, key, headers, payload, body
                     )
                     select
-                        (ids)[b.home],
+                        (stored_ids)[b.home],
                         b.log_offset,
                         (stamps)[b.home],
                         7,
@@ -9958,7 +10331,7 @@ begin
                             partition_id, log_offset, published_at, segment, key, headers, payload, body
                         )
                         select
-                            (ids)[b.home],
+                            (stored_ids)[b.home],
                             b.log_offset,
                             (stamps)[b.home],
                             8,
@@ -9981,7 +10354,7 @@ begin
                             partition_id, log_offset, published_at, segment, key, headers, payload, body
                         )
                         select
-                            (ids)[b.home],
+                            (stored_ids)[b.home],
                             b.log_offset,
                             (stamps)[b.home],
                             9,
@@ -10006,7 +10379,7 @@ begin
                             partition_id, log_offset, published_at, segment, key, headers, payload, body
                         )
                         select
-                            (ids)[b.home],
+                            (stored_ids)[b.home],
                             b.log_offset,
                             (stamps)[b.home],
                             10,
@@ -10029,7 +10402,7 @@ begin
                             partition_id, log_offset, published_at, segment, key, headers, payload, body
                         )
                         select
-                            (ids)[b.home],
+                            (stored_ids)[b.home],
                             b.log_offset,
                             (stamps)[b.home],
                             11,
@@ -10056,7 +10429,7 @@ begin
                             partition_id, log_offset, published_at, segment, key, headers, payload, body
                         )
                         select
-                            (ids)[b.home],
+                            (stored_ids)[b.home],
                             b.log_offset,
                             (stamps)[b.home],
                             12,
@@ -10079,7 +10452,7 @@ begin
                             partition_id, log_offset, published_at, segment, key, headers, payload, body
                         )
                         select
-                            (ids)[b.home],
+                            (stored_ids)[b.home],
                             b.log_offset,
                             (stamps)[b.home],
                             13,
@@ -10104,7 +10477,7 @@ begin
                             partition_id, log_offset, published_at, segment, key, headers, payload, body
                         )
                         select
-                            (ids)[b.home],
+                            (stored_ids)[b.home],
                             b.log_offset,
                             (stamps)[b.home],
                             14,
@@ -10127,7 +10500,7 @@ begin
                             partition_id, log_offset, published_at, segment, key, headers, payload, body
                         )
                         select
-                            (ids)[b.home],
+                            (stored_ids)[b.home],
                             b.log_offset,
                             (stamps)[b.home],
                             15,
@@ -10173,7 +10546,7 @@ begin
                 ) as b
                 where ($9)[b.home] = %1$s
             $leaf$, leaf)
-            using ids, stamps, homes, offsets, _publish_spread.keys, _publish_spread.headers, _publish_spread.payloads, _publish_spread.bodies, segments;
+            using stored_ids, stamps, homes, offsets, _publish_spread.keys, _publish_spread.headers, _publish_spread.payloads, _publish_spread.bodies, segments;
         end if;
     end loop;
 
@@ -10189,6 +10562,7 @@ begin
             _publish_spread.keys,
             _publish_spread.headers,
             ids,
+            stored_ids,
             segments,
             first_offsets,
             next_offsets
@@ -10531,7 +10905,9 @@ begin
     end if;
 
     -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
-    newest := pgq._newest(state.partition_id, state.segment, state.segment_first_offset);
+    newest := pgq._newest(
+        state.stored_partition_id, state.segment, state.segment_first_offset
+    );
 
     published.partition := state.partition;
     published.duplicate := false;
@@ -10547,7 +10923,7 @@ begin
             partition_id, log_offset, published_at, segment, key, headers, payload, body
         )
         select
-            state.partition_id,
+            state.stored_partition_id,
             b.log_offset,
             stamp,
             0,
@@ -10568,7 +10944,7 @@ begin
             partition_id, log_offset, published_at, segment, key, headers, payload, body
         )
         select
-            state.partition_id,
+            state.stored_partition_id,
             b.log_offset,
             stamp,
             1,
@@ -10590,7 +10966,7 @@ begin
                 partition_id, log_offset, published_at, segment, key, headers, payload, body
             )
             select
-                state.partition_id,
+                state.stored_partition_id,
                 b.log_offset,
                 stamp,
                 2,
@@ -10611,7 +10987,7 @@ begin
                 partition_id, log_offset, published_at, segment, key, headers, payload, body
             )
             select
-                state.partition_id,
+                state.stored_partition_id,
                 b.log_offset,
                 stamp,
                 3,
@@ -10635,7 +11011,7 @@ begin
                     partition_id, log_offset, published_at, segment, key, headers, payload, body
                 )
                 select
-                    state.partition_id,
+                    state.stored_partition_id,
                     b.log_offset,
                     stamp,
                     4,
@@ -10656,7 +11032,7 @@ begin
                     partition_id, log_offset, published_at, segment, key, headers, payload, body
                 )
                 select
-                    state.partition_id,
+                    state.stored_partition_id,
                     b.log_offset,
                     stamp,
                     5,
@@ -10679,7 +11055,7 @@ begin
                     partition_id, log_offset, published_at, segment, key, headers, payload, body
                 )
                 select
-                    state.partition_id,
+                    state.stored_partition_id,
                     b.log_offset,
                     stamp,
                     6,
@@ -10700,7 +11076,7 @@ begin
                     partition_id, log_offset, published_at, segment, key, headers, payload, body
                 )
                 select
-                    state.partition_id,
+                    state.stored_partition_id,
                     b.log_offset,
                     stamp,
                     7,
@@ -10726,7 +11102,7 @@ begin
                         partition_id, log_offset, published_at, segment, key, headers, payload, body
                     )
                     select
-                        state.partition_id,
+                        state.stored_partition_id,
                         b.log_offset,
                         stamp,
                         8,
@@ -10747,7 +11123,7 @@ begin
                         partition_id, log_offset, published_at, segment, key, headers, payload, body
                     )
                     select
-                        state.partition_id,
+                        state.stored_partition_id,
                         b.log_offset,
                         stamp,
                         9,
@@ -10770,7 +11146,7 @@ begin
                         partition_id, log_offset, published_at, segment, key, headers, payload, body
                     )
                     select
-                        state.partition_id,
+                        state.stored_partition_id,
                         b.log_offset,
                         stamp,
                         10,
@@ -10791,7 +11167,7 @@ begin
                         partition_id, log_offset, published_at, segment, key, headers, payload, body
                     )
                     select
-                        state.partition_id,
+                        state.stored_partition_id,
                         b.log_offset,
                         stamp,
                         11,
@@ -10816,7 +11192,7 @@ begin
                         partition_id, log_offset, published_at, segment, key, headers, payload, body
                     )
                     select
-                        state.partition_id,
+                        state.stored_partition_id,
                         b.log_offset,
                         stamp,
                         12,
@@ -10837,7 +11213,7 @@ begin
                         partition_id, log_offset, published_at, segment, key, headers, payload, body
                     )
                     select
-                        state.partition_id,
+                        state.stored_partition_id,
                         b.log_offset,
                         stamp,
                         13,
@@ -10860,7 +11236,7 @@ begin
                         partition_id, log_offset, published_at, segment, key, headers, payload, body
                     )
                     select
-                        state.partition_id,
+                        state.stored_partition_id,
                         b.log_offset,
                         stamp,
                         14,
@@ -10881,7 +11257,7 @@ begin
                         partition_id, log_offset, published_at, segment, key, headers, payload, body
                     )
                     select
-                        state.partition_id,
+                        state.stored_partition_id,
                         b.log_offset,
                         stamp,
                         15,
@@ -10923,12 +11299,16 @@ begin
                     unnest($8) as body
             ) as b
         $leaf$, state.segment)
-        using state.partition_id, stamp, published.first_offset, published.last_offset, publish_batch.keys, publish_batch.headers, publish_batch.payloads, publish_batch.bodies;
+        using state.stored_partition_id, stamp, published.first_offset, published.last_offset, publish_batch.keys, publish_batch.headers, publish_batch.payloads, publish_batch.bodies;
     end if;
 
     if state.followed then
         perform pgq._deliver(
-            state.partition_id, state.segment, published.first_offset, published.last_offset
+            state.partition_id,
+            state.stored_partition_id,
+            state.segment,
+            published.first_offset,
+            published.last_offset
         );
     end if;
 
@@ -10991,6 +11371,7 @@ declare
     newest_at timestamptz;
     followed boolean;
     roles text [];
+    caller text;
     state pgq._partition_state;
     published pgq.publish_result;
 begin
@@ -11013,7 +11394,10 @@ begin
             -- statement checks. It looks at the segment only when the transaction has its id: see
             -- _close_segments. Nothing is locked, so that any partition will do, and the next
             -- transaction takes another one.
-            known_layout := coalesce(current_setting('pgq.deferred_layout', true), '0')::integer;
+            -- Empty where it was set in a transaction that was rolled back.
+            known_layout := coalesce(
+                nullif(current_setting('pgq.deferred_layout', true), ''), '0'
+            )::integer;
             if publish.key is null and publish.headers is null and publish.partition is null then
                 place := (xid * 633 & 1023) * (known_layout >> 20) >> 10;
             else
@@ -11449,7 +11833,7 @@ begin
 
         select
             p.partition,
-            p.partition_id,
+            p.stored_partition_id,
             p.segment,
             p.segment_first_offset,
             p.segment_entered_at,
@@ -11477,7 +11861,7 @@ begin
     else
         select
             p.partition,
-            p.partition_id,
+            p.stored_partition_id,
             p.segment,
             p.segment_first_offset,
             p.segment_entered_at,
@@ -11513,8 +11897,9 @@ begin
     -- Several conditions, since each takes time in proportion to what it names.
     if (until > pgq._clock() and not followed and roles is null) is not true then
         if roles is not null then
-            if pgq._named(roles) is not true then
-                if pgq._of_first(roles) is not true then
+            caller := pgq._caller();
+            if (caller collate "C" = any(roles)) is not true then
+                if pgq._of_first(caller, roles) is not true then
                     if not pgq._may(roles) then
                         -- As if it were not there.
                         home_id := null;
@@ -11563,7 +11948,7 @@ begin
                 );
                 published.partition := state.partition;
                 published.duplicate := false;
-                home_id := state.partition_id;
+                home_id := state.stored_partition_id;
                 leaf := state.segment;
                 first_offset := state.segment_first_offset;
                 entered_at := state.segment_entered_at;
@@ -13640,6 +14025,7 @@ as $$
 declare
     home integer := (_assign_across.state).segment;
     home_id bigint := (_assign_across.state).partition_id;
+    stored_id bigint := (_assign_across.state).stored_partition_id;
     leaves integer[] := array(
         select distinct s.segment
         from unnest(_assign_across.left_segments || home) as s (segment)
@@ -13713,7 +14099,7 @@ begin
                     and m.ctid = f.place',
                 home
             )
-            using home_id, _assign_across.stamp, segments, places, offsets, home;
+            using stored_id, _assign_across.stamp, segments, places, offsets, home;
         else
             execute format(
                 'with gone as (
@@ -13732,7 +14118,7 @@ begin
                 leaf,
                 home
             )
-            using home_id, _assign_across.stamp, segments, places, offsets, leaf, home;
+            using stored_id, _assign_across.stamp, segments, places, offsets, leaf, home;
         end if;
     end loop;
 
@@ -13762,6 +14148,7 @@ as $$
 #variable_conflict use_column
 declare
     home_id bigint := (_assign.state).partition_id;
+    stored_id bigint := (_assign.state).stored_partition_id;
     since pgq._staged_since := pgq._staged_since(home_id);
     lowest bigint := since.lowest;
     above bigint := (home_id + 1) << 40;
@@ -13799,7 +14186,9 @@ begin
     where p.partition_id = home_id;
 
     -- The caller has locked the partition, so nobody else gives out offsets now.
-    newest := pgq._newest(home_id, (_assign.state).segment, (_assign.state).segment_first_offset);
+    newest := pgq._newest(
+        stored_id, (_assign.state).segment, (_assign.state).segment_first_offset
+    );
     before_first := coalesce(newest.log_offset, (_assign.state).segment_first_offset - 1);
     stamp := greatest(pgq._clock(), newest.published_at, (_assign.state).segment_entered_at);
 
@@ -14258,7 +14647,7 @@ begin
         moved := coalesce(cardinality(places), 0);
         if moved > 0 then
             perform pgq._move_staged(
-                home_id, (_assign.state).segment, places, before_first, stamp
+                stored_id, (_assign.state).segment, places, before_first, stamp
             );
         end if;
     else
@@ -14308,7 +14697,11 @@ begin
     end if;
     if (_assign.state).followed then
         perform pgq._deliver(
-            home_id, (_assign.state).segment, before_first + 1, before_first + moved
+            home_id,
+            stored_id,
+            (_assign.state).segment,
+            before_first + 1,
+            before_first + moved
         );
     end if;
     return row((_assign.state).partition, before_first + 1, before_first + moved)
@@ -14362,7 +14755,8 @@ begin
             p.segment_entered_at,
             p.segment_until,
             p.followed,
-            p.deferred
+            p.deferred,
+            p.stored_partition_id
         into state
         from pgq.partition as p
         where p.partition_id = target.partition_id
@@ -14520,7 +14914,7 @@ begin
                 and (q.leased_until is null or q.leased_until <= pgq._clock())
                 and (
                     q.next_offset < p.segment_first_offset
-                    or (pgq._newest(p.partition_id, p.segment, q.next_offset)).log_offset
+                    or (pgq._newest(p.stored_partition_id, p.segment, q.next_offset)).log_offset
                     is not null
                 )
             -- A time ahead of the clock, which was set back, counts as none.
@@ -14545,7 +14939,7 @@ begin
 
             -- To an old snapshot, a segment that was emptied looks as if nothing were to be read.
             if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-                perform pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset)
+                perform pgq._last_offset(p.stored_partition_id, p.segment, p.segment_first_offset)
                 from pgq.group_partition as l
                 inner join pgq.partition as p on p.partition_id = l.partition_id
                 where l.topic = _lock_group.topic
@@ -14558,9 +14952,10 @@ begin
         select
             p.segment,
             p.segment_first_offset,
+            p.stored_partition_id,
             p.deferred,
             p.consumers is null or pgq._may(p.consumers),
-            pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset),
+            pgq._last_offset(p.stored_partition_id, p.segment, p.segment_first_offset),
             j.seq,
             j.next_offset,
             j.leased_until,
@@ -14569,6 +14964,7 @@ begin
         into
             state.segment,
             state.segment_first_offset,
+            state.stored_partition_id,
             is_deferred,
             permitted,
             state.last_offset,
@@ -14956,6 +15352,7 @@ begin
 
         claimed.partition := state.partition;
         claimed.partition_id := state.partition_id;
+        claimed.stored_partition_id := state.stored_partition_id;
         claimed.last_offset := case
             when state.max_attempts is not null and claimed.first_offset <= state.single_offset
                 then claimed.first_offset
@@ -15012,6 +15409,7 @@ declare
     target_id bigint;
     number integer;
     home_id bigint;
+    stored_id bigint;
     leaf integer;
     entered_offset bigint;
     current_seq bigint;
@@ -15033,8 +15431,9 @@ begin
     if _claim.partition is null then
         place := pgq._ring();
 
-        select p.partition, p.partition_id, p.segment, p.segment_first_offset
-        into number, home_id, leaf, entered_offset
+        select
+            p.partition, p.partition_id, p.stored_partition_id, p.segment, p.segment_first_offset
+        into number, home_id, stored_id, leaf, entered_offset
         from pgq.partition as p
         where p.topic = _claim.topic collate "C"
             and p.ring <= place
@@ -15076,7 +15475,7 @@ begin
                     m.payload,
                     m.body
                 from pgq.message_0 as m
-                where m.partition_id = home_id
+                where m.partition_id = stored_id
                     and m.log_offset >= position
                     and m.log_offset < position + coalesce(_claim.max_messages, 100)
                 order by m.log_offset desc
@@ -15092,7 +15491,7 @@ begin
                     m.payload,
                     m.body
                 from pgq.message_1 as m
-                where m.partition_id = home_id
+                where m.partition_id = stored_id
                     and m.log_offset >= position
                     and m.log_offset < position + coalesce(_claim.max_messages, 100)
                 order by m.log_offset desc
@@ -15109,7 +15508,7 @@ begin
                         m.payload,
                         m.body
                     from pgq.message_2 as m
-                    where m.partition_id = home_id
+                    where m.partition_id = stored_id
                         and m.log_offset >= position
                         and m.log_offset < position + coalesce(_claim.max_messages, 100)
                     order by m.log_offset desc
@@ -15125,7 +15524,7 @@ begin
                         m.payload,
                         m.body
                     from pgq.message_3 as m
-                    where m.partition_id = home_id
+                    where m.partition_id = stored_id
                         and m.log_offset >= position
                         and m.log_offset < position + coalesce(_claim.max_messages, 100)
                     order by m.log_offset desc
@@ -15144,7 +15543,7 @@ begin
                             m.payload,
                             m.body
                         from pgq.message_4 as m
-                        where m.partition_id = home_id
+                        where m.partition_id = stored_id
                             and m.log_offset >= position
                             and m.log_offset < position + coalesce(_claim.max_messages, 100)
                         order by m.log_offset desc
@@ -15160,7 +15559,7 @@ begin
                             m.payload,
                             m.body
                         from pgq.message_5 as m
-                        where m.partition_id = home_id
+                        where m.partition_id = stored_id
                             and m.log_offset >= position
                             and m.log_offset < position + coalesce(_claim.max_messages, 100)
                         order by m.log_offset desc
@@ -15178,7 +15577,7 @@ begin
                             m.payload,
                             m.body
                         from pgq.message_6 as m
-                        where m.partition_id = home_id
+                        where m.partition_id = stored_id
                             and m.log_offset >= position
                             and m.log_offset < position + coalesce(_claim.max_messages, 100)
                         order by m.log_offset desc
@@ -15194,7 +15593,7 @@ begin
                             m.payload,
                             m.body
                         from pgq.message_7 as m
-                        where m.partition_id = home_id
+                        where m.partition_id = stored_id
                             and m.log_offset >= position
                             and m.log_offset < position + coalesce(_claim.max_messages, 100)
                         order by m.log_offset desc
@@ -15215,7 +15614,7 @@ begin
                                 m.payload,
                                 m.body
                             from pgq.message_8 as m
-                            where m.partition_id = home_id
+                            where m.partition_id = stored_id
                                 and m.log_offset >= position
                                 and m.log_offset < position + coalesce(_claim.max_messages, 100)
                             order by m.log_offset desc
@@ -15231,7 +15630,7 @@ begin
                                 m.payload,
                                 m.body
                             from pgq.message_9 as m
-                            where m.partition_id = home_id
+                            where m.partition_id = stored_id
                                 and m.log_offset >= position
                                 and m.log_offset < position + coalesce(_claim.max_messages, 100)
                             order by m.log_offset desc
@@ -15249,7 +15648,7 @@ begin
                                 m.payload,
                                 m.body
                             from pgq.message_10 as m
-                            where m.partition_id = home_id
+                            where m.partition_id = stored_id
                                 and m.log_offset >= position
                                 and m.log_offset < position + coalesce(_claim.max_messages, 100)
                             order by m.log_offset desc
@@ -15265,7 +15664,7 @@ begin
                                 m.payload,
                                 m.body
                             from pgq.message_11 as m
-                            where m.partition_id = home_id
+                            where m.partition_id = stored_id
                                 and m.log_offset >= position
                                 and m.log_offset < position + coalesce(_claim.max_messages, 100)
                             order by m.log_offset desc
@@ -15285,7 +15684,7 @@ begin
                                 m.payload,
                                 m.body
                             from pgq.message_12 as m
-                            where m.partition_id = home_id
+                            where m.partition_id = stored_id
                                 and m.log_offset >= position
                                 and m.log_offset < position + coalesce(_claim.max_messages, 100)
                             order by m.log_offset desc
@@ -15301,7 +15700,7 @@ begin
                                 m.payload,
                                 m.body
                             from pgq.message_13 as m
-                            where m.partition_id = home_id
+                            where m.partition_id = stored_id
                                 and m.log_offset >= position
                                 and m.log_offset < position + coalesce(_claim.max_messages, 100)
                             order by m.log_offset desc
@@ -15319,7 +15718,7 @@ begin
                                 m.payload,
                                 m.body
                             from pgq.message_14 as m
-                            where m.partition_id = home_id
+                            where m.partition_id = stored_id
                                 and m.log_offset >= position
                                 and m.log_offset < position + coalesce(_claim.max_messages, 100)
                             order by m.log_offset desc
@@ -15335,7 +15734,7 @@ begin
                                 m.payload,
                                 m.body
                             from pgq.message_15 as m
-                            where m.partition_id = home_id
+                            where m.partition_id = stored_id
                                 and m.log_offset >= position
                                 and m.log_offset < position + coalesce(_claim.max_messages, 100)
                             order by m.log_offset desc
@@ -15362,7 +15761,7 @@ begin
                     limit 1
                 $leaf$, leaf)
                 into last_message
-                using number, home_id, position, _claim.max_messages;
+                using number, stored_id, position, _claim.max_messages;
             end if;
 
             -- Only a partition that has something to read is locked.
@@ -15410,6 +15809,7 @@ begin
     if taken_to is not null then
         claimed.partition := number;
         claimed.partition_id := home_id;
+        claimed.stored_partition_id := stored_id;
         claimed.first_offset := position;
         claimed.last_offset := taken_to;
         claimed.segment := leaf;
@@ -15503,7 +15903,7 @@ create function pgq.fetch_range(
 returns setof pgq.message_record
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
@@ -15554,7 +15954,7 @@ begin
                 m.payload,
                 m.body
             from pgq.message_0 as m
-            where m.partition_id = place.partition_id
+            where m.partition_id = place.stored_partition_id
                 and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
             order by m.log_offset;
         elsif place.segment = 1 then
@@ -15568,7 +15968,7 @@ begin
                 m.payload,
                 m.body
             from pgq.message_1 as m
-            where m.partition_id = place.partition_id
+            where m.partition_id = place.stored_partition_id
                 and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
             order by m.log_offset;
         elsif place.segment <= 3 then
@@ -15583,7 +15983,7 @@ begin
                     m.payload,
                     m.body
                 from pgq.message_2 as m
-                where m.partition_id = place.partition_id
+                where m.partition_id = place.stored_partition_id
                     and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
                 order by m.log_offset;
             else
@@ -15597,7 +15997,7 @@ begin
                     m.payload,
                     m.body
                 from pgq.message_3 as m
-                where m.partition_id = place.partition_id
+                where m.partition_id = place.stored_partition_id
                     and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
                 order by m.log_offset;
             end if;
@@ -15614,7 +16014,7 @@ begin
                         m.payload,
                         m.body
                     from pgq.message_4 as m
-                    where m.partition_id = place.partition_id
+                    where m.partition_id = place.stored_partition_id
                         and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
                     order by m.log_offset;
                 else
@@ -15628,7 +16028,7 @@ begin
                         m.payload,
                         m.body
                     from pgq.message_5 as m
-                    where m.partition_id = place.partition_id
+                    where m.partition_id = place.stored_partition_id
                         and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
                     order by m.log_offset;
                 end if;
@@ -15644,7 +16044,7 @@ begin
                         m.payload,
                         m.body
                     from pgq.message_6 as m
-                    where m.partition_id = place.partition_id
+                    where m.partition_id = place.stored_partition_id
                         and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
                     order by m.log_offset;
                 else
@@ -15658,7 +16058,7 @@ begin
                         m.payload,
                         m.body
                     from pgq.message_7 as m
-                    where m.partition_id = place.partition_id
+                    where m.partition_id = place.stored_partition_id
                         and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
                     order by m.log_offset;
                 end if;
@@ -15677,7 +16077,7 @@ begin
                             m.payload,
                             m.body
                         from pgq.message_8 as m
-                        where m.partition_id = place.partition_id
+                        where m.partition_id = place.stored_partition_id
                             and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
                         order by m.log_offset;
                     else
@@ -15691,7 +16091,7 @@ begin
                             m.payload,
                             m.body
                         from pgq.message_9 as m
-                        where m.partition_id = place.partition_id
+                        where m.partition_id = place.stored_partition_id
                             and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
                         order by m.log_offset;
                     end if;
@@ -15707,7 +16107,7 @@ begin
                             m.payload,
                             m.body
                         from pgq.message_10 as m
-                        where m.partition_id = place.partition_id
+                        where m.partition_id = place.stored_partition_id
                             and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
                         order by m.log_offset;
                     else
@@ -15721,7 +16121,7 @@ begin
                             m.payload,
                             m.body
                         from pgq.message_11 as m
-                        where m.partition_id = place.partition_id
+                        where m.partition_id = place.stored_partition_id
                             and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
                         order by m.log_offset;
                     end if;
@@ -15739,7 +16139,7 @@ begin
                             m.payload,
                             m.body
                         from pgq.message_12 as m
-                        where m.partition_id = place.partition_id
+                        where m.partition_id = place.stored_partition_id
                             and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
                         order by m.log_offset;
                     else
@@ -15753,7 +16153,7 @@ begin
                             m.payload,
                             m.body
                         from pgq.message_13 as m
-                        where m.partition_id = place.partition_id
+                        where m.partition_id = place.stored_partition_id
                             and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
                         order by m.log_offset;
                     end if;
@@ -15769,7 +16169,7 @@ begin
                             m.payload,
                             m.body
                         from pgq.message_14 as m
-                        where m.partition_id = place.partition_id
+                        where m.partition_id = place.stored_partition_id
                             and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
                         order by m.log_offset;
                     else
@@ -15783,7 +16183,7 @@ begin
                             m.payload,
                             m.body
                         from pgq.message_15 as m
-                        where m.partition_id = place.partition_id
+                        where m.partition_id = place.stored_partition_id
                             and m.log_offset between fetch_range.first_offset and fetch_range.last_offset
                         order by m.log_offset;
                     end if;
@@ -15804,7 +16204,7 @@ begin
                     and m.log_offset between $3 and $4
                 order by m.log_offset
             $leaf$, place.segment)
-            using fetch_range.partition, place.partition_id, fetch_range.first_offset, fetch_range.last_offset;
+            using fetch_range.partition, place.stored_partition_id, fetch_range.first_offset, fetch_range.last_offset;
         end if;
     else
         return query
@@ -15820,25 +16220,7 @@ begin
 
     -- Never less than was asked for without a word: offsets have no gaps.
     if fetch_range.first_offset + read_rows <= fetch_range.last_offset then
-        perform pgq._fail_out_of_range(
-            fetch_range.topic collate "C",
-            fetch_range.partition,
-            case
-                when fetch_range.first_offset < s.first_available
-                    or fetch_range.last_offset <= s.last_available
-                    then fetch_range.first_offset
-                else greatest(fetch_range.first_offset, s.last_available + 1)
-            end,
-            s.first_available,
-            s.last_available,
-            false
-        )
-        from (
-            select
-                pgq._first_available(place.partition_id) as first_available,
-                pgq._last_offset(place.partition_id, place.segment, place.segment_first_offset)
-                    as last_available
-        ) as s;
+        perform pgq._fail_incomplete(place, fetch_range.first_offset, fetch_range.last_offset);
     end if;
 end
 $$;
@@ -15850,6 +16232,1565 @@ no rows.
 Errors: MQ001 unknown topic, MQ004 a part of the range is not there: removed by retention, not yet
 published, or not yet replicated (DETAIL has the available offsets), MQ007 unknown partition,
 22004 a required argument is null, 40001 when retention removes what is being read (try again).';
+
+-- ==== sql/log/fetch_packed.sql
+
+create function pgq.fetch_packed(
+    topic text,
+    partition integer,
+    first_offset bigint,
+    last_offset bigint,
+    first_partition_id bigint default null
+)
+returns setof pgq.packed_messages
+language plpgsql
+stable
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    most_messages constant integer := 1000;
+    most_bytes constant integer := 1048576;
+    place pgq.partition;
+    run record;
+    leaf integer;
+    stored_id bigint;
+    moved_by bigint;
+    stamp timestamptz;
+    position bigint;
+    upto bigint;
+    next_offset bigint := fetch_packed.first_offset;
+    packed pgq.packed_messages;
+begin
+    if fetch_packed.first_offset is null or fetch_packed.last_offset is null then
+        raise exception 'argument "%" must not be null',
+            case when fetch_packed.first_offset is null then 'first_offset' else 'last_offset' end
+            using errcode = '22004';
+    end if;
+
+    select p.*
+    into place
+    from pgq.partition as p
+    where p.topic = fetch_packed.topic collate "C"
+        and p.partition = fetch_packed.partition
+        and (p.consumers is null or pgq._may(p.consumers));
+
+    if place.partition_id is null then
+        perform pgq._check_access(fetch_packed.topic collate "C", null, 'consume');
+        perform pgq._fail_unknown_partition(t.topic, fetch_packed.partition, t.partitions)
+        from pgq.topic as t
+        where t.topic = fetch_packed.topic collate "C";
+
+        perform pgq._fail_unknown_topic(fetch_packed.topic collate "C");
+    end if;
+
+    if fetch_packed.first_partition_id is not null
+        and not exists (
+            select
+            from pgq.partition as p
+            where p.topic_id = place.topic_id
+                and p.partition = 0
+                and p.partition_id = fetch_packed.first_partition_id
+        )
+    then
+        raise exception 'topic "%" is not the one that was planned to be read',
+            fetch_packed.topic collate "C"
+            using errcode = 'MQ007',
+                detail = 'It was dropped and created again since.',
+                hint = 'Plan the reading again.';
+    end if;
+
+    <<runs>>
+    for run in
+        select
+            place.segment as segment,
+            place.stored_partition_id as stored_partition_id,
+            0::bigint as shift,
+            null::timestamptz as published_at,
+            fetch_packed.first_offset as first_offset,
+            fetch_packed.last_offset as last_offset
+        where fetch_packed.first_offset >= place.segment_first_offset
+        union all
+        select
+            r.segment,
+            r.stored_partition_id,
+            r.shift,
+            r.published_at,
+            r.first_offset,
+            r.last_offset
+        from pgq._runs(
+            place.partition_id, fetch_packed.first_offset, fetch_packed.last_offset
+        ) as r
+        where fetch_packed.first_offset < place.segment_first_offset
+        order by first_offset
+    loop
+        exit when run.first_offset > next_offset;
+        -- A variable is read faster than a field of a record, which a row would ask for.
+        leaf := run.segment;
+        stored_id := run.stored_partition_id;
+        moved_by := run.shift;
+        stamp := run.published_at;
+
+        while next_offset <= run.last_offset loop
+            position := next_offset - moved_by;
+            upto := position + least(run.last_offset - next_offset, most_messages - 1);
+
+            -- What is not stored out of line is small: no more is asked where nothing is.
+            if leaf = 0 then
+                select
+                    case
+                        when pg_relation_size(
+                            (
+                                select c.reltoastrelid
+                                from pg_class as c
+                                where c.oid = 'pgq.message_0'::regclass
+                            )
+                        ) = 0
+                            or not exists (
+                                select
+                                from pgq.message_0 as m
+                                where m.partition_id = stored_id
+                                    and m.log_offset between position and upto
+                                    and greatest(pg_column_size(m.body), pg_column_size(m.payload))
+                                    > 2000
+                            )
+                            then upto
+                        else (
+                            select max(s.log_offset)
+                            from (
+                                select
+                                    m.log_offset,
+                                    sum(coalesce(octet_length(m.body), octet_length(m.payload::text)))
+                                        over (
+                                            order by m.log_offset
+                                            rows between unbounded preceding and 1 preceding
+                                        ) as bytes_before
+                                from pgq.message_0 as m
+                                where m.partition_id = stored_id
+                                    and m.log_offset between position and upto
+                            ) as s
+                            where coalesce(s.bytes_before, 0) < most_bytes
+                        )
+                    end
+                into upto;
+                select
+                    position + moved_by,
+                    count(*)::integer,
+                    array_agg(coalesce(m.body, convert_to(m.payload::text, 'UTF8'))),
+                    case when count(m.key) > 0 then array_agg(convert_to(m.key, 'UTF8')) end,
+                    array_agg(
+                        (
+                            tstzrange_subdiff(
+                                coalesce(stamp, m.published_at),
+                                '2000-01-01 00:00:00Z'
+                            ) * 1e6
+                        )::bigint + 946684800000000
+                    ),
+                    case
+                        when count(m.headers) > 0 then array_agg(
+                            case
+                                when m.headers is not null then (
+                                    select
+                                        coalesce(
+                                            jsonb_agg(jsonb_build_array(h.key, v.value)), '[]'
+                                        )::text
+                                    from jsonb_each(m.headers) as h
+                                    cross join lateral jsonb_array_elements_text(
+                                        case
+                                            when h.value @@ 'strict $.type() == "array"
+                                                && $.size() > 1
+                                                && !exists($[*] ? (
+                                                    @.type() != "string" && @.type() != "null"
+                                                ))'
+                                                then h.value
+                                            else jsonb_build_array(h.value)
+                                        end
+                                    ) as v (value)
+                                )
+                            end
+                        )
+                    end
+                from (
+                    select m.*
+                    from pgq.message_0 as m
+                    where m.partition_id = stored_id
+                        and m.log_offset between position and upto
+                    order by m.log_offset
+                ) as m
+                into packed;
+            elsif leaf = 1 then
+                select
+                    case
+                        when pg_relation_size(
+                            (
+                                select c.reltoastrelid
+                                from pg_class as c
+                                where c.oid = 'pgq.message_1'::regclass
+                            )
+                        ) = 0
+                            or not exists (
+                                select
+                                from pgq.message_1 as m
+                                where m.partition_id = stored_id
+                                    and m.log_offset between position and upto
+                                    and greatest(pg_column_size(m.body), pg_column_size(m.payload))
+                                    > 2000
+                            )
+                            then upto
+                        else (
+                            select max(s.log_offset)
+                            from (
+                                select
+                                    m.log_offset,
+                                    sum(coalesce(octet_length(m.body), octet_length(m.payload::text)))
+                                        over (
+                                            order by m.log_offset
+                                            rows between unbounded preceding and 1 preceding
+                                        ) as bytes_before
+                                from pgq.message_1 as m
+                                where m.partition_id = stored_id
+                                    and m.log_offset between position and upto
+                            ) as s
+                            where coalesce(s.bytes_before, 0) < most_bytes
+                        )
+                    end
+                into upto;
+                select
+                    position + moved_by,
+                    count(*)::integer,
+                    array_agg(coalesce(m.body, convert_to(m.payload::text, 'UTF8'))),
+                    case when count(m.key) > 0 then array_agg(convert_to(m.key, 'UTF8')) end,
+                    array_agg(
+                        (
+                            tstzrange_subdiff(
+                                coalesce(stamp, m.published_at),
+                                '2000-01-01 00:00:00Z'
+                            ) * 1e6
+                        )::bigint + 946684800000000
+                    ),
+                    case
+                        when count(m.headers) > 0 then array_agg(
+                            case
+                                when m.headers is not null then (
+                                    select
+                                        coalesce(
+                                            jsonb_agg(jsonb_build_array(h.key, v.value)), '[]'
+                                        )::text
+                                    from jsonb_each(m.headers) as h
+                                    cross join lateral jsonb_array_elements_text(
+                                        case
+                                            when h.value @@ 'strict $.type() == "array"
+                                                && $.size() > 1
+                                                && !exists($[*] ? (
+                                                    @.type() != "string" && @.type() != "null"
+                                                ))'
+                                                then h.value
+                                            else jsonb_build_array(h.value)
+                                        end
+                                    ) as v (value)
+                                )
+                            end
+                        )
+                    end
+                from (
+                    select m.*
+                    from pgq.message_1 as m
+                    where m.partition_id = stored_id
+                        and m.log_offset between position and upto
+                    order by m.log_offset
+                ) as m
+                into packed;
+            elsif leaf <= 3 then
+                if leaf <= 2 then
+                    select
+                        case
+                            when pg_relation_size(
+                                (
+                                    select c.reltoastrelid
+                                    from pg_class as c
+                                    where c.oid = 'pgq.message_2'::regclass
+                                )
+                            ) = 0
+                                or not exists (
+                                    select
+                                    from pgq.message_2 as m
+                                    where m.partition_id = stored_id
+                                        and m.log_offset between position and upto
+                                        and greatest(pg_column_size(m.body), pg_column_size(m.payload))
+                                        > 2000
+                                )
+                                then upto
+                            else (
+                                select max(s.log_offset)
+                                from (
+                                    select
+                                        m.log_offset,
+                                        sum(coalesce(octet_length(m.body), octet_length(m.payload::text)))
+                                            over (
+                                                order by m.log_offset
+                                                rows between unbounded preceding and 1 preceding
+                                            ) as bytes_before
+                                    from pgq.message_2 as m
+                                    where m.partition_id = stored_id
+                                        and m.log_offset between position and upto
+                                ) as s
+                                where coalesce(s.bytes_before, 0) < most_bytes
+                            )
+                        end
+                    into upto;
+                    select
+                        position + moved_by,
+                        count(*)::integer,
+                        array_agg(coalesce(m.body, convert_to(m.payload::text, 'UTF8'))),
+                        case when count(m.key) > 0 then array_agg(convert_to(m.key, 'UTF8')) end,
+                        array_agg(
+                            (
+                                tstzrange_subdiff(
+                                    coalesce(stamp, m.published_at),
+                                    '2000-01-01 00:00:00Z'
+                                ) * 1e6
+                            )::bigint + 946684800000000
+                        ),
+                        case
+                            when count(m.headers) > 0 then array_agg(
+                                case
+                                    when m.headers is not null then (
+                                        select
+                                            coalesce(
+                                                jsonb_agg(jsonb_build_array(h.key, v.value)), '[]'
+                                            )::text
+                                        from jsonb_each(m.headers) as h
+                                        cross join lateral jsonb_array_elements_text(
+                                            case
+                                                when h.value @@ 'strict $.type() == "array"
+                                                    && $.size() > 1
+                                                    && !exists($[*] ? (
+                                                        @.type() != "string" && @.type() != "null"
+                                                    ))'
+                                                    then h.value
+                                                else jsonb_build_array(h.value)
+                                            end
+                                        ) as v (value)
+                                    )
+                                end
+                            )
+                        end
+                    from (
+                        select m.*
+                        from pgq.message_2 as m
+                        where m.partition_id = stored_id
+                            and m.log_offset between position and upto
+                        order by m.log_offset
+                    ) as m
+                    into packed;
+                else
+                    select
+                        case
+                            when pg_relation_size(
+                                (
+                                    select c.reltoastrelid
+                                    from pg_class as c
+                                    where c.oid = 'pgq.message_3'::regclass
+                                )
+                            ) = 0
+                                or not exists (
+                                    select
+                                    from pgq.message_3 as m
+                                    where m.partition_id = stored_id
+                                        and m.log_offset between position and upto
+                                        and greatest(pg_column_size(m.body), pg_column_size(m.payload))
+                                        > 2000
+                                )
+                                then upto
+                            else (
+                                select max(s.log_offset)
+                                from (
+                                    select
+                                        m.log_offset,
+                                        sum(coalesce(octet_length(m.body), octet_length(m.payload::text)))
+                                            over (
+                                                order by m.log_offset
+                                                rows between unbounded preceding and 1 preceding
+                                            ) as bytes_before
+                                    from pgq.message_3 as m
+                                    where m.partition_id = stored_id
+                                        and m.log_offset between position and upto
+                                ) as s
+                                where coalesce(s.bytes_before, 0) < most_bytes
+                            )
+                        end
+                    into upto;
+                    select
+                        position + moved_by,
+                        count(*)::integer,
+                        array_agg(coalesce(m.body, convert_to(m.payload::text, 'UTF8'))),
+                        case when count(m.key) > 0 then array_agg(convert_to(m.key, 'UTF8')) end,
+                        array_agg(
+                            (
+                                tstzrange_subdiff(
+                                    coalesce(stamp, m.published_at),
+                                    '2000-01-01 00:00:00Z'
+                                ) * 1e6
+                            )::bigint + 946684800000000
+                        ),
+                        case
+                            when count(m.headers) > 0 then array_agg(
+                                case
+                                    when m.headers is not null then (
+                                        select
+                                            coalesce(
+                                                jsonb_agg(jsonb_build_array(h.key, v.value)), '[]'
+                                            )::text
+                                        from jsonb_each(m.headers) as h
+                                        cross join lateral jsonb_array_elements_text(
+                                            case
+                                                when h.value @@ 'strict $.type() == "array"
+                                                    && $.size() > 1
+                                                    && !exists($[*] ? (
+                                                        @.type() != "string" && @.type() != "null"
+                                                    ))'
+                                                    then h.value
+                                                else jsonb_build_array(h.value)
+                                            end
+                                        ) as v (value)
+                                    )
+                                end
+                            )
+                        end
+                    from (
+                        select m.*
+                        from pgq.message_3 as m
+                        where m.partition_id = stored_id
+                            and m.log_offset between position and upto
+                        order by m.log_offset
+                    ) as m
+                    into packed;
+                end if;
+            elsif leaf <= 7 then
+                if leaf <= 5 then
+                    if leaf <= 4 then
+                        select
+                            case
+                                when pg_relation_size(
+                                    (
+                                        select c.reltoastrelid
+                                        from pg_class as c
+                                        where c.oid = 'pgq.message_4'::regclass
+                                    )
+                                ) = 0
+                                    or not exists (
+                                        select
+                                        from pgq.message_4 as m
+                                        where m.partition_id = stored_id
+                                            and m.log_offset between position and upto
+                                            and greatest(pg_column_size(m.body), pg_column_size(m.payload))
+                                            > 2000
+                                    )
+                                    then upto
+                                else (
+                                    select max(s.log_offset)
+                                    from (
+                                        select
+                                            m.log_offset,
+                                            sum(coalesce(octet_length(m.body), octet_length(m.payload::text)))
+                                                over (
+                                                    order by m.log_offset
+                                                    rows between unbounded preceding and 1 preceding
+                                                ) as bytes_before
+                                        from pgq.message_4 as m
+                                        where m.partition_id = stored_id
+                                            and m.log_offset between position and upto
+                                    ) as s
+                                    where coalesce(s.bytes_before, 0) < most_bytes
+                                )
+                            end
+                        into upto;
+                        select
+                            position + moved_by,
+                            count(*)::integer,
+                            array_agg(coalesce(m.body, convert_to(m.payload::text, 'UTF8'))),
+                            case when count(m.key) > 0 then array_agg(convert_to(m.key, 'UTF8')) end,
+                            array_agg(
+                                (
+                                    tstzrange_subdiff(
+                                        coalesce(stamp, m.published_at),
+                                        '2000-01-01 00:00:00Z'
+                                    ) * 1e6
+                                )::bigint + 946684800000000
+                            ),
+                            case
+                                when count(m.headers) > 0 then array_agg(
+                                    case
+                                        when m.headers is not null then (
+                                            select
+                                                coalesce(
+                                                    jsonb_agg(jsonb_build_array(h.key, v.value)), '[]'
+                                                )::text
+                                            from jsonb_each(m.headers) as h
+                                            cross join lateral jsonb_array_elements_text(
+                                                case
+                                                    when h.value @@ 'strict $.type() == "array"
+                                                        && $.size() > 1
+                                                        && !exists($[*] ? (
+                                                            @.type() != "string" && @.type() != "null"
+                                                        ))'
+                                                        then h.value
+                                                    else jsonb_build_array(h.value)
+                                                end
+                                            ) as v (value)
+                                        )
+                                    end
+                                )
+                            end
+                        from (
+                            select m.*
+                            from pgq.message_4 as m
+                            where m.partition_id = stored_id
+                                and m.log_offset between position and upto
+                            order by m.log_offset
+                        ) as m
+                        into packed;
+                    else
+                        select
+                            case
+                                when pg_relation_size(
+                                    (
+                                        select c.reltoastrelid
+                                        from pg_class as c
+                                        where c.oid = 'pgq.message_5'::regclass
+                                    )
+                                ) = 0
+                                    or not exists (
+                                        select
+                                        from pgq.message_5 as m
+                                        where m.partition_id = stored_id
+                                            and m.log_offset between position and upto
+                                            and greatest(pg_column_size(m.body), pg_column_size(m.payload))
+                                            > 2000
+                                    )
+                                    then upto
+                                else (
+                                    select max(s.log_offset)
+                                    from (
+                                        select
+                                            m.log_offset,
+                                            sum(coalesce(octet_length(m.body), octet_length(m.payload::text)))
+                                                over (
+                                                    order by m.log_offset
+                                                    rows between unbounded preceding and 1 preceding
+                                                ) as bytes_before
+                                        from pgq.message_5 as m
+                                        where m.partition_id = stored_id
+                                            and m.log_offset between position and upto
+                                    ) as s
+                                    where coalesce(s.bytes_before, 0) < most_bytes
+                                )
+                            end
+                        into upto;
+                        select
+                            position + moved_by,
+                            count(*)::integer,
+                            array_agg(coalesce(m.body, convert_to(m.payload::text, 'UTF8'))),
+                            case when count(m.key) > 0 then array_agg(convert_to(m.key, 'UTF8')) end,
+                            array_agg(
+                                (
+                                    tstzrange_subdiff(
+                                        coalesce(stamp, m.published_at),
+                                        '2000-01-01 00:00:00Z'
+                                    ) * 1e6
+                                )::bigint + 946684800000000
+                            ),
+                            case
+                                when count(m.headers) > 0 then array_agg(
+                                    case
+                                        when m.headers is not null then (
+                                            select
+                                                coalesce(
+                                                    jsonb_agg(jsonb_build_array(h.key, v.value)), '[]'
+                                                )::text
+                                            from jsonb_each(m.headers) as h
+                                            cross join lateral jsonb_array_elements_text(
+                                                case
+                                                    when h.value @@ 'strict $.type() == "array"
+                                                        && $.size() > 1
+                                                        && !exists($[*] ? (
+                                                            @.type() != "string" && @.type() != "null"
+                                                        ))'
+                                                        then h.value
+                                                    else jsonb_build_array(h.value)
+                                                end
+                                            ) as v (value)
+                                        )
+                                    end
+                                )
+                            end
+                        from (
+                            select m.*
+                            from pgq.message_5 as m
+                            where m.partition_id = stored_id
+                                and m.log_offset between position and upto
+                            order by m.log_offset
+                        ) as m
+                        into packed;
+                    end if;
+                else
+                    if leaf <= 6 then
+                        select
+                            case
+                                when pg_relation_size(
+                                    (
+                                        select c.reltoastrelid
+                                        from pg_class as c
+                                        where c.oid = 'pgq.message_6'::regclass
+                                    )
+                                ) = 0
+                                    or not exists (
+                                        select
+                                        from pgq.message_6 as m
+                                        where m.partition_id = stored_id
+                                            and m.log_offset between position and upto
+                                            and greatest(pg_column_size(m.body), pg_column_size(m.payload))
+                                            > 2000
+                                    )
+                                    then upto
+                                else (
+                                    select max(s.log_offset)
+                                    from (
+                                        select
+                                            m.log_offset,
+                                            sum(coalesce(octet_length(m.body), octet_length(m.payload::text)))
+                                                over (
+                                                    order by m.log_offset
+                                                    rows between unbounded preceding and 1 preceding
+                                                ) as bytes_before
+                                        from pgq.message_6 as m
+                                        where m.partition_id = stored_id
+                                            and m.log_offset between position and upto
+                                    ) as s
+                                    where coalesce(s.bytes_before, 0) < most_bytes
+                                )
+                            end
+                        into upto;
+                        select
+                            position + moved_by,
+                            count(*)::integer,
+                            array_agg(coalesce(m.body, convert_to(m.payload::text, 'UTF8'))),
+                            case when count(m.key) > 0 then array_agg(convert_to(m.key, 'UTF8')) end,
+                            array_agg(
+                                (
+                                    tstzrange_subdiff(
+                                        coalesce(stamp, m.published_at),
+                                        '2000-01-01 00:00:00Z'
+                                    ) * 1e6
+                                )::bigint + 946684800000000
+                            ),
+                            case
+                                when count(m.headers) > 0 then array_agg(
+                                    case
+                                        when m.headers is not null then (
+                                            select
+                                                coalesce(
+                                                    jsonb_agg(jsonb_build_array(h.key, v.value)), '[]'
+                                                )::text
+                                            from jsonb_each(m.headers) as h
+                                            cross join lateral jsonb_array_elements_text(
+                                                case
+                                                    when h.value @@ 'strict $.type() == "array"
+                                                        && $.size() > 1
+                                                        && !exists($[*] ? (
+                                                            @.type() != "string" && @.type() != "null"
+                                                        ))'
+                                                        then h.value
+                                                    else jsonb_build_array(h.value)
+                                                end
+                                            ) as v (value)
+                                        )
+                                    end
+                                )
+                            end
+                        from (
+                            select m.*
+                            from pgq.message_6 as m
+                            where m.partition_id = stored_id
+                                and m.log_offset between position and upto
+                            order by m.log_offset
+                        ) as m
+                        into packed;
+                    else
+                        select
+                            case
+                                when pg_relation_size(
+                                    (
+                                        select c.reltoastrelid
+                                        from pg_class as c
+                                        where c.oid = 'pgq.message_7'::regclass
+                                    )
+                                ) = 0
+                                    or not exists (
+                                        select
+                                        from pgq.message_7 as m
+                                        where m.partition_id = stored_id
+                                            and m.log_offset between position and upto
+                                            and greatest(pg_column_size(m.body), pg_column_size(m.payload))
+                                            > 2000
+                                    )
+                                    then upto
+                                else (
+                                    select max(s.log_offset)
+                                    from (
+                                        select
+                                            m.log_offset,
+                                            sum(coalesce(octet_length(m.body), octet_length(m.payload::text)))
+                                                over (
+                                                    order by m.log_offset
+                                                    rows between unbounded preceding and 1 preceding
+                                                ) as bytes_before
+                                        from pgq.message_7 as m
+                                        where m.partition_id = stored_id
+                                            and m.log_offset between position and upto
+                                    ) as s
+                                    where coalesce(s.bytes_before, 0) < most_bytes
+                                )
+                            end
+                        into upto;
+                        select
+                            position + moved_by,
+                            count(*)::integer,
+                            array_agg(coalesce(m.body, convert_to(m.payload::text, 'UTF8'))),
+                            case when count(m.key) > 0 then array_agg(convert_to(m.key, 'UTF8')) end,
+                            array_agg(
+                                (
+                                    tstzrange_subdiff(
+                                        coalesce(stamp, m.published_at),
+                                        '2000-01-01 00:00:00Z'
+                                    ) * 1e6
+                                )::bigint + 946684800000000
+                            ),
+                            case
+                                when count(m.headers) > 0 then array_agg(
+                                    case
+                                        when m.headers is not null then (
+                                            select
+                                                coalesce(
+                                                    jsonb_agg(jsonb_build_array(h.key, v.value)), '[]'
+                                                )::text
+                                            from jsonb_each(m.headers) as h
+                                            cross join lateral jsonb_array_elements_text(
+                                                case
+                                                    when h.value @@ 'strict $.type() == "array"
+                                                        && $.size() > 1
+                                                        && !exists($[*] ? (
+                                                            @.type() != "string" && @.type() != "null"
+                                                        ))'
+                                                        then h.value
+                                                    else jsonb_build_array(h.value)
+                                                end
+                                            ) as v (value)
+                                        )
+                                    end
+                                )
+                            end
+                        from (
+                            select m.*
+                            from pgq.message_7 as m
+                            where m.partition_id = stored_id
+                                and m.log_offset between position and upto
+                            order by m.log_offset
+                        ) as m
+                        into packed;
+                    end if;
+                end if;
+            elsif leaf <= 15 then
+                if leaf <= 11 then
+                    if leaf <= 9 then
+                        if leaf <= 8 then
+                            select
+                                case
+                                    when pg_relation_size(
+                                        (
+                                            select c.reltoastrelid
+                                            from pg_class as c
+                                            where c.oid = 'pgq.message_8'::regclass
+                                        )
+                                    ) = 0
+                                        or not exists (
+                                            select
+                                            from pgq.message_8 as m
+                                            where m.partition_id = stored_id
+                                                and m.log_offset between position and upto
+                                                and greatest(pg_column_size(m.body), pg_column_size(m.payload))
+                                                > 2000
+                                        )
+                                        then upto
+                                    else (
+                                        select max(s.log_offset)
+                                        from (
+                                            select
+                                                m.log_offset,
+                                                sum(coalesce(octet_length(m.body), octet_length(m.payload::text)))
+                                                    over (
+                                                        order by m.log_offset
+                                                        rows between unbounded preceding and 1 preceding
+                                                    ) as bytes_before
+                                            from pgq.message_8 as m
+                                            where m.partition_id = stored_id
+                                                and m.log_offset between position and upto
+                                        ) as s
+                                        where coalesce(s.bytes_before, 0) < most_bytes
+                                    )
+                                end
+                            into upto;
+                            select
+                                position + moved_by,
+                                count(*)::integer,
+                                array_agg(coalesce(m.body, convert_to(m.payload::text, 'UTF8'))),
+                                case when count(m.key) > 0 then array_agg(convert_to(m.key, 'UTF8')) end,
+                                array_agg(
+                                    (
+                                        tstzrange_subdiff(
+                                            coalesce(stamp, m.published_at),
+                                            '2000-01-01 00:00:00Z'
+                                        ) * 1e6
+                                    )::bigint + 946684800000000
+                                ),
+                                case
+                                    when count(m.headers) > 0 then array_agg(
+                                        case
+                                            when m.headers is not null then (
+                                                select
+                                                    coalesce(
+                                                        jsonb_agg(jsonb_build_array(h.key, v.value)), '[]'
+                                                    )::text
+                                                from jsonb_each(m.headers) as h
+                                                cross join lateral jsonb_array_elements_text(
+                                                    case
+                                                        when h.value @@ 'strict $.type() == "array"
+                                                            && $.size() > 1
+                                                            && !exists($[*] ? (
+                                                                @.type() != "string" && @.type() != "null"
+                                                            ))'
+                                                            then h.value
+                                                        else jsonb_build_array(h.value)
+                                                    end
+                                                ) as v (value)
+                                            )
+                                        end
+                                    )
+                                end
+                            from (
+                                select m.*
+                                from pgq.message_8 as m
+                                where m.partition_id = stored_id
+                                    and m.log_offset between position and upto
+                                order by m.log_offset
+                            ) as m
+                            into packed;
+                        else
+                            select
+                                case
+                                    when pg_relation_size(
+                                        (
+                                            select c.reltoastrelid
+                                            from pg_class as c
+                                            where c.oid = 'pgq.message_9'::regclass
+                                        )
+                                    ) = 0
+                                        or not exists (
+                                            select
+                                            from pgq.message_9 as m
+                                            where m.partition_id = stored_id
+                                                and m.log_offset between position and upto
+                                                and greatest(pg_column_size(m.body), pg_column_size(m.payload))
+                                                > 2000
+                                        )
+                                        then upto
+                                    else (
+                                        select max(s.log_offset)
+                                        from (
+                                            select
+                                                m.log_offset,
+                                                sum(coalesce(octet_length(m.body), octet_length(m.payload::text)))
+                                                    over (
+                                                        order by m.log_offset
+                                                        rows between unbounded preceding and 1 preceding
+                                                    ) as bytes_before
+                                            from pgq.message_9 as m
+                                            where m.partition_id = stored_id
+                                                and m.log_offset between position and upto
+                                        ) as s
+                                        where coalesce(s.bytes_before, 0) < most_bytes
+                                    )
+                                end
+                            into upto;
+                            select
+                                position + moved_by,
+                                count(*)::integer,
+                                array_agg(coalesce(m.body, convert_to(m.payload::text, 'UTF8'))),
+                                case when count(m.key) > 0 then array_agg(convert_to(m.key, 'UTF8')) end,
+                                array_agg(
+                                    (
+                                        tstzrange_subdiff(
+                                            coalesce(stamp, m.published_at),
+                                            '2000-01-01 00:00:00Z'
+                                        ) * 1e6
+                                    )::bigint + 946684800000000
+                                ),
+                                case
+                                    when count(m.headers) > 0 then array_agg(
+                                        case
+                                            when m.headers is not null then (
+                                                select
+                                                    coalesce(
+                                                        jsonb_agg(jsonb_build_array(h.key, v.value)), '[]'
+                                                    )::text
+                                                from jsonb_each(m.headers) as h
+                                                cross join lateral jsonb_array_elements_text(
+                                                    case
+                                                        when h.value @@ 'strict $.type() == "array"
+                                                            && $.size() > 1
+                                                            && !exists($[*] ? (
+                                                                @.type() != "string" && @.type() != "null"
+                                                            ))'
+                                                            then h.value
+                                                        else jsonb_build_array(h.value)
+                                                    end
+                                                ) as v (value)
+                                            )
+                                        end
+                                    )
+                                end
+                            from (
+                                select m.*
+                                from pgq.message_9 as m
+                                where m.partition_id = stored_id
+                                    and m.log_offset between position and upto
+                                order by m.log_offset
+                            ) as m
+                            into packed;
+                        end if;
+                    else
+                        if leaf <= 10 then
+                            select
+                                case
+                                    when pg_relation_size(
+                                        (
+                                            select c.reltoastrelid
+                                            from pg_class as c
+                                            where c.oid = 'pgq.message_10'::regclass
+                                        )
+                                    ) = 0
+                                        or not exists (
+                                            select
+                                            from pgq.message_10 as m
+                                            where m.partition_id = stored_id
+                                                and m.log_offset between position and upto
+                                                and greatest(pg_column_size(m.body), pg_column_size(m.payload))
+                                                > 2000
+                                        )
+                                        then upto
+                                    else (
+                                        select max(s.log_offset)
+                                        from (
+                                            select
+                                                m.log_offset,
+                                                sum(coalesce(octet_length(m.body), octet_length(m.payload::text)))
+                                                    over (
+                                                        order by m.log_offset
+                                                        rows between unbounded preceding and 1 preceding
+                                                    ) as bytes_before
+                                            from pgq.message_10 as m
+                                            where m.partition_id = stored_id
+                                                and m.log_offset between position and upto
+                                        ) as s
+                                        where coalesce(s.bytes_before, 0) < most_bytes
+                                    )
+                                end
+                            into upto;
+                            select
+                                position + moved_by,
+                                count(*)::integer,
+                                array_agg(coalesce(m.body, convert_to(m.payload::text, 'UTF8'))),
+                                case when count(m.key) > 0 then array_agg(convert_to(m.key, 'UTF8')) end,
+                                array_agg(
+                                    (
+                                        tstzrange_subdiff(
+                                            coalesce(stamp, m.published_at),
+                                            '2000-01-01 00:00:00Z'
+                                        ) * 1e6
+                                    )::bigint + 946684800000000
+                                ),
+                                case
+                                    when count(m.headers) > 0 then array_agg(
+                                        case
+                                            when m.headers is not null then (
+                                                select
+                                                    coalesce(
+                                                        jsonb_agg(jsonb_build_array(h.key, v.value)), '[]'
+                                                    )::text
+                                                from jsonb_each(m.headers) as h
+                                                cross join lateral jsonb_array_elements_text(
+                                                    case
+                                                        when h.value @@ 'strict $.type() == "array"
+                                                            && $.size() > 1
+                                                            && !exists($[*] ? (
+                                                                @.type() != "string" && @.type() != "null"
+                                                            ))'
+                                                            then h.value
+                                                        else jsonb_build_array(h.value)
+                                                    end
+                                                ) as v (value)
+                                            )
+                                        end
+                                    )
+                                end
+                            from (
+                                select m.*
+                                from pgq.message_10 as m
+                                where m.partition_id = stored_id
+                                    and m.log_offset between position and upto
+                                order by m.log_offset
+                            ) as m
+                            into packed;
+                        else
+                            select
+                                case
+                                    when pg_relation_size(
+                                        (
+                                            select c.reltoastrelid
+                                            from pg_class as c
+                                            where c.oid = 'pgq.message_11'::regclass
+                                        )
+                                    ) = 0
+                                        or not exists (
+                                            select
+                                            from pgq.message_11 as m
+                                            where m.partition_id = stored_id
+                                                and m.log_offset between position and upto
+                                                and greatest(pg_column_size(m.body), pg_column_size(m.payload))
+                                                > 2000
+                                        )
+                                        then upto
+                                    else (
+                                        select max(s.log_offset)
+                                        from (
+                                            select
+                                                m.log_offset,
+                                                sum(coalesce(octet_length(m.body), octet_length(m.payload::text)))
+                                                    over (
+                                                        order by m.log_offset
+                                                        rows between unbounded preceding and 1 preceding
+                                                    ) as bytes_before
+                                            from pgq.message_11 as m
+                                            where m.partition_id = stored_id
+                                                and m.log_offset between position and upto
+                                        ) as s
+                                        where coalesce(s.bytes_before, 0) < most_bytes
+                                    )
+                                end
+                            into upto;
+                            select
+                                position + moved_by,
+                                count(*)::integer,
+                                array_agg(coalesce(m.body, convert_to(m.payload::text, 'UTF8'))),
+                                case when count(m.key) > 0 then array_agg(convert_to(m.key, 'UTF8')) end,
+                                array_agg(
+                                    (
+                                        tstzrange_subdiff(
+                                            coalesce(stamp, m.published_at),
+                                            '2000-01-01 00:00:00Z'
+                                        ) * 1e6
+                                    )::bigint + 946684800000000
+                                ),
+                                case
+                                    when count(m.headers) > 0 then array_agg(
+                                        case
+                                            when m.headers is not null then (
+                                                select
+                                                    coalesce(
+                                                        jsonb_agg(jsonb_build_array(h.key, v.value)), '[]'
+                                                    )::text
+                                                from jsonb_each(m.headers) as h
+                                                cross join lateral jsonb_array_elements_text(
+                                                    case
+                                                        when h.value @@ 'strict $.type() == "array"
+                                                            && $.size() > 1
+                                                            && !exists($[*] ? (
+                                                                @.type() != "string" && @.type() != "null"
+                                                            ))'
+                                                            then h.value
+                                                        else jsonb_build_array(h.value)
+                                                    end
+                                                ) as v (value)
+                                            )
+                                        end
+                                    )
+                                end
+                            from (
+                                select m.*
+                                from pgq.message_11 as m
+                                where m.partition_id = stored_id
+                                    and m.log_offset between position and upto
+                                order by m.log_offset
+                            ) as m
+                            into packed;
+                        end if;
+                    end if;
+                else
+                    if leaf <= 13 then
+                        if leaf <= 12 then
+                            select
+                                case
+                                    when pg_relation_size(
+                                        (
+                                            select c.reltoastrelid
+                                            from pg_class as c
+                                            where c.oid = 'pgq.message_12'::regclass
+                                        )
+                                    ) = 0
+                                        or not exists (
+                                            select
+                                            from pgq.message_12 as m
+                                            where m.partition_id = stored_id
+                                                and m.log_offset between position and upto
+                                                and greatest(pg_column_size(m.body), pg_column_size(m.payload))
+                                                > 2000
+                                        )
+                                        then upto
+                                    else (
+                                        select max(s.log_offset)
+                                        from (
+                                            select
+                                                m.log_offset,
+                                                sum(coalesce(octet_length(m.body), octet_length(m.payload::text)))
+                                                    over (
+                                                        order by m.log_offset
+                                                        rows between unbounded preceding and 1 preceding
+                                                    ) as bytes_before
+                                            from pgq.message_12 as m
+                                            where m.partition_id = stored_id
+                                                and m.log_offset between position and upto
+                                        ) as s
+                                        where coalesce(s.bytes_before, 0) < most_bytes
+                                    )
+                                end
+                            into upto;
+                            select
+                                position + moved_by,
+                                count(*)::integer,
+                                array_agg(coalesce(m.body, convert_to(m.payload::text, 'UTF8'))),
+                                case when count(m.key) > 0 then array_agg(convert_to(m.key, 'UTF8')) end,
+                                array_agg(
+                                    (
+                                        tstzrange_subdiff(
+                                            coalesce(stamp, m.published_at),
+                                            '2000-01-01 00:00:00Z'
+                                        ) * 1e6
+                                    )::bigint + 946684800000000
+                                ),
+                                case
+                                    when count(m.headers) > 0 then array_agg(
+                                        case
+                                            when m.headers is not null then (
+                                                select
+                                                    coalesce(
+                                                        jsonb_agg(jsonb_build_array(h.key, v.value)), '[]'
+                                                    )::text
+                                                from jsonb_each(m.headers) as h
+                                                cross join lateral jsonb_array_elements_text(
+                                                    case
+                                                        when h.value @@ 'strict $.type() == "array"
+                                                            && $.size() > 1
+                                                            && !exists($[*] ? (
+                                                                @.type() != "string" && @.type() != "null"
+                                                            ))'
+                                                            then h.value
+                                                        else jsonb_build_array(h.value)
+                                                    end
+                                                ) as v (value)
+                                            )
+                                        end
+                                    )
+                                end
+                            from (
+                                select m.*
+                                from pgq.message_12 as m
+                                where m.partition_id = stored_id
+                                    and m.log_offset between position and upto
+                                order by m.log_offset
+                            ) as m
+                            into packed;
+                        else
+                            select
+                                case
+                                    when pg_relation_size(
+                                        (
+                                            select c.reltoastrelid
+                                            from pg_class as c
+                                            where c.oid = 'pgq.message_13'::regclass
+                                        )
+                                    ) = 0
+                                        or not exists (
+                                            select
+                                            from pgq.message_13 as m
+                                            where m.partition_id = stored_id
+                                                and m.log_offset between position and upto
+                                                and greatest(pg_column_size(m.body), pg_column_size(m.payload))
+                                                > 2000
+                                        )
+                                        then upto
+                                    else (
+                                        select max(s.log_offset)
+                                        from (
+                                            select
+                                                m.log_offset,
+                                                sum(coalesce(octet_length(m.body), octet_length(m.payload::text)))
+                                                    over (
+                                                        order by m.log_offset
+                                                        rows between unbounded preceding and 1 preceding
+                                                    ) as bytes_before
+                                            from pgq.message_13 as m
+                                            where m.partition_id = stored_id
+                                                and m.log_offset between position and upto
+                                        ) as s
+                                        where coalesce(s.bytes_before, 0) < most_bytes
+                                    )
+                                end
+                            into upto;
+                            select
+                                position + moved_by,
+                                count(*)::integer,
+                                array_agg(coalesce(m.body, convert_to(m.payload::text, 'UTF8'))),
+                                case when count(m.key) > 0 then array_agg(convert_to(m.key, 'UTF8')) end,
+                                array_agg(
+                                    (
+                                        tstzrange_subdiff(
+                                            coalesce(stamp, m.published_at),
+                                            '2000-01-01 00:00:00Z'
+                                        ) * 1e6
+                                    )::bigint + 946684800000000
+                                ),
+                                case
+                                    when count(m.headers) > 0 then array_agg(
+                                        case
+                                            when m.headers is not null then (
+                                                select
+                                                    coalesce(
+                                                        jsonb_agg(jsonb_build_array(h.key, v.value)), '[]'
+                                                    )::text
+                                                from jsonb_each(m.headers) as h
+                                                cross join lateral jsonb_array_elements_text(
+                                                    case
+                                                        when h.value @@ 'strict $.type() == "array"
+                                                            && $.size() > 1
+                                                            && !exists($[*] ? (
+                                                                @.type() != "string" && @.type() != "null"
+                                                            ))'
+                                                            then h.value
+                                                        else jsonb_build_array(h.value)
+                                                    end
+                                                ) as v (value)
+                                            )
+                                        end
+                                    )
+                                end
+                            from (
+                                select m.*
+                                from pgq.message_13 as m
+                                where m.partition_id = stored_id
+                                    and m.log_offset between position and upto
+                                order by m.log_offset
+                            ) as m
+                            into packed;
+                        end if;
+                    else
+                        if leaf <= 14 then
+                            select
+                                case
+                                    when pg_relation_size(
+                                        (
+                                            select c.reltoastrelid
+                                            from pg_class as c
+                                            where c.oid = 'pgq.message_14'::regclass
+                                        )
+                                    ) = 0
+                                        or not exists (
+                                            select
+                                            from pgq.message_14 as m
+                                            where m.partition_id = stored_id
+                                                and m.log_offset between position and upto
+                                                and greatest(pg_column_size(m.body), pg_column_size(m.payload))
+                                                > 2000
+                                        )
+                                        then upto
+                                    else (
+                                        select max(s.log_offset)
+                                        from (
+                                            select
+                                                m.log_offset,
+                                                sum(coalesce(octet_length(m.body), octet_length(m.payload::text)))
+                                                    over (
+                                                        order by m.log_offset
+                                                        rows between unbounded preceding and 1 preceding
+                                                    ) as bytes_before
+                                            from pgq.message_14 as m
+                                            where m.partition_id = stored_id
+                                                and m.log_offset between position and upto
+                                        ) as s
+                                        where coalesce(s.bytes_before, 0) < most_bytes
+                                    )
+                                end
+                            into upto;
+                            select
+                                position + moved_by,
+                                count(*)::integer,
+                                array_agg(coalesce(m.body, convert_to(m.payload::text, 'UTF8'))),
+                                case when count(m.key) > 0 then array_agg(convert_to(m.key, 'UTF8')) end,
+                                array_agg(
+                                    (
+                                        tstzrange_subdiff(
+                                            coalesce(stamp, m.published_at),
+                                            '2000-01-01 00:00:00Z'
+                                        ) * 1e6
+                                    )::bigint + 946684800000000
+                                ),
+                                case
+                                    when count(m.headers) > 0 then array_agg(
+                                        case
+                                            when m.headers is not null then (
+                                                select
+                                                    coalesce(
+                                                        jsonb_agg(jsonb_build_array(h.key, v.value)), '[]'
+                                                    )::text
+                                                from jsonb_each(m.headers) as h
+                                                cross join lateral jsonb_array_elements_text(
+                                                    case
+                                                        when h.value @@ 'strict $.type() == "array"
+                                                            && $.size() > 1
+                                                            && !exists($[*] ? (
+                                                                @.type() != "string" && @.type() != "null"
+                                                            ))'
+                                                            then h.value
+                                                        else jsonb_build_array(h.value)
+                                                    end
+                                                ) as v (value)
+                                            )
+                                        end
+                                    )
+                                end
+                            from (
+                                select m.*
+                                from pgq.message_14 as m
+                                where m.partition_id = stored_id
+                                    and m.log_offset between position and upto
+                                order by m.log_offset
+                            ) as m
+                            into packed;
+                        else
+                            select
+                                case
+                                    when pg_relation_size(
+                                        (
+                                            select c.reltoastrelid
+                                            from pg_class as c
+                                            where c.oid = 'pgq.message_15'::regclass
+                                        )
+                                    ) = 0
+                                        or not exists (
+                                            select
+                                            from pgq.message_15 as m
+                                            where m.partition_id = stored_id
+                                                and m.log_offset between position and upto
+                                                and greatest(pg_column_size(m.body), pg_column_size(m.payload))
+                                                > 2000
+                                        )
+                                        then upto
+                                    else (
+                                        select max(s.log_offset)
+                                        from (
+                                            select
+                                                m.log_offset,
+                                                sum(coalesce(octet_length(m.body), octet_length(m.payload::text)))
+                                                    over (
+                                                        order by m.log_offset
+                                                        rows between unbounded preceding and 1 preceding
+                                                    ) as bytes_before
+                                            from pgq.message_15 as m
+                                            where m.partition_id = stored_id
+                                                and m.log_offset between position and upto
+                                        ) as s
+                                        where coalesce(s.bytes_before, 0) < most_bytes
+                                    )
+                                end
+                            into upto;
+                            select
+                                position + moved_by,
+                                count(*)::integer,
+                                array_agg(coalesce(m.body, convert_to(m.payload::text, 'UTF8'))),
+                                case when count(m.key) > 0 then array_agg(convert_to(m.key, 'UTF8')) end,
+                                array_agg(
+                                    (
+                                        tstzrange_subdiff(
+                                            coalesce(stamp, m.published_at),
+                                            '2000-01-01 00:00:00Z'
+                                        ) * 1e6
+                                    )::bigint + 946684800000000
+                                ),
+                                case
+                                    when count(m.headers) > 0 then array_agg(
+                                        case
+                                            when m.headers is not null then (
+                                                select
+                                                    coalesce(
+                                                        jsonb_agg(jsonb_build_array(h.key, v.value)), '[]'
+                                                    )::text
+                                                from jsonb_each(m.headers) as h
+                                                cross join lateral jsonb_array_elements_text(
+                                                    case
+                                                        when h.value @@ 'strict $.type() == "array"
+                                                            && $.size() > 1
+                                                            && !exists($[*] ? (
+                                                                @.type() != "string" && @.type() != "null"
+                                                            ))'
+                                                            then h.value
+                                                        else jsonb_build_array(h.value)
+                                                    end
+                                                ) as v (value)
+                                            )
+                                        end
+                                    )
+                                end
+                            from (
+                                select m.*
+                                from pgq.message_15 as m
+                                where m.partition_id = stored_id
+                                    and m.log_offset between position and upto
+                                order by m.log_offset
+                            ) as m
+                            into packed;
+                        end if;
+                    end if;
+                end if;
+            else
+                execute format($leaf$
+                    select
+                        case
+                            when pg_relation_size(
+                                (
+                                    select c.reltoastrelid
+                                    from pg_class as c
+                                    where c.oid = 'pgq.message_%1$s'::regclass
+                                )
+                            ) = 0
+                                or not exists (
+                                    select
+                                    from pgq.message_%1$s as m
+                                    where m.partition_id = $1
+                                        and m.log_offset between $2 and $3
+                                        and greatest(pg_column_size(m.body), pg_column_size(m.payload))
+                                        > 2000
+                                )
+                                then $3
+                            else (
+                                select max(s.log_offset)
+                                from (
+                                    select
+                                        m.log_offset,
+                                        sum(coalesce(octet_length(m.body), octet_length(m.payload::text)))
+                                            over (
+                                                order by m.log_offset
+                                                rows between unbounded preceding and 1 preceding
+                                            ) as bytes_before
+                                    from pgq.message_%1$s as m
+                                    where m.partition_id = $1
+                                        and m.log_offset between $2 and $3
+                                ) as s
+                                where coalesce(s.bytes_before, 0) < $4
+                            )
+                        end
+                $leaf$, leaf)
+                into upto
+                using stored_id, position, upto, most_bytes;
+                execute format($leaf$
+                    select
+                        $1 + $2,
+                        count(*)::integer,
+                        array_agg(coalesce(m.body, convert_to(m.payload::text, 'UTF8'))),
+                        case when count(m.key) > 0 then array_agg(convert_to(m.key, 'UTF8')) end,
+                        array_agg(
+                            (
+                                tstzrange_subdiff(
+                                    coalesce($3, m.published_at),
+                                    '2000-01-01 00:00:00Z'
+                                ) * 1e6
+                            )::bigint + 946684800000000
+                        ),
+                        case
+                            when count(m.headers) > 0 then array_agg(
+                                case
+                                    when m.headers is not null then (
+                                        select
+                                            coalesce(
+                                                jsonb_agg(jsonb_build_array(h.key, v.value)), '[]'
+                                            )::text
+                                        from jsonb_each(m.headers) as h
+                                        cross join lateral jsonb_array_elements_text(
+                                            case
+                                                when h.value @@ 'strict $.type() == "array"
+                                                    && $.size() > 1
+                                                    && !exists($[*] ? (
+                                                        @.type() != "string" && @.type() != "null"
+                                                    ))'
+                                                    then h.value
+                                                else jsonb_build_array(h.value)
+                                            end
+                                        ) as v (value)
+                                    )
+                                end
+                            )
+                        end
+                    from (
+                        select m.*
+                        from pgq.message_%1$s as m
+                        where m.partition_id = $4
+                            and m.log_offset between $1 and $5
+                        order by m.log_offset
+                    ) as m
+                $leaf$, leaf)
+                into packed
+                using position, moved_by, stamp, stored_id, upto;
+            end if;
+
+            exit runs when upto is null or packed.messages < upto - position + 1;
+
+            return next packed;
+            next_offset := next_offset + packed.messages;
+        end loop;
+    end loop;
+
+    -- Never less than was asked for without a word: offsets have no gaps.
+    if next_offset <= fetch_packed.last_offset then
+        perform pgq._fail_incomplete(place, fetch_packed.first_offset, fetch_packed.last_offset);
+    end if;
+end
+$$;
+
+comment on function pgq.fetch_packed(text, integer, bigint, bigint, bigint) is
+'Returns the messages of a range of a partition in order, many of them in a row.
+Both ends are included. A row has 1000 messages, of 1 MB together where some are large, or a single
+one that is larger. It is made for programs that read much, such as those on Spark; ask for a few
+thousand messages at a time, all of which are gathered before the first row comes.
+first_partition_id: what check_range returned for partition 0 when the reading was planned; a topic
+that was dropped and created again since is then an error.
+Errors: MQ001 unknown topic, MQ004 a part of the range is not there: removed by retention, not yet
+published, or not yet replicated (DETAIL has the available offsets), MQ007 unknown partition, or
+another topic has the name by now, 22004 a required argument is null, 40001 when retention removes
+what is being read (try again).';
 
 -- ==== sql/log/consume.sql
 
@@ -15876,6 +17817,7 @@ declare
     target_id bigint;
     number integer;
     home_id bigint;
+    stored_id bigint;
     leaf integer;
     entered_offset bigint;
     current_seq bigint;
@@ -15894,8 +17836,9 @@ begin
     if consume.partition is null then
         place := pgq._ring();
 
-        select p.partition, p.partition_id, p.segment, p.segment_first_offset
-        into number, home_id, leaf, entered_offset
+        select
+            p.partition, p.partition_id, p.stored_partition_id, p.segment, p.segment_first_offset
+        into number, home_id, stored_id, leaf, entered_offset
         from pgq.partition as p
         where p.topic = consume.topic collate "C"
             and p.ring <= place
@@ -15937,7 +17880,7 @@ begin
                     m.payload,
                     m.body
                 from pgq.message_0 as m
-                where m.partition_id = home_id
+                where m.partition_id = stored_id
                     and m.log_offset >= position
                     and m.log_offset < position + coalesce(consume.max_messages, 100)
                 order by m.log_offset desc
@@ -15953,7 +17896,7 @@ begin
                     m.payload,
                     m.body
                 from pgq.message_1 as m
-                where m.partition_id = home_id
+                where m.partition_id = stored_id
                     and m.log_offset >= position
                     and m.log_offset < position + coalesce(consume.max_messages, 100)
                 order by m.log_offset desc
@@ -15970,7 +17913,7 @@ begin
                         m.payload,
                         m.body
                     from pgq.message_2 as m
-                    where m.partition_id = home_id
+                    where m.partition_id = stored_id
                         and m.log_offset >= position
                         and m.log_offset < position + coalesce(consume.max_messages, 100)
                     order by m.log_offset desc
@@ -15986,7 +17929,7 @@ begin
                         m.payload,
                         m.body
                     from pgq.message_3 as m
-                    where m.partition_id = home_id
+                    where m.partition_id = stored_id
                         and m.log_offset >= position
                         and m.log_offset < position + coalesce(consume.max_messages, 100)
                     order by m.log_offset desc
@@ -16005,7 +17948,7 @@ begin
                             m.payload,
                             m.body
                         from pgq.message_4 as m
-                        where m.partition_id = home_id
+                        where m.partition_id = stored_id
                             and m.log_offset >= position
                             and m.log_offset < position + coalesce(consume.max_messages, 100)
                         order by m.log_offset desc
@@ -16021,7 +17964,7 @@ begin
                             m.payload,
                             m.body
                         from pgq.message_5 as m
-                        where m.partition_id = home_id
+                        where m.partition_id = stored_id
                             and m.log_offset >= position
                             and m.log_offset < position + coalesce(consume.max_messages, 100)
                         order by m.log_offset desc
@@ -16039,7 +17982,7 @@ begin
                             m.payload,
                             m.body
                         from pgq.message_6 as m
-                        where m.partition_id = home_id
+                        where m.partition_id = stored_id
                             and m.log_offset >= position
                             and m.log_offset < position + coalesce(consume.max_messages, 100)
                         order by m.log_offset desc
@@ -16055,7 +17998,7 @@ begin
                             m.payload,
                             m.body
                         from pgq.message_7 as m
-                        where m.partition_id = home_id
+                        where m.partition_id = stored_id
                             and m.log_offset >= position
                             and m.log_offset < position + coalesce(consume.max_messages, 100)
                         order by m.log_offset desc
@@ -16076,7 +18019,7 @@ begin
                                 m.payload,
                                 m.body
                             from pgq.message_8 as m
-                            where m.partition_id = home_id
+                            where m.partition_id = stored_id
                                 and m.log_offset >= position
                                 and m.log_offset < position + coalesce(consume.max_messages, 100)
                             order by m.log_offset desc
@@ -16092,7 +18035,7 @@ begin
                                 m.payload,
                                 m.body
                             from pgq.message_9 as m
-                            where m.partition_id = home_id
+                            where m.partition_id = stored_id
                                 and m.log_offset >= position
                                 and m.log_offset < position + coalesce(consume.max_messages, 100)
                             order by m.log_offset desc
@@ -16110,7 +18053,7 @@ begin
                                 m.payload,
                                 m.body
                             from pgq.message_10 as m
-                            where m.partition_id = home_id
+                            where m.partition_id = stored_id
                                 and m.log_offset >= position
                                 and m.log_offset < position + coalesce(consume.max_messages, 100)
                             order by m.log_offset desc
@@ -16126,7 +18069,7 @@ begin
                                 m.payload,
                                 m.body
                             from pgq.message_11 as m
-                            where m.partition_id = home_id
+                            where m.partition_id = stored_id
                                 and m.log_offset >= position
                                 and m.log_offset < position + coalesce(consume.max_messages, 100)
                             order by m.log_offset desc
@@ -16146,7 +18089,7 @@ begin
                                 m.payload,
                                 m.body
                             from pgq.message_12 as m
-                            where m.partition_id = home_id
+                            where m.partition_id = stored_id
                                 and m.log_offset >= position
                                 and m.log_offset < position + coalesce(consume.max_messages, 100)
                             order by m.log_offset desc
@@ -16162,7 +18105,7 @@ begin
                                 m.payload,
                                 m.body
                             from pgq.message_13 as m
-                            where m.partition_id = home_id
+                            where m.partition_id = stored_id
                                 and m.log_offset >= position
                                 and m.log_offset < position + coalesce(consume.max_messages, 100)
                             order by m.log_offset desc
@@ -16180,7 +18123,7 @@ begin
                                 m.payload,
                                 m.body
                             from pgq.message_14 as m
-                            where m.partition_id = home_id
+                            where m.partition_id = stored_id
                                 and m.log_offset >= position
                                 and m.log_offset < position + coalesce(consume.max_messages, 100)
                             order by m.log_offset desc
@@ -16196,7 +18139,7 @@ begin
                                 m.payload,
                                 m.body
                             from pgq.message_15 as m
-                            where m.partition_id = home_id
+                            where m.partition_id = stored_id
                                 and m.log_offset >= position
                                 and m.log_offset < position + coalesce(consume.max_messages, 100)
                             order by m.log_offset desc
@@ -16223,7 +18166,7 @@ begin
                     limit 1
                 $leaf$, leaf)
                 into last_message
-                using number, home_id, position, consume.max_messages;
+                using number, stored_id, position, consume.max_messages;
             end if;
 
             -- Only a partition that has something to read is locked.
@@ -16285,6 +18228,7 @@ begin
         end if;
         number := claimed.partition;
         home_id := claimed.partition_id;
+        stored_id := claimed.stored_partition_id;
         leaf := claimed.segment;
         position := claimed.first_offset;
         taken_to := claimed.last_offset;
@@ -16302,7 +18246,7 @@ begin
                 m.payload,
                 m.body
             from pgq.message_0 as m
-            where m.partition_id = home_id
+            where m.partition_id = stored_id
                 and m.log_offset between position and taken_to
             order by m.log_offset;
         elsif leaf = 1 then
@@ -16316,7 +18260,7 @@ begin
                 m.payload,
                 m.body
             from pgq.message_1 as m
-            where m.partition_id = home_id
+            where m.partition_id = stored_id
                 and m.log_offset between position and taken_to
             order by m.log_offset;
         elsif leaf <= 3 then
@@ -16331,7 +18275,7 @@ begin
                     m.payload,
                     m.body
                 from pgq.message_2 as m
-                where m.partition_id = home_id
+                where m.partition_id = stored_id
                     and m.log_offset between position and taken_to
                 order by m.log_offset;
             else
@@ -16345,7 +18289,7 @@ begin
                     m.payload,
                     m.body
                 from pgq.message_3 as m
-                where m.partition_id = home_id
+                where m.partition_id = stored_id
                     and m.log_offset between position and taken_to
                 order by m.log_offset;
             end if;
@@ -16362,7 +18306,7 @@ begin
                         m.payload,
                         m.body
                     from pgq.message_4 as m
-                    where m.partition_id = home_id
+                    where m.partition_id = stored_id
                         and m.log_offset between position and taken_to
                     order by m.log_offset;
                 else
@@ -16376,7 +18320,7 @@ begin
                         m.payload,
                         m.body
                     from pgq.message_5 as m
-                    where m.partition_id = home_id
+                    where m.partition_id = stored_id
                         and m.log_offset between position and taken_to
                     order by m.log_offset;
                 end if;
@@ -16392,7 +18336,7 @@ begin
                         m.payload,
                         m.body
                     from pgq.message_6 as m
-                    where m.partition_id = home_id
+                    where m.partition_id = stored_id
                         and m.log_offset between position and taken_to
                     order by m.log_offset;
                 else
@@ -16406,7 +18350,7 @@ begin
                         m.payload,
                         m.body
                     from pgq.message_7 as m
-                    where m.partition_id = home_id
+                    where m.partition_id = stored_id
                         and m.log_offset between position and taken_to
                     order by m.log_offset;
                 end if;
@@ -16425,7 +18369,7 @@ begin
                             m.payload,
                             m.body
                         from pgq.message_8 as m
-                        where m.partition_id = home_id
+                        where m.partition_id = stored_id
                             and m.log_offset between position and taken_to
                         order by m.log_offset;
                     else
@@ -16439,7 +18383,7 @@ begin
                             m.payload,
                             m.body
                         from pgq.message_9 as m
-                        where m.partition_id = home_id
+                        where m.partition_id = stored_id
                             and m.log_offset between position and taken_to
                         order by m.log_offset;
                     end if;
@@ -16455,7 +18399,7 @@ begin
                             m.payload,
                             m.body
                         from pgq.message_10 as m
-                        where m.partition_id = home_id
+                        where m.partition_id = stored_id
                             and m.log_offset between position and taken_to
                         order by m.log_offset;
                     else
@@ -16469,7 +18413,7 @@ begin
                             m.payload,
                             m.body
                         from pgq.message_11 as m
-                        where m.partition_id = home_id
+                        where m.partition_id = stored_id
                             and m.log_offset between position and taken_to
                         order by m.log_offset;
                     end if;
@@ -16487,7 +18431,7 @@ begin
                             m.payload,
                             m.body
                         from pgq.message_12 as m
-                        where m.partition_id = home_id
+                        where m.partition_id = stored_id
                             and m.log_offset between position and taken_to
                         order by m.log_offset;
                     else
@@ -16501,7 +18445,7 @@ begin
                             m.payload,
                             m.body
                         from pgq.message_13 as m
-                        where m.partition_id = home_id
+                        where m.partition_id = stored_id
                             and m.log_offset between position and taken_to
                         order by m.log_offset;
                     end if;
@@ -16517,7 +18461,7 @@ begin
                             m.payload,
                             m.body
                         from pgq.message_14 as m
-                        where m.partition_id = home_id
+                        where m.partition_id = stored_id
                             and m.log_offset between position and taken_to
                         order by m.log_offset;
                     else
@@ -16531,7 +18475,7 @@ begin
                             m.payload,
                             m.body
                         from pgq.message_15 as m
-                        where m.partition_id = home_id
+                        where m.partition_id = stored_id
                             and m.log_offset between position and taken_to
                         order by m.log_offset;
                     end if;
@@ -16552,7 +18496,7 @@ begin
                     and m.log_offset between $3 and $4
                 order by m.log_offset
             $leaf$, leaf)
-            using number, home_id, position, taken_to;
+            using number, stored_id, position, taken_to;
         end if;
     else
         return query
@@ -16590,7 +18534,7 @@ create function pgq.fetch(
 returns setof pgq.message_record
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
@@ -16616,7 +18560,8 @@ begin
             p.segment_first_offset,
             l.out_of_range,
             q.next_offset,
-            pgq._last_offset(p.partition_id, p.segment, p.segment_first_offset) as newest_offset
+            pgq._last_offset(p.stored_partition_id, p.segment, p.segment_first_offset)
+                as newest_offset
         from pgq.group_partition as l
         inner join pgq.partition as p on p.partition_id = l.partition_id
         cross join lateral (
@@ -16741,7 +18686,7 @@ begin
                 m.body,
                 claimed.attempt
             from pgq.message_0 as m
-            where m.partition_id = claimed.partition_id
+            where m.partition_id = claimed.stored_partition_id
                 and m.log_offset between claimed.first_offset and claimed.last_offset
             order by m.log_offset;
         elsif claimed.segment = 1 then
@@ -16758,7 +18703,7 @@ begin
                 m.body,
                 claimed.attempt
             from pgq.message_1 as m
-            where m.partition_id = claimed.partition_id
+            where m.partition_id = claimed.stored_partition_id
                 and m.log_offset between claimed.first_offset and claimed.last_offset
             order by m.log_offset;
         elsif claimed.segment <= 3 then
@@ -16776,7 +18721,7 @@ begin
                     m.body,
                     claimed.attempt
                 from pgq.message_2 as m
-                where m.partition_id = claimed.partition_id
+                where m.partition_id = claimed.stored_partition_id
                     and m.log_offset between claimed.first_offset and claimed.last_offset
                 order by m.log_offset;
             else
@@ -16793,7 +18738,7 @@ begin
                     m.body,
                     claimed.attempt
                 from pgq.message_3 as m
-                where m.partition_id = claimed.partition_id
+                where m.partition_id = claimed.stored_partition_id
                     and m.log_offset between claimed.first_offset and claimed.last_offset
                 order by m.log_offset;
             end if;
@@ -16813,7 +18758,7 @@ begin
                         m.body,
                         claimed.attempt
                     from pgq.message_4 as m
-                    where m.partition_id = claimed.partition_id
+                    where m.partition_id = claimed.stored_partition_id
                         and m.log_offset between claimed.first_offset and claimed.last_offset
                     order by m.log_offset;
                 else
@@ -16830,7 +18775,7 @@ begin
                         m.body,
                         claimed.attempt
                     from pgq.message_5 as m
-                    where m.partition_id = claimed.partition_id
+                    where m.partition_id = claimed.stored_partition_id
                         and m.log_offset between claimed.first_offset and claimed.last_offset
                     order by m.log_offset;
                 end if;
@@ -16849,7 +18794,7 @@ begin
                         m.body,
                         claimed.attempt
                     from pgq.message_6 as m
-                    where m.partition_id = claimed.partition_id
+                    where m.partition_id = claimed.stored_partition_id
                         and m.log_offset between claimed.first_offset and claimed.last_offset
                     order by m.log_offset;
                 else
@@ -16866,7 +18811,7 @@ begin
                         m.body,
                         claimed.attempt
                     from pgq.message_7 as m
-                    where m.partition_id = claimed.partition_id
+                    where m.partition_id = claimed.stored_partition_id
                         and m.log_offset between claimed.first_offset and claimed.last_offset
                     order by m.log_offset;
                 end if;
@@ -16888,7 +18833,7 @@ begin
                             m.body,
                             claimed.attempt
                         from pgq.message_8 as m
-                        where m.partition_id = claimed.partition_id
+                        where m.partition_id = claimed.stored_partition_id
                             and m.log_offset between claimed.first_offset and claimed.last_offset
                         order by m.log_offset;
                     else
@@ -16905,7 +18850,7 @@ begin
                             m.body,
                             claimed.attempt
                         from pgq.message_9 as m
-                        where m.partition_id = claimed.partition_id
+                        where m.partition_id = claimed.stored_partition_id
                             and m.log_offset between claimed.first_offset and claimed.last_offset
                         order by m.log_offset;
                     end if;
@@ -16924,7 +18869,7 @@ begin
                             m.body,
                             claimed.attempt
                         from pgq.message_10 as m
-                        where m.partition_id = claimed.partition_id
+                        where m.partition_id = claimed.stored_partition_id
                             and m.log_offset between claimed.first_offset and claimed.last_offset
                         order by m.log_offset;
                     else
@@ -16941,7 +18886,7 @@ begin
                             m.body,
                             claimed.attempt
                         from pgq.message_11 as m
-                        where m.partition_id = claimed.partition_id
+                        where m.partition_id = claimed.stored_partition_id
                             and m.log_offset between claimed.first_offset and claimed.last_offset
                         order by m.log_offset;
                     end if;
@@ -16962,7 +18907,7 @@ begin
                             m.body,
                             claimed.attempt
                         from pgq.message_12 as m
-                        where m.partition_id = claimed.partition_id
+                        where m.partition_id = claimed.stored_partition_id
                             and m.log_offset between claimed.first_offset and claimed.last_offset
                         order by m.log_offset;
                     else
@@ -16979,7 +18924,7 @@ begin
                             m.body,
                             claimed.attempt
                         from pgq.message_13 as m
-                        where m.partition_id = claimed.partition_id
+                        where m.partition_id = claimed.stored_partition_id
                             and m.log_offset between claimed.first_offset and claimed.last_offset
                         order by m.log_offset;
                     end if;
@@ -16998,7 +18943,7 @@ begin
                             m.body,
                             claimed.attempt
                         from pgq.message_14 as m
-                        where m.partition_id = claimed.partition_id
+                        where m.partition_id = claimed.stored_partition_id
                             and m.log_offset between claimed.first_offset and claimed.last_offset
                         order by m.log_offset;
                     else
@@ -17015,7 +18960,7 @@ begin
                             m.body,
                             claimed.attempt
                         from pgq.message_15 as m
-                        where m.partition_id = claimed.partition_id
+                        where m.partition_id = claimed.stored_partition_id
                             and m.log_offset between claimed.first_offset and claimed.last_offset
                         order by m.log_offset;
                     end if;
@@ -17039,7 +18984,7 @@ begin
                     and m.log_offset between $6 and $7
                 order by m.log_offset
             $leaf$, claimed.segment)
-            using claimed.lease_token, claimed.leased_until, claimed.partition, claimed.attempt, claimed.partition_id, claimed.first_offset, claimed.last_offset;
+            using claimed.lease_token, claimed.leased_until, claimed.partition, claimed.attempt, claimed.stored_partition_id, claimed.first_offset, claimed.last_offset;
         end if;
     else
         return query
@@ -17337,17 +19282,6 @@ begin
         false
     );
 
-    if commit_offset.committed_offset > state.last_offset then
-        perform pgq._fail_out_of_range(
-            commit_offset.topic collate "C",
-            state.partition,
-            commit_offset.committed_offset,
-            pgq._first_available(state.partition_id),
-            state.last_offset,
-            false
-        );
-    end if;
-
     if commit_offset.committed_offset < state.next_offset then
         perform pgq._keep_position(state);
         return state.next_offset - 1;
@@ -17359,6 +19293,18 @@ begin
     then
         perform pgq._fail_lease_lost(
             commit_offset.topic collate "C", commit_offset.consumer_group, state.partition
+        );
+    end if;
+
+    -- Behind the lease: after a promotion that lost messages, so is the lease on them.
+    if commit_offset.committed_offset > state.last_offset then
+        perform pgq._fail_out_of_range(
+            commit_offset.topic collate "C",
+            state.partition,
+            commit_offset.committed_offset,
+            pgq._first_available(state.partition_id),
+            state.last_offset,
+            false
         );
     end if;
 
@@ -17594,10 +19540,11 @@ begin
     for target in
         select o.*
         from pgq.leftover as o
-        inner join pgq.partition as p on p.partition_id = o.partition_id
         inner join pgq.segment_range as r
-            on r.partition_id = o.partition_id
-            and r.first_offset = o.first_offset
+            on r.stored_partition_id = o.partition_id
+            and r.segment = o.segment
+            and r.first_offset - r.shift = o.first_offset
+        inner join pgq.partition as p on p.partition_id = r.partition_id
         inner join pgq.topic as t on t.topic_id = p.topic_id
         inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
         where c.retention is null
@@ -17611,12 +19558,13 @@ begin
             and o.first_offset = target.first_offset
             and exists (
                 select
-                from pgq.partition as p
-                inner join pgq.segment_range as r on r.partition_id = p.partition_id
+                from pgq.segment_range as r
+                inner join pgq.partition as p on p.partition_id = r.partition_id
                 inner join pgq.topic as t on t.topic_id = p.topic_id
                 inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
-                where p.partition_id = o.partition_id
-                    and r.first_offset = o.first_offset
+                where r.stored_partition_id = o.partition_id
+                    and r.segment = o.segment
+                    and r.first_offset - r.shift = o.first_offset
                     and c.retention is null
             );
     end loop;
@@ -17646,9 +19594,9 @@ begin
 
     delete from pgq.segment_range as r
     using pgq.segment_range as s
-    where s.partition_id = (_hide_leftover.leftover).partition_id
+    where s.stored_partition_id = (_hide_leftover.leftover).partition_id
         and s.segment = (_hide_leftover.leftover).segment
-        and s.first_offset
+        and s.first_offset - s.shift
         between (_hide_leftover.leftover).first_offset and (_hide_leftover.leftover).last_offset
         and r.partition_id = s.partition_id
         and r.first_offset <= s.first_offset
@@ -17677,12 +19625,18 @@ begin
     -- Older messages that were to be kept longer, before the retention became shorter, go from
     -- sight with it. Those that were stored without a retention stand where nothing is emptied, so
     -- they are noted to be removed.
-    with gone as (
-        delete from pgq.segment_range as r
-        using pgq.segment_range as s
+    with emptied as (
+        select s.partition_id, max(s.first_offset) as first_offset
+        from pgq.segment_range as s
         where s.segment = _forget_segment.segment
-            and r.partition_id = s.partition_id
-            and r.first_offset <= s.first_offset
+        group by s.partition_id
+    ),
+
+    gone as (
+        delete from pgq.segment_range as r
+        using emptied as e
+        where r.partition_id = e.partition_id
+            and r.first_offset <= e.first_offset
         returning r.*
     )
 
@@ -17773,7 +19727,8 @@ begin
                 p.segment_entered_at,
                 p.segment_until,
                 p.followed,
-                p.deferred
+                p.deferred,
+                p.stored_partition_id
             )::pgq._partition_state as state
         from pgq.partition as p
         where _leave_segment.segment = any(p.left_segments)
@@ -20482,7 +22437,7 @@ create function pgq.list_queues()
 returns setof pgq.queue_info
 language sql
 stable
-parallel safe
+parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 as $$
@@ -21284,6 +23239,7 @@ declare
     ttl interval;
     usual boolean;
     roles text [];
+    caller text;
     moment timestamptz;
     due_at timestamptz;
     holder_id bigint;
@@ -21381,8 +23337,9 @@ begin
     -- Several conditions, since each takes time in proportion to what it names.
     if (usual and roles is null) is not true then
         if roles is not null then
-            if pgq._named(roles) is not true then
-                if pgq._of_first(roles) is not true then
+            caller := pgq._caller();
+            if (caller collate "C" = any(roles)) is not true then
+                if pgq._of_first(caller, roles) is not true then
                     if not pgq._may(roles) then
                         -- As if it were not there.
                         target_id := null;
@@ -28888,7 +30845,7 @@ create function pgq.get_job(job_id bigint)
 returns setof pgq.job_info
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 rows 1
 security definer
 set search_path = pgq, pg_temp
@@ -29135,7 +31092,7 @@ create function pgq.peek_jobs(
 returns setof pgq.job_info
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
@@ -29406,7 +31363,7 @@ create function pgq.fetch_dead_letters(
 returns setof pgq.dead_letter
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
@@ -31782,9 +33739,13 @@ declare
     shortest integer;
     given bigint;
 begin
+    if array_ndims(_check_lengths.lengths) > 1 then
+        raise exception 'the arrays of a chunk must have one dimension'
+            using errcode = '22023';
+    end if;
     select coalesce(sum(l.length), 0), min(l.length), count(l.length)
     into whole, shortest, given
-    from unnest(_check_lengths.lengths) as l (length);
+    from (select unnest(_check_lengths.lengths) as length) as l;
 
     if given < size then
         raise exception 'argument "lengths" must not contain null'
@@ -31813,8 +33774,8 @@ end
 $$;
 
 comment on function pgq._check_lengths(bytea, integer[]) is
-'The number of messages of a chunk; refuses lengths that are null (22004), negative or do not
-fit (22023).';
+'The number of messages of a chunk; refuses lengths that are null (22004), negative, do not fit
+or have several dimensions (22023).';
 
 -- ==== sql/bulk/_check_packed.sql
 
@@ -31836,7 +33797,6 @@ declare
 begin
     if greatest(
         array_ndims(_check_packed.starts),
-        array_ndims(_check_packed.lengths),
         array_ndims(_check_packed.keys),
         array_ndims(_check_packed.headers)
     ) > 1 then
@@ -31892,6 +33852,90 @@ $$;
 
 comment on function pgq._check_packed(bytea, integer[], integer[], text[], jsonb[]) is
 'The number of messages of a chunk that is stored as it is; refuses what does not add up.';
+
+-- ==== sql/bulk/_starts.sql
+
+create function pgq._starts(lengths integer[])
+returns integer[]
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    starts integer[] := array_fill(null::integer, array[cardinality(_starts.lengths)]);
+    piece_length integer;
+    number integer := 1;
+    place integer := 1;
+begin
+    foreach piece_length in array _starts.lengths loop
+        starts[number] := place;
+        place := place + piece_length;
+        number := number + 1;
+    end loop;
+    return starts;
+end
+$$;
+
+comment on function pgq._starts(integer[]) is
+'Where each of the contents of a chunk begins, from 1; for lengths that add up to its size.';
+
+-- ==== sql/bulk/_check_contents.sql
+
+create function pgq._check_contents(
+    lengths integer[],
+    packed_payloads bytea,
+    keys text[],
+    headers jsonb[],
+    starts integer[],
+    packed_bodies bytea
+)
+returns integer[]
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    packed bytea := coalesce(_check_contents.packed_payloads, _check_contents.packed_bodies);
+    begins integer[] := _check_contents.starts;
+begin
+    if begins is null then
+        perform pgq._check_lengths(packed, _check_contents.lengths);
+        begins := pgq._starts(_check_contents.lengths);
+    end if;
+    perform pgq._check_packed(
+        packed, begins, _check_contents.lengths, _check_contents.keys, _check_contents.headers
+    );
+    return begins;
+end
+$$;
+
+comment on function pgq._check_contents(
+    integer[], bytea, text[], jsonb[], integer[], bytea
+) is
+'Refuses a chunk of messages that is not right in itself (22004, 22023), and returns where each of
+its contents begins.';
+
+-- ==== sql/bulk/_fail_other_chunk.sql
+
+create function pgq._fail_other_chunk(task integer, chunk integer)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    raise exception 'chunk % of task % was written before with other contents',
+        _fail_other_chunk.chunk, _fail_other_chunk.task
+        using errcode = '22023',
+            detail = 'One attempt to run the task gave two chunks the same number.';
+end
+$$;
+
+comment on function pgq._fail_other_chunk(integer, integer) is
+'Raises 22023.';
 
 -- ==== sql/bulk/_check_chunk.sql
 
@@ -32048,6 +34092,33 @@ comment on function pgq._check_target(uuid, bigint, bigint) is
 'Raises MQ008 when the topic or queue was dropped while it was written to.
 Messages and jobs are stored by name, and there may be another of the same name by now.';
 
+-- ==== sql/bulk/_forget_runs.sql
+
+create function pgq._forget_runs(write_id uuid)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- What they store goes with its segment; where nothing is emptied it is deleted.
+    insert into pgq.leftover (partition_id, segment, first_offset, last_offset, remove_at)
+    select r.stored_partition_id, r.segment, 1, 9223372036854775807, pgq._clock()
+    from pgq.staged_run as r
+    inner join pgq.segment as g on g.segment = r.segment
+    inner join pgq.storage_class as c on c.storage_class_id = g.storage_class_id
+    where r.write_id = _forget_runs.write_id
+        and c.retention is null;
+
+    delete from pgq.staged_run as r
+    where r.write_id = _forget_runs.write_id;
+end
+$$;
+
+comment on function pgq._forget_runs(uuid) is
+'Forgets the runs of a write that were not taken into the log, whose mark the caller has locked.';
+
 -- ==== sql/bulk/_forget_staged.sql
 
 create function pgq._forget_staged(write_id uuid, most integer)
@@ -32089,6 +34160,8 @@ begin
     if removed = _forget_staged.most then
         return removed;
     end if;
+
+    perform pgq._forget_runs(_forget_staged.write_id);
 
     delete from pgq.staged_task as k
     where k.write_id = _forget_staged.write_id;
@@ -32673,7 +34746,7 @@ begin
                     where w.write_id = _note_task.write_id
                         and w.committed_at is null
                 )
-                    then 'The server crashed, and what was staged is gone.'
+                    then 'What was staged is not in this database.'
                 else 'It was committed, started again or aborted meanwhile.'
             end
         );
@@ -32825,33 +34898,1775 @@ comment on function pgq._unpack_payloads(bytea, integer[]) is
 'The same for JSON texts. Refuses contents that are not JSON (22P02, 22P05, 22021), or that the
 database cannot have as JSON (22003, 54001).';
 
--- ==== sql/bulk/_stays_packed.sql
+-- ==== sql/bulk/_places.sql
 
-create function pgq._stays_packed(
-    target pgq._write_target,
+create function pgq._places(keys text[], partition integer, partitions integer, keyless integer)
+returns table (home integer, places integer[])
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    -- Of so many each is looked for by itself, which is quick.
+    few constant integer := 32;
+    homes integer[];
+begin
+    if _places.partition is not null or _places.keys is null then
+        return query select _places.partition, null::integer[];
+        return;
+    end if;
+
+    homes := array(
+        select coalesce(pgq._home(k.key, _places.partitions)::integer, _places.keyless)
+        from (select unnest(_places.keys) as key) as k
+    );
+    if _places.partitions <= few then
+        return query
+        select w.home, w.places
+        from (
+            select p.partition as home, array_positions(homes, p.partition) as places
+            from generate_series(0, _places.partitions - 1) as p (partition)
+        ) as w
+        where cardinality(w.places) > 0
+        order by w.home;
+        return;
+    end if;
+
+    return query
+    select w.home, array_agg(w.place order by w.place)
+    from (
+        select h.home, h.place::integer as place
+        from unnest(homes) with ordinality as h (home, place)
+    ) as w
+    group by w.home
+    order by w.home;
+end
+$$;
+
+comment on function pgq._places(text[], integer, integer, integer) is
+'Which messages of a chunk go to which partition, in ascending order: places are their numbers, from
+1; null: all. Those with a key go where it belongs, others to the partition keyless. Without keys
+all go to the one that is named, which may be null.';
+
+-- ==== sql/bulk/_store_chunk.sql
+
+create function pgq._store_chunk(
+    stored_id bigint,
+    segment integer,
+    first_offset bigint,
+    stamp timestamptz,
+    places integer[],
+    lengths integer[],
+    packed_payloads bytea,
     keys text[],
+    headers jsonb[],
+    starts integer[],
+    packed_bodies bytea
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    -- Joined with nothing it is read from storage once, not for every message.
+    documents bytea := _store_chunk.packed_payloads || ''::bytea;
+    contents bytea := _store_chunk.packed_bodies || ''::bytea;
+    size integer := cardinality(coalesce(_store_chunk.places, _store_chunk.lengths));
+    numbers integer[];
+begin
+    if num_nonnulls(_store_chunk.places, _store_chunk.keys, _store_chunk.headers) = 0 then
+        if documents is null then
+            if _store_chunk.segment = 0 then
+                insert into pgq.message_0 (partition_id, log_offset, published_at, segment, body)
+                select
+                    _store_chunk.stored_id,
+                    b.log_offset,
+                    _store_chunk.stamp,
+                    0,
+                    substring(contents from b.start for b.length)
+                from (
+                    select
+                        generate_series(
+                            _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                        ) as log_offset,
+                        unnest(_store_chunk.starts) as start,
+                        unnest(_store_chunk.lengths) as length
+                ) as b;
+            elsif _store_chunk.segment = 1 then
+                insert into pgq.message_1 (partition_id, log_offset, published_at, segment, body)
+                select
+                    _store_chunk.stored_id,
+                    b.log_offset,
+                    _store_chunk.stamp,
+                    1,
+                    substring(contents from b.start for b.length)
+                from (
+                    select
+                        generate_series(
+                            _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                        ) as log_offset,
+                        unnest(_store_chunk.starts) as start,
+                        unnest(_store_chunk.lengths) as length
+                ) as b;
+            elsif _store_chunk.segment <= 3 then
+                if _store_chunk.segment <= 2 then
+                    insert into pgq.message_2 (partition_id, log_offset, published_at, segment, body)
+                    select
+                        _store_chunk.stored_id,
+                        b.log_offset,
+                        _store_chunk.stamp,
+                        2,
+                        substring(contents from b.start for b.length)
+                    from (
+                        select
+                            generate_series(
+                                _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                            ) as log_offset,
+                            unnest(_store_chunk.starts) as start,
+                            unnest(_store_chunk.lengths) as length
+                    ) as b;
+                else
+                    insert into pgq.message_3 (partition_id, log_offset, published_at, segment, body)
+                    select
+                        _store_chunk.stored_id,
+                        b.log_offset,
+                        _store_chunk.stamp,
+                        3,
+                        substring(contents from b.start for b.length)
+                    from (
+                        select
+                            generate_series(
+                                _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                            ) as log_offset,
+                            unnest(_store_chunk.starts) as start,
+                            unnest(_store_chunk.lengths) as length
+                    ) as b;
+                end if;
+            elsif _store_chunk.segment <= 7 then
+                if _store_chunk.segment <= 5 then
+                    if _store_chunk.segment <= 4 then
+                        insert into pgq.message_4 (partition_id, log_offset, published_at, segment, body)
+                        select
+                            _store_chunk.stored_id,
+                            b.log_offset,
+                            _store_chunk.stamp,
+                            4,
+                            substring(contents from b.start for b.length)
+                        from (
+                            select
+                                generate_series(
+                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                                ) as log_offset,
+                                unnest(_store_chunk.starts) as start,
+                                unnest(_store_chunk.lengths) as length
+                        ) as b;
+                    else
+                        insert into pgq.message_5 (partition_id, log_offset, published_at, segment, body)
+                        select
+                            _store_chunk.stored_id,
+                            b.log_offset,
+                            _store_chunk.stamp,
+                            5,
+                            substring(contents from b.start for b.length)
+                        from (
+                            select
+                                generate_series(
+                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                                ) as log_offset,
+                                unnest(_store_chunk.starts) as start,
+                                unnest(_store_chunk.lengths) as length
+                        ) as b;
+                    end if;
+                else
+                    if _store_chunk.segment <= 6 then
+                        insert into pgq.message_6 (partition_id, log_offset, published_at, segment, body)
+                        select
+                            _store_chunk.stored_id,
+                            b.log_offset,
+                            _store_chunk.stamp,
+                            6,
+                            substring(contents from b.start for b.length)
+                        from (
+                            select
+                                generate_series(
+                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                                ) as log_offset,
+                                unnest(_store_chunk.starts) as start,
+                                unnest(_store_chunk.lengths) as length
+                        ) as b;
+                    else
+                        insert into pgq.message_7 (partition_id, log_offset, published_at, segment, body)
+                        select
+                            _store_chunk.stored_id,
+                            b.log_offset,
+                            _store_chunk.stamp,
+                            7,
+                            substring(contents from b.start for b.length)
+                        from (
+                            select
+                                generate_series(
+                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                                ) as log_offset,
+                                unnest(_store_chunk.starts) as start,
+                                unnest(_store_chunk.lengths) as length
+                        ) as b;
+                    end if;
+                end if;
+            elsif _store_chunk.segment <= 15 then
+                if _store_chunk.segment <= 11 then
+                    if _store_chunk.segment <= 9 then
+                        if _store_chunk.segment <= 8 then
+                            insert into pgq.message_8 (partition_id, log_offset, published_at, segment, body)
+                            select
+                                _store_chunk.stored_id,
+                                b.log_offset,
+                                _store_chunk.stamp,
+                                8,
+                                substring(contents from b.start for b.length)
+                            from (
+                                select
+                                    generate_series(
+                                        _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                                    ) as log_offset,
+                                    unnest(_store_chunk.starts) as start,
+                                    unnest(_store_chunk.lengths) as length
+                            ) as b;
+                        else
+                            insert into pgq.message_9 (partition_id, log_offset, published_at, segment, body)
+                            select
+                                _store_chunk.stored_id,
+                                b.log_offset,
+                                _store_chunk.stamp,
+                                9,
+                                substring(contents from b.start for b.length)
+                            from (
+                                select
+                                    generate_series(
+                                        _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                                    ) as log_offset,
+                                    unnest(_store_chunk.starts) as start,
+                                    unnest(_store_chunk.lengths) as length
+                            ) as b;
+                        end if;
+                    else
+                        if _store_chunk.segment <= 10 then
+                            insert into pgq.message_10 (partition_id, log_offset, published_at, segment, body)
+                            select
+                                _store_chunk.stored_id,
+                                b.log_offset,
+                                _store_chunk.stamp,
+                                10,
+                                substring(contents from b.start for b.length)
+                            from (
+                                select
+                                    generate_series(
+                                        _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                                    ) as log_offset,
+                                    unnest(_store_chunk.starts) as start,
+                                    unnest(_store_chunk.lengths) as length
+                            ) as b;
+                        else
+                            insert into pgq.message_11 (partition_id, log_offset, published_at, segment, body)
+                            select
+                                _store_chunk.stored_id,
+                                b.log_offset,
+                                _store_chunk.stamp,
+                                11,
+                                substring(contents from b.start for b.length)
+                            from (
+                                select
+                                    generate_series(
+                                        _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                                    ) as log_offset,
+                                    unnest(_store_chunk.starts) as start,
+                                    unnest(_store_chunk.lengths) as length
+                            ) as b;
+                        end if;
+                    end if;
+                else
+                    if _store_chunk.segment <= 13 then
+                        if _store_chunk.segment <= 12 then
+                            insert into pgq.message_12 (partition_id, log_offset, published_at, segment, body)
+                            select
+                                _store_chunk.stored_id,
+                                b.log_offset,
+                                _store_chunk.stamp,
+                                12,
+                                substring(contents from b.start for b.length)
+                            from (
+                                select
+                                    generate_series(
+                                        _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                                    ) as log_offset,
+                                    unnest(_store_chunk.starts) as start,
+                                    unnest(_store_chunk.lengths) as length
+                            ) as b;
+                        else
+                            insert into pgq.message_13 (partition_id, log_offset, published_at, segment, body)
+                            select
+                                _store_chunk.stored_id,
+                                b.log_offset,
+                                _store_chunk.stamp,
+                                13,
+                                substring(contents from b.start for b.length)
+                            from (
+                                select
+                                    generate_series(
+                                        _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                                    ) as log_offset,
+                                    unnest(_store_chunk.starts) as start,
+                                    unnest(_store_chunk.lengths) as length
+                            ) as b;
+                        end if;
+                    else
+                        if _store_chunk.segment <= 14 then
+                            insert into pgq.message_14 (partition_id, log_offset, published_at, segment, body)
+                            select
+                                _store_chunk.stored_id,
+                                b.log_offset,
+                                _store_chunk.stamp,
+                                14,
+                                substring(contents from b.start for b.length)
+                            from (
+                                select
+                                    generate_series(
+                                        _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                                    ) as log_offset,
+                                    unnest(_store_chunk.starts) as start,
+                                    unnest(_store_chunk.lengths) as length
+                            ) as b;
+                        else
+                            insert into pgq.message_15 (partition_id, log_offset, published_at, segment, body)
+                            select
+                                _store_chunk.stored_id,
+                                b.log_offset,
+                                _store_chunk.stamp,
+                                15,
+                                substring(contents from b.start for b.length)
+                            from (
+                                select
+                                    generate_series(
+                                        _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                                    ) as log_offset,
+                                    unnest(_store_chunk.starts) as start,
+                                    unnest(_store_chunk.lengths) as length
+                            ) as b;
+                        end if;
+                    end if;
+                end if;
+            else
+                execute format($leaf$
+                    insert into pgq.message_%1$s (partition_id, log_offset, published_at, segment, body)
+                    select
+                        $1,
+                        b.log_offset,
+                        $2,
+                        %1$s,
+                        substring($3 from b.start for b.length)
+                    from (
+                        select
+                            generate_series(
+                                $4, $4 + $5 - 1
+                            ) as log_offset,
+                            unnest($6) as start,
+                            unnest($7) as length
+                    ) as b
+                $leaf$, _store_chunk.segment)
+                using _store_chunk.stored_id, _store_chunk.stamp, contents, _store_chunk.first_offset, size, _store_chunk.starts, _store_chunk.lengths;
+            end if;
+            return;
+        end if;
+
+        if _store_chunk.segment = 0 then
+            insert into pgq.message_0 (partition_id, log_offset, published_at, segment, payload)
+            select
+                _store_chunk.stored_id,
+                b.log_offset,
+                _store_chunk.stamp,
+                0,
+                convert_from(substring(documents from b.start for b.length), 'UTF8')::jsonb
+            from (
+                select
+                    generate_series(
+                        _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                    ) as log_offset,
+                    unnest(_store_chunk.starts) as start,
+                    unnest(_store_chunk.lengths) as length
+            ) as b;
+        elsif _store_chunk.segment = 1 then
+            insert into pgq.message_1 (partition_id, log_offset, published_at, segment, payload)
+            select
+                _store_chunk.stored_id,
+                b.log_offset,
+                _store_chunk.stamp,
+                1,
+                convert_from(substring(documents from b.start for b.length), 'UTF8')::jsonb
+            from (
+                select
+                    generate_series(
+                        _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                    ) as log_offset,
+                    unnest(_store_chunk.starts) as start,
+                    unnest(_store_chunk.lengths) as length
+            ) as b;
+        elsif _store_chunk.segment <= 3 then
+            if _store_chunk.segment <= 2 then
+                insert into pgq.message_2 (partition_id, log_offset, published_at, segment, payload)
+                select
+                    _store_chunk.stored_id,
+                    b.log_offset,
+                    _store_chunk.stamp,
+                    2,
+                    convert_from(substring(documents from b.start for b.length), 'UTF8')::jsonb
+                from (
+                    select
+                        generate_series(
+                            _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                        ) as log_offset,
+                        unnest(_store_chunk.starts) as start,
+                        unnest(_store_chunk.lengths) as length
+                ) as b;
+            else
+                insert into pgq.message_3 (partition_id, log_offset, published_at, segment, payload)
+                select
+                    _store_chunk.stored_id,
+                    b.log_offset,
+                    _store_chunk.stamp,
+                    3,
+                    convert_from(substring(documents from b.start for b.length), 'UTF8')::jsonb
+                from (
+                    select
+                        generate_series(
+                            _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                        ) as log_offset,
+                        unnest(_store_chunk.starts) as start,
+                        unnest(_store_chunk.lengths) as length
+                ) as b;
+            end if;
+        elsif _store_chunk.segment <= 7 then
+            if _store_chunk.segment <= 5 then
+                if _store_chunk.segment <= 4 then
+                    insert into pgq.message_4 (partition_id, log_offset, published_at, segment, payload)
+                    select
+                        _store_chunk.stored_id,
+                        b.log_offset,
+                        _store_chunk.stamp,
+                        4,
+                        convert_from(substring(documents from b.start for b.length), 'UTF8')::jsonb
+                    from (
+                        select
+                            generate_series(
+                                _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                            ) as log_offset,
+                            unnest(_store_chunk.starts) as start,
+                            unnest(_store_chunk.lengths) as length
+                    ) as b;
+                else
+                    insert into pgq.message_5 (partition_id, log_offset, published_at, segment, payload)
+                    select
+                        _store_chunk.stored_id,
+                        b.log_offset,
+                        _store_chunk.stamp,
+                        5,
+                        convert_from(substring(documents from b.start for b.length), 'UTF8')::jsonb
+                    from (
+                        select
+                            generate_series(
+                                _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                            ) as log_offset,
+                            unnest(_store_chunk.starts) as start,
+                            unnest(_store_chunk.lengths) as length
+                    ) as b;
+                end if;
+            else
+                if _store_chunk.segment <= 6 then
+                    insert into pgq.message_6 (partition_id, log_offset, published_at, segment, payload)
+                    select
+                        _store_chunk.stored_id,
+                        b.log_offset,
+                        _store_chunk.stamp,
+                        6,
+                        convert_from(substring(documents from b.start for b.length), 'UTF8')::jsonb
+                    from (
+                        select
+                            generate_series(
+                                _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                            ) as log_offset,
+                            unnest(_store_chunk.starts) as start,
+                            unnest(_store_chunk.lengths) as length
+                    ) as b;
+                else
+                    insert into pgq.message_7 (partition_id, log_offset, published_at, segment, payload)
+                    select
+                        _store_chunk.stored_id,
+                        b.log_offset,
+                        _store_chunk.stamp,
+                        7,
+                        convert_from(substring(documents from b.start for b.length), 'UTF8')::jsonb
+                    from (
+                        select
+                            generate_series(
+                                _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                            ) as log_offset,
+                            unnest(_store_chunk.starts) as start,
+                            unnest(_store_chunk.lengths) as length
+                    ) as b;
+                end if;
+            end if;
+        elsif _store_chunk.segment <= 15 then
+            if _store_chunk.segment <= 11 then
+                if _store_chunk.segment <= 9 then
+                    if _store_chunk.segment <= 8 then
+                        insert into pgq.message_8 (partition_id, log_offset, published_at, segment, payload)
+                        select
+                            _store_chunk.stored_id,
+                            b.log_offset,
+                            _store_chunk.stamp,
+                            8,
+                            convert_from(substring(documents from b.start for b.length), 'UTF8')::jsonb
+                        from (
+                            select
+                                generate_series(
+                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                                ) as log_offset,
+                                unnest(_store_chunk.starts) as start,
+                                unnest(_store_chunk.lengths) as length
+                        ) as b;
+                    else
+                        insert into pgq.message_9 (partition_id, log_offset, published_at, segment, payload)
+                        select
+                            _store_chunk.stored_id,
+                            b.log_offset,
+                            _store_chunk.stamp,
+                            9,
+                            convert_from(substring(documents from b.start for b.length), 'UTF8')::jsonb
+                        from (
+                            select
+                                generate_series(
+                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                                ) as log_offset,
+                                unnest(_store_chunk.starts) as start,
+                                unnest(_store_chunk.lengths) as length
+                        ) as b;
+                    end if;
+                else
+                    if _store_chunk.segment <= 10 then
+                        insert into pgq.message_10 (partition_id, log_offset, published_at, segment, payload)
+                        select
+                            _store_chunk.stored_id,
+                            b.log_offset,
+                            _store_chunk.stamp,
+                            10,
+                            convert_from(substring(documents from b.start for b.length), 'UTF8')::jsonb
+                        from (
+                            select
+                                generate_series(
+                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                                ) as log_offset,
+                                unnest(_store_chunk.starts) as start,
+                                unnest(_store_chunk.lengths) as length
+                        ) as b;
+                    else
+                        insert into pgq.message_11 (partition_id, log_offset, published_at, segment, payload)
+                        select
+                            _store_chunk.stored_id,
+                            b.log_offset,
+                            _store_chunk.stamp,
+                            11,
+                            convert_from(substring(documents from b.start for b.length), 'UTF8')::jsonb
+                        from (
+                            select
+                                generate_series(
+                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                                ) as log_offset,
+                                unnest(_store_chunk.starts) as start,
+                                unnest(_store_chunk.lengths) as length
+                        ) as b;
+                    end if;
+                end if;
+            else
+                if _store_chunk.segment <= 13 then
+                    if _store_chunk.segment <= 12 then
+                        insert into pgq.message_12 (partition_id, log_offset, published_at, segment, payload)
+                        select
+                            _store_chunk.stored_id,
+                            b.log_offset,
+                            _store_chunk.stamp,
+                            12,
+                            convert_from(substring(documents from b.start for b.length), 'UTF8')::jsonb
+                        from (
+                            select
+                                generate_series(
+                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                                ) as log_offset,
+                                unnest(_store_chunk.starts) as start,
+                                unnest(_store_chunk.lengths) as length
+                        ) as b;
+                    else
+                        insert into pgq.message_13 (partition_id, log_offset, published_at, segment, payload)
+                        select
+                            _store_chunk.stored_id,
+                            b.log_offset,
+                            _store_chunk.stamp,
+                            13,
+                            convert_from(substring(documents from b.start for b.length), 'UTF8')::jsonb
+                        from (
+                            select
+                                generate_series(
+                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                                ) as log_offset,
+                                unnest(_store_chunk.starts) as start,
+                                unnest(_store_chunk.lengths) as length
+                        ) as b;
+                    end if;
+                else
+                    if _store_chunk.segment <= 14 then
+                        insert into pgq.message_14 (partition_id, log_offset, published_at, segment, payload)
+                        select
+                            _store_chunk.stored_id,
+                            b.log_offset,
+                            _store_chunk.stamp,
+                            14,
+                            convert_from(substring(documents from b.start for b.length), 'UTF8')::jsonb
+                        from (
+                            select
+                                generate_series(
+                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                                ) as log_offset,
+                                unnest(_store_chunk.starts) as start,
+                                unnest(_store_chunk.lengths) as length
+                        ) as b;
+                    else
+                        insert into pgq.message_15 (partition_id, log_offset, published_at, segment, payload)
+                        select
+                            _store_chunk.stored_id,
+                            b.log_offset,
+                            _store_chunk.stamp,
+                            15,
+                            convert_from(substring(documents from b.start for b.length), 'UTF8')::jsonb
+                        from (
+                            select
+                                generate_series(
+                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                                ) as log_offset,
+                                unnest(_store_chunk.starts) as start,
+                                unnest(_store_chunk.lengths) as length
+                        ) as b;
+                    end if;
+                end if;
+            end if;
+        else
+            execute format($leaf$
+                insert into pgq.message_%1$s (partition_id, log_offset, published_at, segment, payload)
+                select
+                    $1,
+                    b.log_offset,
+                    $2,
+                    %1$s,
+                    convert_from(substring($3 from b.start for b.length), 'UTF8')::jsonb
+                from (
+                    select
+                        generate_series(
+                            $4, $4 + $5 - 1
+                        ) as log_offset,
+                        unnest($6) as start,
+                        unnest($7) as length
+                ) as b
+            $leaf$, _store_chunk.segment)
+            using _store_chunk.stored_id, _store_chunk.stamp, documents, _store_chunk.first_offset, size, _store_chunk.starts, _store_chunk.lengths;
+        end if;
+        return;
+    end if;
+
+    numbers := coalesce(_store_chunk.places, array(select generate_series(1, size)));
+    if documents is null then
+        if _store_chunk.segment = 0 then
+            insert into pgq.message_0 (
+                partition_id, log_offset, published_at, segment, key, headers, body
+            )
+            select
+                _store_chunk.stored_id,
+                b.log_offset,
+                _store_chunk.stamp,
+                0,
+                (_store_chunk.keys)[b.place],
+                (_store_chunk.headers)[b.place],
+                substring(
+                    contents
+                    from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
+                )
+            from (
+                select
+                    generate_series(
+                        _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                    ) as log_offset,
+                    unnest(numbers) as place
+            ) as b;
+        elsif _store_chunk.segment = 1 then
+            insert into pgq.message_1 (
+                partition_id, log_offset, published_at, segment, key, headers, body
+            )
+            select
+                _store_chunk.stored_id,
+                b.log_offset,
+                _store_chunk.stamp,
+                1,
+                (_store_chunk.keys)[b.place],
+                (_store_chunk.headers)[b.place],
+                substring(
+                    contents
+                    from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
+                )
+            from (
+                select
+                    generate_series(
+                        _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                    ) as log_offset,
+                    unnest(numbers) as place
+            ) as b;
+        elsif _store_chunk.segment <= 3 then
+            if _store_chunk.segment <= 2 then
+                insert into pgq.message_2 (
+                    partition_id, log_offset, published_at, segment, key, headers, body
+                )
+                select
+                    _store_chunk.stored_id,
+                    b.log_offset,
+                    _store_chunk.stamp,
+                    2,
+                    (_store_chunk.keys)[b.place],
+                    (_store_chunk.headers)[b.place],
+                    substring(
+                        contents
+                        from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
+                    )
+                from (
+                    select
+                        generate_series(
+                            _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                        ) as log_offset,
+                        unnest(numbers) as place
+                ) as b;
+            else
+                insert into pgq.message_3 (
+                    partition_id, log_offset, published_at, segment, key, headers, body
+                )
+                select
+                    _store_chunk.stored_id,
+                    b.log_offset,
+                    _store_chunk.stamp,
+                    3,
+                    (_store_chunk.keys)[b.place],
+                    (_store_chunk.headers)[b.place],
+                    substring(
+                        contents
+                        from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
+                    )
+                from (
+                    select
+                        generate_series(
+                            _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                        ) as log_offset,
+                        unnest(numbers) as place
+                ) as b;
+            end if;
+        elsif _store_chunk.segment <= 7 then
+            if _store_chunk.segment <= 5 then
+                if _store_chunk.segment <= 4 then
+                    insert into pgq.message_4 (
+                        partition_id, log_offset, published_at, segment, key, headers, body
+                    )
+                    select
+                        _store_chunk.stored_id,
+                        b.log_offset,
+                        _store_chunk.stamp,
+                        4,
+                        (_store_chunk.keys)[b.place],
+                        (_store_chunk.headers)[b.place],
+                        substring(
+                            contents
+                            from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
+                        )
+                    from (
+                        select
+                            generate_series(
+                                _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                            ) as log_offset,
+                            unnest(numbers) as place
+                    ) as b;
+                else
+                    insert into pgq.message_5 (
+                        partition_id, log_offset, published_at, segment, key, headers, body
+                    )
+                    select
+                        _store_chunk.stored_id,
+                        b.log_offset,
+                        _store_chunk.stamp,
+                        5,
+                        (_store_chunk.keys)[b.place],
+                        (_store_chunk.headers)[b.place],
+                        substring(
+                            contents
+                            from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
+                        )
+                    from (
+                        select
+                            generate_series(
+                                _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                            ) as log_offset,
+                            unnest(numbers) as place
+                    ) as b;
+                end if;
+            else
+                if _store_chunk.segment <= 6 then
+                    insert into pgq.message_6 (
+                        partition_id, log_offset, published_at, segment, key, headers, body
+                    )
+                    select
+                        _store_chunk.stored_id,
+                        b.log_offset,
+                        _store_chunk.stamp,
+                        6,
+                        (_store_chunk.keys)[b.place],
+                        (_store_chunk.headers)[b.place],
+                        substring(
+                            contents
+                            from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
+                        )
+                    from (
+                        select
+                            generate_series(
+                                _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                            ) as log_offset,
+                            unnest(numbers) as place
+                    ) as b;
+                else
+                    insert into pgq.message_7 (
+                        partition_id, log_offset, published_at, segment, key, headers, body
+                    )
+                    select
+                        _store_chunk.stored_id,
+                        b.log_offset,
+                        _store_chunk.stamp,
+                        7,
+                        (_store_chunk.keys)[b.place],
+                        (_store_chunk.headers)[b.place],
+                        substring(
+                            contents
+                            from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
+                        )
+                    from (
+                        select
+                            generate_series(
+                                _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                            ) as log_offset,
+                            unnest(numbers) as place
+                    ) as b;
+                end if;
+            end if;
+        elsif _store_chunk.segment <= 15 then
+            if _store_chunk.segment <= 11 then
+                if _store_chunk.segment <= 9 then
+                    if _store_chunk.segment <= 8 then
+                        insert into pgq.message_8 (
+                            partition_id, log_offset, published_at, segment, key, headers, body
+                        )
+                        select
+                            _store_chunk.stored_id,
+                            b.log_offset,
+                            _store_chunk.stamp,
+                            8,
+                            (_store_chunk.keys)[b.place],
+                            (_store_chunk.headers)[b.place],
+                            substring(
+                                contents
+                                from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
+                            )
+                        from (
+                            select
+                                generate_series(
+                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                                ) as log_offset,
+                                unnest(numbers) as place
+                        ) as b;
+                    else
+                        insert into pgq.message_9 (
+                            partition_id, log_offset, published_at, segment, key, headers, body
+                        )
+                        select
+                            _store_chunk.stored_id,
+                            b.log_offset,
+                            _store_chunk.stamp,
+                            9,
+                            (_store_chunk.keys)[b.place],
+                            (_store_chunk.headers)[b.place],
+                            substring(
+                                contents
+                                from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
+                            )
+                        from (
+                            select
+                                generate_series(
+                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                                ) as log_offset,
+                                unnest(numbers) as place
+                        ) as b;
+                    end if;
+                else
+                    if _store_chunk.segment <= 10 then
+                        insert into pgq.message_10 (
+                            partition_id, log_offset, published_at, segment, key, headers, body
+                        )
+                        select
+                            _store_chunk.stored_id,
+                            b.log_offset,
+                            _store_chunk.stamp,
+                            10,
+                            (_store_chunk.keys)[b.place],
+                            (_store_chunk.headers)[b.place],
+                            substring(
+                                contents
+                                from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
+                            )
+                        from (
+                            select
+                                generate_series(
+                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                                ) as log_offset,
+                                unnest(numbers) as place
+                        ) as b;
+                    else
+                        insert into pgq.message_11 (
+                            partition_id, log_offset, published_at, segment, key, headers, body
+                        )
+                        select
+                            _store_chunk.stored_id,
+                            b.log_offset,
+                            _store_chunk.stamp,
+                            11,
+                            (_store_chunk.keys)[b.place],
+                            (_store_chunk.headers)[b.place],
+                            substring(
+                                contents
+                                from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
+                            )
+                        from (
+                            select
+                                generate_series(
+                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                                ) as log_offset,
+                                unnest(numbers) as place
+                        ) as b;
+                    end if;
+                end if;
+            else
+                if _store_chunk.segment <= 13 then
+                    if _store_chunk.segment <= 12 then
+                        insert into pgq.message_12 (
+                            partition_id, log_offset, published_at, segment, key, headers, body
+                        )
+                        select
+                            _store_chunk.stored_id,
+                            b.log_offset,
+                            _store_chunk.stamp,
+                            12,
+                            (_store_chunk.keys)[b.place],
+                            (_store_chunk.headers)[b.place],
+                            substring(
+                                contents
+                                from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
+                            )
+                        from (
+                            select
+                                generate_series(
+                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                                ) as log_offset,
+                                unnest(numbers) as place
+                        ) as b;
+                    else
+                        insert into pgq.message_13 (
+                            partition_id, log_offset, published_at, segment, key, headers, body
+                        )
+                        select
+                            _store_chunk.stored_id,
+                            b.log_offset,
+                            _store_chunk.stamp,
+                            13,
+                            (_store_chunk.keys)[b.place],
+                            (_store_chunk.headers)[b.place],
+                            substring(
+                                contents
+                                from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
+                            )
+                        from (
+                            select
+                                generate_series(
+                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                                ) as log_offset,
+                                unnest(numbers) as place
+                        ) as b;
+                    end if;
+                else
+                    if _store_chunk.segment <= 14 then
+                        insert into pgq.message_14 (
+                            partition_id, log_offset, published_at, segment, key, headers, body
+                        )
+                        select
+                            _store_chunk.stored_id,
+                            b.log_offset,
+                            _store_chunk.stamp,
+                            14,
+                            (_store_chunk.keys)[b.place],
+                            (_store_chunk.headers)[b.place],
+                            substring(
+                                contents
+                                from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
+                            )
+                        from (
+                            select
+                                generate_series(
+                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                                ) as log_offset,
+                                unnest(numbers) as place
+                        ) as b;
+                    else
+                        insert into pgq.message_15 (
+                            partition_id, log_offset, published_at, segment, key, headers, body
+                        )
+                        select
+                            _store_chunk.stored_id,
+                            b.log_offset,
+                            _store_chunk.stamp,
+                            15,
+                            (_store_chunk.keys)[b.place],
+                            (_store_chunk.headers)[b.place],
+                            substring(
+                                contents
+                                from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
+                            )
+                        from (
+                            select
+                                generate_series(
+                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                                ) as log_offset,
+                                unnest(numbers) as place
+                        ) as b;
+                    end if;
+                end if;
+            end if;
+        else
+            execute format($leaf$
+                insert into pgq.message_%1$s (
+                    partition_id, log_offset, published_at, segment, key, headers, body
+                )
+                select
+                    $1,
+                    b.log_offset,
+                    $2,
+                    %1$s,
+                    ($3)[b.place],
+                    ($4)[b.place],
+                    substring(
+                        $5
+                        from ($6)[b.place] for ($7)[b.place]
+                    )
+                from (
+                    select
+                        generate_series(
+                            $8, $8 + $9 - 1
+                        ) as log_offset,
+                        unnest($10) as place
+                ) as b
+            $leaf$, _store_chunk.segment)
+            using _store_chunk.stored_id, _store_chunk.stamp, _store_chunk.keys, _store_chunk.headers, contents, _store_chunk.starts, _store_chunk.lengths, _store_chunk.first_offset, size, numbers;
+        end if;
+        return;
+    end if;
+
+    if _store_chunk.segment = 0 then
+        insert into pgq.message_0 (
+            partition_id, log_offset, published_at, segment, key, headers, payload
+        )
+        select
+            _store_chunk.stored_id,
+            b.log_offset,
+            _store_chunk.stamp,
+            0,
+            (_store_chunk.keys)[b.place],
+            (_store_chunk.headers)[b.place],
+            convert_from(
+                substring(
+                    documents
+                    from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
+                ),
+                'UTF8'
+            )::jsonb
+        from (
+            select
+                generate_series(
+                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                ) as log_offset,
+                unnest(numbers) as place
+        ) as b;
+    elsif _store_chunk.segment = 1 then
+        insert into pgq.message_1 (
+            partition_id, log_offset, published_at, segment, key, headers, payload
+        )
+        select
+            _store_chunk.stored_id,
+            b.log_offset,
+            _store_chunk.stamp,
+            1,
+            (_store_chunk.keys)[b.place],
+            (_store_chunk.headers)[b.place],
+            convert_from(
+                substring(
+                    documents
+                    from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
+                ),
+                'UTF8'
+            )::jsonb
+        from (
+            select
+                generate_series(
+                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                ) as log_offset,
+                unnest(numbers) as place
+        ) as b;
+    elsif _store_chunk.segment <= 3 then
+        if _store_chunk.segment <= 2 then
+            insert into pgq.message_2 (
+                partition_id, log_offset, published_at, segment, key, headers, payload
+            )
+            select
+                _store_chunk.stored_id,
+                b.log_offset,
+                _store_chunk.stamp,
+                2,
+                (_store_chunk.keys)[b.place],
+                (_store_chunk.headers)[b.place],
+                convert_from(
+                    substring(
+                        documents
+                        from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
+                    ),
+                    'UTF8'
+                )::jsonb
+            from (
+                select
+                    generate_series(
+                        _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                    ) as log_offset,
+                    unnest(numbers) as place
+            ) as b;
+        else
+            insert into pgq.message_3 (
+                partition_id, log_offset, published_at, segment, key, headers, payload
+            )
+            select
+                _store_chunk.stored_id,
+                b.log_offset,
+                _store_chunk.stamp,
+                3,
+                (_store_chunk.keys)[b.place],
+                (_store_chunk.headers)[b.place],
+                convert_from(
+                    substring(
+                        documents
+                        from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
+                    ),
+                    'UTF8'
+                )::jsonb
+            from (
+                select
+                    generate_series(
+                        _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                    ) as log_offset,
+                    unnest(numbers) as place
+            ) as b;
+        end if;
+    elsif _store_chunk.segment <= 7 then
+        if _store_chunk.segment <= 5 then
+            if _store_chunk.segment <= 4 then
+                insert into pgq.message_4 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload
+                )
+                select
+                    _store_chunk.stored_id,
+                    b.log_offset,
+                    _store_chunk.stamp,
+                    4,
+                    (_store_chunk.keys)[b.place],
+                    (_store_chunk.headers)[b.place],
+                    convert_from(
+                        substring(
+                            documents
+                            from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
+                        ),
+                        'UTF8'
+                    )::jsonb
+                from (
+                    select
+                        generate_series(
+                            _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                        ) as log_offset,
+                        unnest(numbers) as place
+                ) as b;
+            else
+                insert into pgq.message_5 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload
+                )
+                select
+                    _store_chunk.stored_id,
+                    b.log_offset,
+                    _store_chunk.stamp,
+                    5,
+                    (_store_chunk.keys)[b.place],
+                    (_store_chunk.headers)[b.place],
+                    convert_from(
+                        substring(
+                            documents
+                            from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
+                        ),
+                        'UTF8'
+                    )::jsonb
+                from (
+                    select
+                        generate_series(
+                            _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                        ) as log_offset,
+                        unnest(numbers) as place
+                ) as b;
+            end if;
+        else
+            if _store_chunk.segment <= 6 then
+                insert into pgq.message_6 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload
+                )
+                select
+                    _store_chunk.stored_id,
+                    b.log_offset,
+                    _store_chunk.stamp,
+                    6,
+                    (_store_chunk.keys)[b.place],
+                    (_store_chunk.headers)[b.place],
+                    convert_from(
+                        substring(
+                            documents
+                            from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
+                        ),
+                        'UTF8'
+                    )::jsonb
+                from (
+                    select
+                        generate_series(
+                            _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                        ) as log_offset,
+                        unnest(numbers) as place
+                ) as b;
+            else
+                insert into pgq.message_7 (
+                    partition_id, log_offset, published_at, segment, key, headers, payload
+                )
+                select
+                    _store_chunk.stored_id,
+                    b.log_offset,
+                    _store_chunk.stamp,
+                    7,
+                    (_store_chunk.keys)[b.place],
+                    (_store_chunk.headers)[b.place],
+                    convert_from(
+                        substring(
+                            documents
+                            from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
+                        ),
+                        'UTF8'
+                    )::jsonb
+                from (
+                    select
+                        generate_series(
+                            _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                        ) as log_offset,
+                        unnest(numbers) as place
+                ) as b;
+            end if;
+        end if;
+    elsif _store_chunk.segment <= 15 then
+        if _store_chunk.segment <= 11 then
+            if _store_chunk.segment <= 9 then
+                if _store_chunk.segment <= 8 then
+                    insert into pgq.message_8 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload
+                    )
+                    select
+                        _store_chunk.stored_id,
+                        b.log_offset,
+                        _store_chunk.stamp,
+                        8,
+                        (_store_chunk.keys)[b.place],
+                        (_store_chunk.headers)[b.place],
+                        convert_from(
+                            substring(
+                                documents
+                                from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
+                            ),
+                            'UTF8'
+                        )::jsonb
+                    from (
+                        select
+                            generate_series(
+                                _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                            ) as log_offset,
+                            unnest(numbers) as place
+                    ) as b;
+                else
+                    insert into pgq.message_9 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload
+                    )
+                    select
+                        _store_chunk.stored_id,
+                        b.log_offset,
+                        _store_chunk.stamp,
+                        9,
+                        (_store_chunk.keys)[b.place],
+                        (_store_chunk.headers)[b.place],
+                        convert_from(
+                            substring(
+                                documents
+                                from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
+                            ),
+                            'UTF8'
+                        )::jsonb
+                    from (
+                        select
+                            generate_series(
+                                _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                            ) as log_offset,
+                            unnest(numbers) as place
+                    ) as b;
+                end if;
+            else
+                if _store_chunk.segment <= 10 then
+                    insert into pgq.message_10 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload
+                    )
+                    select
+                        _store_chunk.stored_id,
+                        b.log_offset,
+                        _store_chunk.stamp,
+                        10,
+                        (_store_chunk.keys)[b.place],
+                        (_store_chunk.headers)[b.place],
+                        convert_from(
+                            substring(
+                                documents
+                                from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
+                            ),
+                            'UTF8'
+                        )::jsonb
+                    from (
+                        select
+                            generate_series(
+                                _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                            ) as log_offset,
+                            unnest(numbers) as place
+                    ) as b;
+                else
+                    insert into pgq.message_11 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload
+                    )
+                    select
+                        _store_chunk.stored_id,
+                        b.log_offset,
+                        _store_chunk.stamp,
+                        11,
+                        (_store_chunk.keys)[b.place],
+                        (_store_chunk.headers)[b.place],
+                        convert_from(
+                            substring(
+                                documents
+                                from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
+                            ),
+                            'UTF8'
+                        )::jsonb
+                    from (
+                        select
+                            generate_series(
+                                _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                            ) as log_offset,
+                            unnest(numbers) as place
+                    ) as b;
+                end if;
+            end if;
+        else
+            if _store_chunk.segment <= 13 then
+                if _store_chunk.segment <= 12 then
+                    insert into pgq.message_12 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload
+                    )
+                    select
+                        _store_chunk.stored_id,
+                        b.log_offset,
+                        _store_chunk.stamp,
+                        12,
+                        (_store_chunk.keys)[b.place],
+                        (_store_chunk.headers)[b.place],
+                        convert_from(
+                            substring(
+                                documents
+                                from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
+                            ),
+                            'UTF8'
+                        )::jsonb
+                    from (
+                        select
+                            generate_series(
+                                _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                            ) as log_offset,
+                            unnest(numbers) as place
+                    ) as b;
+                else
+                    insert into pgq.message_13 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload
+                    )
+                    select
+                        _store_chunk.stored_id,
+                        b.log_offset,
+                        _store_chunk.stamp,
+                        13,
+                        (_store_chunk.keys)[b.place],
+                        (_store_chunk.headers)[b.place],
+                        convert_from(
+                            substring(
+                                documents
+                                from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
+                            ),
+                            'UTF8'
+                        )::jsonb
+                    from (
+                        select
+                            generate_series(
+                                _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                            ) as log_offset,
+                            unnest(numbers) as place
+                    ) as b;
+                end if;
+            else
+                if _store_chunk.segment <= 14 then
+                    insert into pgq.message_14 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload
+                    )
+                    select
+                        _store_chunk.stored_id,
+                        b.log_offset,
+                        _store_chunk.stamp,
+                        14,
+                        (_store_chunk.keys)[b.place],
+                        (_store_chunk.headers)[b.place],
+                        convert_from(
+                            substring(
+                                documents
+                                from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
+                            ),
+                            'UTF8'
+                        )::jsonb
+                    from (
+                        select
+                            generate_series(
+                                _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                            ) as log_offset,
+                            unnest(numbers) as place
+                    ) as b;
+                else
+                    insert into pgq.message_15 (
+                        partition_id, log_offset, published_at, segment, key, headers, payload
+                    )
+                    select
+                        _store_chunk.stored_id,
+                        b.log_offset,
+                        _store_chunk.stamp,
+                        15,
+                        (_store_chunk.keys)[b.place],
+                        (_store_chunk.headers)[b.place],
+                        convert_from(
+                            substring(
+                                documents
+                                from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
+                            ),
+                            'UTF8'
+                        )::jsonb
+                    from (
+                        select
+                            generate_series(
+                                _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                            ) as log_offset,
+                            unnest(numbers) as place
+                    ) as b;
+                end if;
+            end if;
+        end if;
+    else
+        execute format($leaf$
+            insert into pgq.message_%1$s (
+                partition_id, log_offset, published_at, segment, key, headers, payload
+            )
+            select
+                $1,
+                b.log_offset,
+                $2,
+                %1$s,
+                ($3)[b.place],
+                ($4)[b.place],
+                convert_from(
+                    substring(
+                        $5
+                        from ($6)[b.place] for ($7)[b.place]
+                    ),
+                    'UTF8'
+                )::jsonb
+            from (
+                select
+                    generate_series(
+                        $8, $8 + $9 - 1
+                    ) as log_offset,
+                    unnest($10) as place
+            ) as b
+        $leaf$, _store_chunk.segment)
+        using _store_chunk.stored_id, _store_chunk.stamp, _store_chunk.keys, _store_chunk.headers, documents, _store_chunk.starts, _store_chunk.lengths, _store_chunk.first_offset, size, numbers;
+    end if;
+end
+$$;
+
+comment on function pgq._store_chunk(
+    bigint, integer, bigint, timestamptz, integer[], integer[], bytea, text[], jsonb[], integer[],
+    bytea
+) is
+'Stores messages of a chunk, which _check_contents has checked, under an id, from an offset on.
+places: those that are to be stored, by their numbers from 1; null: all.';
+
+-- ==== sql/bulk/_run_place.sql
+
+create function pgq._run_place(
+    write_id uuid,
+    task integer,
+    first_chunk integer,
+    partition integer,
+    segment integer,
+    partitions integer,
+    messages integer
+)
+returns pgq._run_place
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    -- Readers that share the work divide it between runs.
+    most constant integer := 250000;
+    run pgq.staged_run;
+    place pgq._run_place;
+begin
+    -- The newest one has the lowest number.
+    select r.*
+    into run
+    from pgq.staged_run as r
+    where r.write_id = _run_place.write_id
+        and r.task = _run_place.task
+        and r.partition = _run_place.partition
+        and r.first_chunk = _run_place.first_chunk
+    order by r.stored_partition_id
+    limit 1;
+
+    if run.segment = _run_place.segment
+        and run.partitions is not distinct from _run_place.partitions
+    then
+        place.stored_partition_id := run.stored_partition_id;
+        place.next_offset := (
+            pgq._newest(run.stored_partition_id, run.segment, 1)
+        ).log_offset + 1;
+        if place.next_offset + _run_place.messages <= most then
+            return place;
+        end if;
+    end if;
+
+    insert into pgq.staged_run (
+        write_id, task, first_chunk, partition, stored_partition_id, segment, partitions
+    )
+    values (
+        _run_place.write_id,
+        _run_place.task,
+        _run_place.first_chunk,
+        _run_place.partition,
+        -nextval('pgq.run_id'),
+        _run_place.segment,
+        _run_place.partitions
+    )
+    returning stored_partition_id, 1
+    into place;
+    return place;
+end
+$$;
+
+comment on function pgq._run_place(uuid, integer, integer, integer, integer, integer, integer) is
+'Where the next messages of a task for a partition are stored until the commit: behind those before,
+or in a new run.';
+
+-- ==== sql/bulk/_stage_run.sql
+
+create function pgq._stage_run(
+    target pgq._write_target,
+    write_id uuid,
+    task integer,
+    chunk integer,
+    lengths integer[],
+    packed_payloads bytea,
+    keys text[],
+    headers jsonb[],
     partition integer,
     starts integer[],
     packed_bodies bytea
 )
 returns boolean
 language plpgsql
-stable
-parallel safe
+volatile
+parallel unsafe
 as $$
 #variable_conflict use_column
+declare
+    begins integer[];
+    chunk_digest bigint;
+    began integer;
+    leaf integer;
+    partition_count integer;
+    part record;
+    place pgq._run_place;
 begin
-    return _stays_packed.starts is not null
-        and _stays_packed.packed_bodies is not null
-        and (_stays_packed.target).topic is not null
-        and (_stays_packed.keys is null or _stays_packed.partition is not null)
-        and current_setting('transaction_isolation') not in ('repeatable read', 'serializable');
+    begins := pgq._check_contents(
+        _stage_run.lengths,
+        _stage_run.packed_payloads,
+        _stage_run.keys,
+        _stage_run.headers,
+        _stage_run.starts,
+        _stage_run.packed_bodies
+    );
+    -- Only a mistake of the writer would give another chunk this number: of the sizes and the
+    -- beginnings. A hash of everything is a twentieth of what storing it takes.
+    chunk_digest := hash_record_extended(
+        row(
+            cardinality(_stage_run.lengths),
+            _stage_run.lengths[:100],
+            _stage_run.keys[:100],
+            _stage_run.headers[:100],
+            length(_stage_run.packed_payloads),
+            length(_stage_run.packed_bodies),
+            substring(_stage_run.packed_payloads for 10000),
+            substring(_stage_run.packed_bodies for 10000),
+            _stage_run.partition
+        ),
+        0
+    );
+
+    insert into pgq.staged_chunk (write_id, task, chunk, messages, digest, first_chunk)
+    values (
+        _stage_run.write_id,
+        _stage_run.task,
+        _stage_run.chunk,
+        cardinality(_stage_run.lengths),
+        chunk_digest,
+        coalesce(
+            (
+                select c.first_chunk
+                from pgq.staged_chunk as c
+                where c.write_id = _stage_run.write_id
+                    and c.task = _stage_run.task
+                    and c.chunk = _stage_run.chunk - 1
+            ),
+            _stage_run.chunk
+        )
+    )
+    on conflict do nothing
+    returning staged_chunk.first_chunk
+    into began;
+
+    if began is null then
+        if not exists (
+            select
+            from pgq.staged_chunk as c
+            where c.write_id = _stage_run.write_id
+                and c.task = _stage_run.task
+                and c.chunk = _stage_run.chunk
+                and c.digest = chunk_digest
+        ) then
+            perform pgq._fail_other_chunk(_stage_run.task, _stage_run.chunk);
+        end if;
+        return false;
+    end if;
+
+    -- Only now, as the transaction has its id: see _close_segments. Again when the topic gets
+    -- another class between two statements, and the one that it had goes out of use.
+    while leaf is null loop
+        select c.segment, t.partitions
+        into leaf, partition_count
+        from pgq.topic as t
+        inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
+        where t.topic_id = (_stage_run.target).topic_id;
+
+        if not found then
+            perform pgq._check_target(
+                _stage_run.write_id, (_stage_run.target).topic_id, null
+            );
+        end if;
+    end loop;
+
+    for part in
+        select g.home, g.places
+        from pgq._places(
+            _stage_run.keys,
+            coalesce(
+                _stage_run.partition,
+                case when _stage_run.keys is null then _stage_run.task % partition_count end
+            ),
+            partition_count,
+            _stage_run.task % partition_count
+        ) as g
+    loop
+        place := pgq._run_place(
+            _stage_run.write_id,
+            _stage_run.task,
+            began,
+            part.home,
+            leaf,
+            case when part.places is not null then partition_count end,
+            cardinality(coalesce(part.places, _stage_run.lengths))
+        );
+        perform pgq._store_chunk(
+            place.stored_partition_id,
+            leaf,
+            place.next_offset,
+            pgq._clock(),
+            part.places,
+            _stage_run.lengths,
+            _stage_run.packed_payloads,
+            _stage_run.keys,
+            _stage_run.headers,
+            begins,
+            _stage_run.packed_bodies
+        );
+    end loop;
+    return true;
 end
 $$;
 
-comment on function pgq._stays_packed(pgq._write_target, text[], integer, integer[], bytea) is
-'Whether a chunk stays packed until its messages are stored, which takes least time: bodies that all
-go to one partition, and whose starts the writer gave.';
+comment on function pgq._stage_run(
+    pgq._write_target, uuid, integer, integer, integer[], bytea, text[], jsonb[], integer,
+    integer[], bytea
+) is
+'Stores the messages of a chunk of an atomic write where the log takes them in when the write is
+committed; false when the same chunk was stored already.';
 
 -- ==== sql/bulk/_check_staged.sql
 
@@ -32891,10 +36706,7 @@ begin
             and coalesce(c.bodies, pgq._unpack(c.packed_bodies, c.lengths))
             is not distinct from _check_staged.bodies
     ) then
-        raise exception 'chunk % of task % was written before with other contents',
-            _check_staged.chunk, _check_staged.task
-            using errcode = '22023',
-                detail = 'One attempt to run the task gave two chunks the same number.';
+        perform pgq._fail_other_chunk(_check_staged.task, _check_staged.chunk);
     end if;
 end
 $$;
@@ -32929,27 +36741,38 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    stays_packed boolean := pgq._stays_packed(
-        _stage_chunk.target,
-        _stage_chunk.keys,
-        _stage_chunk.partition,
-        _stage_chunk.starts,
-        _stage_chunk.packed_bodies
-    );
+    -- Until they are stored, bodies of messages are not taken apart.
+    stays_packed boolean := (_stage_chunk.target).topic is not null
+    and _stage_chunk.packed_bodies is not null
+    and current_setting('transaction_isolation') not in ('repeatable read', 'serializable');
+    begins integer[];
     documents jsonb[];
     contents bytea[];
     size integer;
 begin
     -- The task that makes a bad chunk is told now, and not commit_write.
     if stays_packed then
-        size := pgq._check_packed(
-            _stage_chunk.packed_bodies,
-            _stage_chunk.starts,
+        begins := pgq._check_contents(
             _stage_chunk.lengths,
+            null,
             _stage_chunk.keys,
-            _stage_chunk.headers
+            _stage_chunk.headers,
+            _stage_chunk.starts,
+            _stage_chunk.packed_bodies
         );
+        size := cardinality(begins);
     else
+        -- They are not needed here, but what is wrong is wrong everywhere.
+        if _stage_chunk.starts is not null then
+            perform pgq._check_contents(
+                _stage_chunk.lengths,
+                _stage_chunk.packed_payloads,
+                _stage_chunk.keys,
+                _stage_chunk.headers,
+                _stage_chunk.starts,
+                _stage_chunk.packed_bodies
+            );
+        end if;
         documents := pgq._unpack_payloads(_stage_chunk.packed_payloads, _stage_chunk.lengths);
         contents := pgq._unpack(_stage_chunk.packed_bodies, _stage_chunk.lengths);
         size := pgq._check_batch(
@@ -32992,7 +36815,7 @@ begin
         _stage_chunk.labels,
         contents,
         case when stays_packed then _stage_chunk.lengths end,
-        case when stays_packed then _stage_chunk.starts end,
+        begins,
         case when stays_packed then _stage_chunk.packed_bodies end
     )
     on conflict do nothing;
@@ -33050,16 +36873,18 @@ $$;
 comment on function pgq._note_last_chunk(uuid, integer) is
 'Notes how many messages a task has staged, so that commit_write sees whether one is missing.';
 
--- ==== sql/bulk/_publish_packed.sql
+-- ==== sql/bulk/_publish_contents.sql
 
-create function pgq._publish_packed(
+create function pgq._publish_contents(
     topic text,
-    packed bytea,
-    starts integer[],
     lengths integer[],
+    packed_payloads bytea,
     keys text[],
     headers jsonb[],
-    partition integer
+    partition integer,
+    keyless integer,
+    starts integer[],
+    packed_bodies bytea
 )
 returns void
 language plpgsql
@@ -33068,418 +36893,94 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    -- Joined with nothing it is read from storage once, not for every message.
-    whole bytea := _publish_packed.packed || ''::bytea;
-    size integer := cardinality(_publish_packed.lengths);
+    target pgq.partition;
+    part record;
     state pgq._partition_state;
     newest pgq._newest_message;
     first_offset bigint;
-    stamp timestamptz;
+    size integer;
+    -- Of each partition that gets something.
+    ids bigint[] := '{}';
+    stored_ids bigint[] := '{}';
+    segments integer[] := '{}';
+    first_offsets bigint[] := '{}';
+    next_offsets bigint[] := '{}';
 begin
-    -- As publish_batch does it, but that the contents are cut out while they are stored.
-    state := pgq._lock_partition(_publish_packed.topic, _publish_packed.partition, null);
+    if _publish_contents.keys is not null and _publish_contents.partition is null then
+        select p.*
+        into target
+        from pgq.partition as p
+        where p.topic = _publish_contents.topic
+            and p.partition = 0
+            and (p.publishers is null or pgq._may(p.publishers));
 
-    -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
-    newest := pgq._newest(state.partition_id, state.segment, state.segment_first_offset);
-    first_offset := coalesce(newest.log_offset + 1, state.segment_first_offset);
-    stamp := greatest(pgq._clock(), newest.published_at, state.segment_entered_at);
-
-    if state.segment = 0 then
-        insert into pgq.message_0 (
-            partition_id, log_offset, published_at, segment, key, headers, payload, body
-        )
-        select
-            state.partition_id,
-            b.log_offset,
-            stamp,
-            0,
-            b.key,
-            b.header,
-            null,
-            substring(whole from b.start for b.length)
-        from (
-            select
-                generate_series(first_offset, first_offset + size - 1) as log_offset,
-                unnest(_publish_packed.starts) as start,
-                unnest(_publish_packed.lengths) as length,
-                unnest(_publish_packed.keys) as key,
-                unnest(_publish_packed.headers) as header
-        ) as b;
-    elsif state.segment = 1 then
-        insert into pgq.message_1 (
-            partition_id, log_offset, published_at, segment, key, headers, payload, body
-        )
-        select
-            state.partition_id,
-            b.log_offset,
-            stamp,
-            1,
-            b.key,
-            b.header,
-            null,
-            substring(whole from b.start for b.length)
-        from (
-            select
-                generate_series(first_offset, first_offset + size - 1) as log_offset,
-                unnest(_publish_packed.starts) as start,
-                unnest(_publish_packed.lengths) as length,
-                unnest(_publish_packed.keys) as key,
-                unnest(_publish_packed.headers) as header
-        ) as b;
-    elsif state.segment <= 3 then
-        if state.segment <= 2 then
-            insert into pgq.message_2 (
-                partition_id, log_offset, published_at, segment, key, headers, payload, body
-            )
-            select
-                state.partition_id,
-                b.log_offset,
-                stamp,
-                2,
-                b.key,
-                b.header,
-                null,
-                substring(whole from b.start for b.length)
-            from (
-                select
-                    generate_series(first_offset, first_offset + size - 1) as log_offset,
-                    unnest(_publish_packed.starts) as start,
-                    unnest(_publish_packed.lengths) as length,
-                    unnest(_publish_packed.keys) as key,
-                    unnest(_publish_packed.headers) as header
-            ) as b;
-        else
-            insert into pgq.message_3 (
-                partition_id, log_offset, published_at, segment, key, headers, payload, body
-            )
-            select
-                state.partition_id,
-                b.log_offset,
-                stamp,
-                3,
-                b.key,
-                b.header,
-                null,
-                substring(whole from b.start for b.length)
-            from (
-                select
-                    generate_series(first_offset, first_offset + size - 1) as log_offset,
-                    unnest(_publish_packed.starts) as start,
-                    unnest(_publish_packed.lengths) as length,
-                    unnest(_publish_packed.keys) as key,
-                    unnest(_publish_packed.headers) as header
-            ) as b;
+        if target.topic_id is null then
+            perform pgq._check_access(_publish_contents.topic, null, 'publish');
+            perform pgq._fail_unknown_topic(_publish_contents.topic);
         end if;
-    elsif state.segment <= 7 then
-        if state.segment <= 5 then
-            if state.segment <= 4 then
-                insert into pgq.message_4 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                select
-                    state.partition_id,
-                    b.log_offset,
-                    stamp,
-                    4,
-                    b.key,
-                    b.header,
-                    null,
-                    substring(whole from b.start for b.length)
-                from (
-                    select
-                        generate_series(first_offset, first_offset + size - 1) as log_offset,
-                        unnest(_publish_packed.starts) as start,
-                        unnest(_publish_packed.lengths) as length,
-                        unnest(_publish_packed.keys) as key,
-                        unnest(_publish_packed.headers) as header
-                ) as b;
-            else
-                insert into pgq.message_5 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                select
-                    state.partition_id,
-                    b.log_offset,
-                    stamp,
-                    5,
-                    b.key,
-                    b.header,
-                    null,
-                    substring(whole from b.start for b.length)
-                from (
-                    select
-                        generate_series(first_offset, first_offset + size - 1) as log_offset,
-                        unnest(_publish_packed.starts) as start,
-                        unnest(_publish_packed.lengths) as length,
-                        unnest(_publish_packed.keys) as key,
-                        unnest(_publish_packed.headers) as header
-                ) as b;
-            end if;
-        else
-            if state.segment <= 6 then
-                insert into pgq.message_6 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                select
-                    state.partition_id,
-                    b.log_offset,
-                    stamp,
-                    6,
-                    b.key,
-                    b.header,
-                    null,
-                    substring(whole from b.start for b.length)
-                from (
-                    select
-                        generate_series(first_offset, first_offset + size - 1) as log_offset,
-                        unnest(_publish_packed.starts) as start,
-                        unnest(_publish_packed.lengths) as length,
-                        unnest(_publish_packed.keys) as key,
-                        unnest(_publish_packed.headers) as header
-                ) as b;
-            else
-                insert into pgq.message_7 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                select
-                    state.partition_id,
-                    b.log_offset,
-                    stamp,
-                    7,
-                    b.key,
-                    b.header,
-                    null,
-                    substring(whole from b.start for b.length)
-                from (
-                    select
-                        generate_series(first_offset, first_offset + size - 1) as log_offset,
-                        unnest(_publish_packed.starts) as start,
-                        unnest(_publish_packed.lengths) as length,
-                        unnest(_publish_packed.keys) as key,
-                        unnest(_publish_packed.headers) as header
-                ) as b;
-            end if;
-        end if;
-    elsif state.segment <= 15 then
-        if state.segment <= 11 then
-            if state.segment <= 9 then
-                if state.segment <= 8 then
-                    insert into pgq.message_8 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select
-                        state.partition_id,
-                        b.log_offset,
-                        stamp,
-                        8,
-                        b.key,
-                        b.header,
-                        null,
-                        substring(whole from b.start for b.length)
-                    from (
-                        select
-                            generate_series(first_offset, first_offset + size - 1) as log_offset,
-                            unnest(_publish_packed.starts) as start,
-                            unnest(_publish_packed.lengths) as length,
-                            unnest(_publish_packed.keys) as key,
-                            unnest(_publish_packed.headers) as header
-                    ) as b;
-                else
-                    insert into pgq.message_9 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select
-                        state.partition_id,
-                        b.log_offset,
-                        stamp,
-                        9,
-                        b.key,
-                        b.header,
-                        null,
-                        substring(whole from b.start for b.length)
-                    from (
-                        select
-                            generate_series(first_offset, first_offset + size - 1) as log_offset,
-                            unnest(_publish_packed.starts) as start,
-                            unnest(_publish_packed.lengths) as length,
-                            unnest(_publish_packed.keys) as key,
-                            unnest(_publish_packed.headers) as header
-                    ) as b;
-                end if;
-            else
-                if state.segment <= 10 then
-                    insert into pgq.message_10 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select
-                        state.partition_id,
-                        b.log_offset,
-                        stamp,
-                        10,
-                        b.key,
-                        b.header,
-                        null,
-                        substring(whole from b.start for b.length)
-                    from (
-                        select
-                            generate_series(first_offset, first_offset + size - 1) as log_offset,
-                            unnest(_publish_packed.starts) as start,
-                            unnest(_publish_packed.lengths) as length,
-                            unnest(_publish_packed.keys) as key,
-                            unnest(_publish_packed.headers) as header
-                    ) as b;
-                else
-                    insert into pgq.message_11 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select
-                        state.partition_id,
-                        b.log_offset,
-                        stamp,
-                        11,
-                        b.key,
-                        b.header,
-                        null,
-                        substring(whole from b.start for b.length)
-                    from (
-                        select
-                            generate_series(first_offset, first_offset + size - 1) as log_offset,
-                            unnest(_publish_packed.starts) as start,
-                            unnest(_publish_packed.lengths) as length,
-                            unnest(_publish_packed.keys) as key,
-                            unnest(_publish_packed.headers) as header
-                    ) as b;
-                end if;
-            end if;
-        else
-            if state.segment <= 13 then
-                if state.segment <= 12 then
-                    insert into pgq.message_12 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select
-                        state.partition_id,
-                        b.log_offset,
-                        stamp,
-                        12,
-                        b.key,
-                        b.header,
-                        null,
-                        substring(whole from b.start for b.length)
-                    from (
-                        select
-                            generate_series(first_offset, first_offset + size - 1) as log_offset,
-                            unnest(_publish_packed.starts) as start,
-                            unnest(_publish_packed.lengths) as length,
-                            unnest(_publish_packed.keys) as key,
-                            unnest(_publish_packed.headers) as header
-                    ) as b;
-                else
-                    insert into pgq.message_13 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select
-                        state.partition_id,
-                        b.log_offset,
-                        stamp,
-                        13,
-                        b.key,
-                        b.header,
-                        null,
-                        substring(whole from b.start for b.length)
-                    from (
-                        select
-                            generate_series(first_offset, first_offset + size - 1) as log_offset,
-                            unnest(_publish_packed.starts) as start,
-                            unnest(_publish_packed.lengths) as length,
-                            unnest(_publish_packed.keys) as key,
-                            unnest(_publish_packed.headers) as header
-                    ) as b;
-                end if;
-            else
-                if state.segment <= 14 then
-                    insert into pgq.message_14 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select
-                        state.partition_id,
-                        b.log_offset,
-                        stamp,
-                        14,
-                        b.key,
-                        b.header,
-                        null,
-                        substring(whole from b.start for b.length)
-                    from (
-                        select
-                            generate_series(first_offset, first_offset + size - 1) as log_offset,
-                            unnest(_publish_packed.starts) as start,
-                            unnest(_publish_packed.lengths) as length,
-                            unnest(_publish_packed.keys) as key,
-                            unnest(_publish_packed.headers) as header
-                    ) as b;
-                else
-                    insert into pgq.message_15 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select
-                        state.partition_id,
-                        b.log_offset,
-                        stamp,
-                        15,
-                        b.key,
-                        b.header,
-                        null,
-                        substring(whole from b.start for b.length)
-                    from (
-                        select
-                            generate_series(first_offset, first_offset + size - 1) as log_offset,
-                            unnest(_publish_packed.starts) as start,
-                            unnest(_publish_packed.lengths) as length,
-                            unnest(_publish_packed.keys) as key,
-                            unnest(_publish_packed.headers) as header
-                    ) as b;
-                end if;
-            end if;
-        end if;
-    else
-        execute format($leaf$
-            insert into pgq.message_%1$s (
-                partition_id, log_offset, published_at, segment, key, headers, payload, body
-            )
-            select
-                $1,
-                b.log_offset,
-                $2,
-                %1$s,
-                b.key,
-                b.header,
-                null,
-                substring($3 from b.start for b.length)
-            from (
-                select
-                    generate_series($4, $4 + $5 - 1) as log_offset,
-                    unnest($6) as start,
-                    unnest($7) as length,
-                    unnest($8) as key,
-                    unnest($9) as header
-            ) as b
-        $leaf$, state.segment)
-        using state.partition_id, stamp, whole, first_offset, size, _publish_packed.starts, _publish_packed.lengths, _publish_packed.keys, _publish_packed.headers;
     end if;
 
-    if state.followed and size > 0 then
-        perform pgq._deliver(
-            state.partition_id, state.segment, first_offset, first_offset + size - 1
+    -- In ascending order: a partition is locked when its messages are stored.
+    for part in
+        select g.home, g.places
+        from pgq._places(
+            _publish_contents.keys,
+            _publish_contents.partition,
+            target.partitions,
+            _publish_contents.keyless % target.partitions
+        ) as g
+    loop
+        state := pgq._lock_partition(_publish_contents.topic, part.home, null);
+
+        -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
+        newest := pgq._newest(
+            state.stored_partition_id, state.segment, state.segment_first_offset
         );
+        first_offset := coalesce(newest.log_offset + 1, state.segment_first_offset);
+        size := cardinality(coalesce(part.places, _publish_contents.lengths));
+
+        perform pgq._store_chunk(
+            state.stored_partition_id,
+            state.segment,
+            first_offset,
+            greatest(pgq._clock(), newest.published_at, state.segment_entered_at),
+            part.places,
+            _publish_contents.lengths,
+            _publish_contents.packed_payloads,
+            _publish_contents.keys,
+            _publish_contents.headers,
+            _publish_contents.starts,
+            _publish_contents.packed_bodies
+        );
+        ids := ids || state.partition_id;
+        stored_ids := stored_ids || state.stored_partition_id;
+        segments := segments || state.segment;
+        first_offsets := first_offsets || first_offset;
+        next_offsets := next_offsets || first_offset + size;
+    end loop;
+
+    if state.followed and cardinality(_publish_contents.lengths) > 0 then
+        perform pgq._deliver_across(
+            p.topic_id,
+            _publish_contents.keys,
+            _publish_contents.headers,
+            ids,
+            stored_ids,
+            segments,
+            first_offsets,
+            next_offsets
+        )
+        from pgq.partition as p
+        where p.partition_id = state.partition_id;
     end if;
 end
 $$;
 
-comment on function pgq._publish_packed(
-    text, bytea, integer[], integer[], text[], jsonb[], integer
+comment on function pgq._publish_contents(
+    text, integer[], bytea, text[], jsonb[], integer, integer, integer[], bytea
 ) is
-'Publishes the messages of a chunk, which _check_packed has checked, to one partition.';
+'Publishes the messages of a chunk, which _check_contents has checked. keyless: of messages with
+keys, those without one go to this partition, modulo the number of partitions.';
 
 -- ==== sql/bulk/_publish_messages.sql
 
@@ -33581,30 +37082,39 @@ begin
         return false;
     end if;
 
-    if pgq._stays_packed(
-        _publish_chunk.target,
-        _publish_chunk.keys,
-        _publish_chunk.partition,
-        _publish_chunk.starts,
-        _publish_chunk.packed_bodies
-    ) then
-        perform pgq._check_packed(
-            _publish_chunk.packed_bodies,
-            _publish_chunk.starts,
-            _publish_chunk.lengths,
-            _publish_chunk.keys,
-            _publish_chunk.headers
-        );
-        perform pgq._publish_packed(
+    if (_publish_chunk.target).topic is not null
+        and current_setting('transaction_isolation') not in ('repeatable read', 'serializable')
+    then
+        perform pgq._publish_contents(
             (_publish_chunk.target).topic,
-            _publish_chunk.packed_bodies,
-            _publish_chunk.starts,
             _publish_chunk.lengths,
+            _publish_chunk.packed_payloads,
             _publish_chunk.keys,
             _publish_chunk.headers,
-            _publish_chunk.partition
+            _publish_chunk.partition,
+            _publish_chunk.task,
+            pgq._check_contents(
+                _publish_chunk.lengths,
+                _publish_chunk.packed_payloads,
+                _publish_chunk.keys,
+                _publish_chunk.headers,
+                _publish_chunk.starts,
+                _publish_chunk.packed_bodies
+            ),
+            _publish_chunk.packed_bodies
         );
     else
+        -- They are not needed here, but what is wrong is wrong everywhere.
+        if _publish_chunk.starts is not null then
+            perform pgq._check_contents(
+                _publish_chunk.lengths,
+                _publish_chunk.packed_payloads,
+                _publish_chunk.keys,
+                _publish_chunk.headers,
+                _publish_chunk.starts,
+                _publish_chunk.packed_bodies
+            );
+        end if;
         perform pgq._publish_messages(
             (_publish_chunk.target).topic,
             (_publish_chunk.target).queue,
@@ -33670,6 +37180,21 @@ declare
     target pgq._write_target := pgq._find_write(write_chunk.write_id);
     is_new boolean;
 begin
+    -- Elements are looked up by their numbers.
+    if 1 <> any(
+        array[
+            array_lower(write_chunk.lengths, 1),
+            array_lower(write_chunk.keys, 1),
+            array_lower(write_chunk.headers, 1),
+            array_lower(write_chunk.starts, 1)
+        ]
+    ) then
+        write_chunk.lengths := write_chunk.lengths[:];
+        write_chunk.keys := write_chunk.keys[:];
+        write_chunk.headers := write_chunk.headers[:];
+        write_chunk.starts := write_chunk.starts[:];
+    end if;
+
     perform pgq._check_chunk(
         write_chunk.task,
         write_chunk.task_attempt collate "C",
@@ -33710,22 +37235,58 @@ begin
     ) then
         return false;
     end if;
-    is_new := pgq._stage_chunk(
-        target,
-        write_chunk.write_id,
-        write_chunk.task,
-        write_chunk.chunk,
-        write_chunk.lengths,
-        write_chunk.packed_payloads,
-        write_chunk.keys collate "C",
-        write_chunk.headers,
-        write_chunk.partition,
-        write_chunk.delay,
-        write_chunk.priority,
-        write_chunk.labels,
-        write_chunk.starts,
-        write_chunk.packed_bodies
-    );
+
+    -- Messages of a task that has several chunks are stored where they will stay, unless jobs will
+    -- point at them. One chunk is as the one before it was.
+    if coalesce(
+        (
+            select c.digest is not null
+            from pgq.staged_chunk as c
+            where c.write_id = write_chunk.write_id
+                and c.task = write_chunk.task
+                and c.chunk in (write_chunk.chunk - 1, write_chunk.chunk)
+            order by c.chunk desc
+            limit 1
+        ),
+        target.topic is not null
+        and (write_chunk.chunk = 0 and write_chunk.last_chunk) is not true
+        and current_setting('transaction_isolation') not in ('repeatable read', 'serializable')
+        and not exists (
+            select from pgq.subscription as s where s.topic_id = target.topic_id
+        )
+    )
+    then
+        is_new := pgq._stage_run(
+            target,
+            write_chunk.write_id,
+            write_chunk.task,
+            write_chunk.chunk,
+            write_chunk.lengths,
+            write_chunk.packed_payloads,
+            write_chunk.keys collate "C",
+            write_chunk.headers,
+            write_chunk.partition,
+            write_chunk.starts,
+            write_chunk.packed_bodies
+        );
+    else
+        is_new := pgq._stage_chunk(
+            target,
+            write_chunk.write_id,
+            write_chunk.task,
+            write_chunk.chunk,
+            write_chunk.lengths,
+            write_chunk.packed_payloads,
+            write_chunk.keys collate "C",
+            write_chunk.headers,
+            write_chunk.partition,
+            write_chunk.delay,
+            write_chunk.priority,
+            write_chunk.labels,
+            write_chunk.starts,
+            write_chunk.packed_bodies
+        );
+    end if;
     if write_chunk.last_chunk then
         perform pgq._note_last_chunk(write_chunk.write_id, write_chunk.task);
     end if;
@@ -33747,8 +37308,8 @@ In an atomic write, an attempt writes all its chunks in one transaction, and set
 last one. When several attempts of a task commit, the first of them counts. In a write that is not
 atomic, each chunk is published in the transaction of this call, once for each task and chunk: a
 task that runs again must make the same chunks.
-starts: the place of the first byte of each content, counted from 1; null: found from lengths. It
-saves time when the whole chunk goes to one partition. Each content must start where the one before
+starts: the place of the first byte of each content, counted from 1; null: found from lengths, which
+takes time. Each content must start where the one before
 it ends; this is not checked for every message.
 The call waits while another open transaction has written the same chunk, or in an atomic write the
 same task: only the end of that transaction shows which of the two counts. It waits at most 60 s for
@@ -33756,7 +37317,7 @@ each lock, also when the lock_timeout of the session is longer. After that, roll
 again, or end the session that holds the lock (see pg_blocking_pids). Clients that can only insert
 rows use the view write_chunks instead.
 Errors: MQ007 unknown partition, MQ008 the write was committed, started again, aborted or
-forgotten, its topic or queue was dropped, or the server crashed, 22003 a number in a payload is
+forgotten, or its topic or queue was dropped, 22003 a number in a payload is
 beyond what the database can have, 22004 a required argument is null, no contents, or a null is in
 lengths or starts, 22021 a payload is not text in the encoding of the database, 22023 bad arguments,
 both kinds of contents, jobs that would expire before they are due, or another chunk was written
@@ -33818,7 +37379,7 @@ begin
     end if;
     if target.committed_at is null and not is_marked then
         perform pgq._fail_write_lost(
-            _lock_write.write_id, 'The server crashed, and what was staged is gone.'
+            _lock_write.write_id, 'What was staged is not in this database.'
         );
     end if;
     return target;
@@ -33947,6 +37508,277 @@ $$;
 comment on function pgq._check_staged_delays(uuid, bigint) is
 'Refuses staged jobs that a queue takes no longer, since its job_ttl has become shorter (22023).';
 
+-- ==== sql/bulk/_go_on_behind.sql
+
+create function pgq._go_on_behind(
+    state pgq._partition_state,
+    first_offset bigint,
+    stamp timestamptz
+)
+returns pgq._partition_state
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    moved pgq._partition_state := _go_on_behind.state;
+begin
+    -- Under another id than before: whoever still knows that one sees what came before the runs,
+    -- and nothing behind a gap.
+    moved.stored_partition_id := -nextval('pgq.run_id');
+    moved.segment_first_offset := _go_on_behind.first_offset;
+    moved.segment_entered_at := _go_on_behind.stamp;
+
+    insert into pgq.segment_range (partition_id, first_offset, segment, stored_partition_id)
+    values (
+        moved.partition_id, moved.segment_first_offset, moved.segment, moved.stored_partition_id
+    );
+
+    update pgq.partition as p
+    set
+        stored_partition_id = moved.stored_partition_id,
+        segment_first_offset = moved.segment_first_offset,
+        segment_entered_at = moved.segment_entered_at
+    where p.partition_id = moved.partition_id;
+    return moved;
+end
+$$;
+
+comment on function pgq._go_on_behind(pgq._partition_state, bigint, timestamptz) is
+'Lets a partition, whose row the caller has locked, go on behind runs that it took in.';
+
+-- ==== sql/bulk/_append_runs.sql
+
+create function pgq._append_runs(
+    topic text,
+    partition integer,
+    stored_ids bigint[],
+    only_copy boolean
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    -- Fewer messages are copied: each run makes reading a little slower.
+    least_messages constant integer := 500;
+    state pgq._partition_state;
+    newest pgq._newest_message;
+    run record;
+    size bigint;
+    stamp timestamptz;
+    next_offset bigint;
+    taken_in boolean := false;
+begin
+    state := pgq._lock_partition(_append_runs.topic, _append_runs.partition, null);
+
+    -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
+    newest := pgq._newest(state.stored_partition_id, state.segment, state.segment_first_offset);
+    next_offset := coalesce(newest.log_offset + 1, state.segment_first_offset);
+    stamp := greatest(pgq._clock(), newest.published_at, state.segment_entered_at);
+
+    for run in
+        select u.stored_partition_id, r.segment
+        from unnest(_append_runs.stored_ids) with ordinality as u (stored_partition_id, number)
+        inner join pgq.staged_run as r
+            on r.stored_partition_id = u.stored_partition_id
+        order by u.number
+    loop
+        size := coalesce((pgq._newest(run.stored_partition_id, run.segment, 1)).log_offset, 0);
+
+        if run.segment = state.segment
+            and size >= least_messages
+            and not _append_runs.only_copy
+        then
+            -- What begins here so far has no message.
+            insert into pgq.segment_range (
+                partition_id, first_offset, segment, stored_partition_id, shift, published_at
+            )
+            values (
+                state.partition_id,
+                next_offset,
+                run.segment,
+                run.stored_partition_id,
+                next_offset - 1,
+                stamp
+            )
+            on conflict (partition_id, first_offset) do update
+            set
+                segment = excluded.segment,
+                stored_partition_id = excluded.stored_partition_id,
+                shift = excluded.shift,
+                published_at = excluded.published_at;
+
+            delete from pgq.staged_run as r
+            where r.stored_partition_id = run.stored_partition_id;
+            taken_in := true;
+        else
+            if taken_in then
+                state := pgq._go_on_behind(state, next_offset, stamp);
+                taken_in := false;
+            end if;
+            execute format(
+                'insert into pgq.message_%s (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select $1, $2 + m.log_offset, $3, $4, m.key, m.headers, m.payload, m.body
+                from pgq.message_%s as m
+                where m.partition_id = $5
+                order by m.log_offset',
+                state.segment,
+                run.segment
+            )
+            using
+                state.stored_partition_id,
+                next_offset - 1,
+                stamp,
+                state.segment,
+                run.stored_partition_id;
+        end if;
+
+        if state.followed and size > 0 then
+            perform pgq._deliver(
+                state.partition_id,
+                state.stored_partition_id,
+                state.segment,
+                next_offset,
+                next_offset + size - 1
+            );
+        end if;
+        next_offset := next_offset + size;
+    end loop;
+
+    if taken_in then
+        perform pgq._go_on_behind(state, next_offset, stamp);
+    end if;
+end
+$$;
+
+comment on function pgq._append_runs(text, integer, bigint[], boolean) is
+'Takes runs of staged messages into a partition, in this order: those that are long, and stored in
+the segment that it writes to, by noting where they are; others by a copy. only_copy: all of them,
+since somebody gets jobs that point at them.';
+
+-- ==== sql/bulk/_append_all_runs.sql
+
+create function pgq._append_all_runs(topic text, stored_ids bigint[], only_copy boolean)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    perform pgq._append_runs(
+        _append_all_runs.topic, g.partition, g.stored_ids, _append_all_runs.only_copy
+    )
+    from (
+        select
+            r.partition,
+            array_agg(r.stored_partition_id order by u.number) as stored_ids
+        from unnest(_append_all_runs.stored_ids) with ordinality as u (stored_partition_id, number)
+        inner join pgq.staged_run as r
+            on r.stored_partition_id = u.stored_partition_id
+        group by r.partition
+        order by r.partition
+    ) as g;
+end
+$$;
+
+comment on function pgq._append_all_runs(text, bigint[], boolean) is
+'What _append_runs does, for runs of several partitions.';
+
+-- ==== sql/bulk/_spread_run.sql
+
+create function pgq._spread_run(topic text, stored_id bigint, segment integer, keyless integer)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    many constant integer := 5000;
+    payloads jsonb[];
+    keys text[];
+    headers jsonb[];
+    bodies bytea[];
+    first_offset bigint := 1;
+begin
+    loop
+        execute format(
+            'select
+                array_agg(b.payload order by b.log_offset),
+                array_agg(b.key order by b.log_offset),
+                array_agg(b.headers order by b.log_offset),
+                array_agg(b.body order by b.log_offset)
+            from (
+                select m.log_offset, m.key, m.headers, m.payload, m.body
+                from pgq.message_%s as m
+                where m.partition_id = $1
+                    and m.log_offset >= $2
+                    and m.log_offset < $2 + $3
+                order by m.log_offset
+            ) as b',
+            _spread_run.segment
+        )
+        into payloads, keys, headers, bodies
+        using _spread_run.stored_id, first_offset, many;
+        exit when keys is null;
+
+        perform pgq._publish_spread(
+            _spread_run.topic,
+            payloads,
+            keys,
+            headers,
+            null,
+            _spread_run.keyless,
+            bodies
+        );
+        first_offset := first_offset + many;
+    end loop;
+end
+$$;
+
+comment on function pgq._spread_run(text, bigint, integer, integer) is
+'Publishes the messages of a run by their keys, where the topic has got more partitions since they
+were stored; those without a key to the partition keyless.';
+
+-- ==== sql/bulk/_keys_of_runs.sql
+
+create function pgq._keys_of_runs(write_id uuid)
+returns table (key text, headers jsonb)
+language plpgsql
+stable
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    place record;
+begin
+    for place in
+        select r.segment, array_agg(r.stored_partition_id) as stored_ids
+        from pgq.staged_run as r
+        where r.write_id = _keys_of_runs.write_id
+        group by r.segment
+    loop
+        return query execute format(
+            'select m.key, m.headers
+            from pgq.message_%s as m
+            where m.partition_id = any($1)',
+            place.segment
+        )
+        using place.stored_ids;
+    end loop;
+end
+$$;
+
+comment on function pgq._keys_of_runs(uuid) is
+'The keys and headers of the messages of a write that are in runs.';
+
 -- ==== sql/bulk/_publish_staged.sql
 
 create function pgq._publish_staged(target pgq.bulk_write)
@@ -33957,11 +37789,15 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
+    id uuid := (_publish_staged.target).write_id;
     topic_name text;
     queue_name text;
     partition_count integer;
     is_deferred boolean;
+    pointed_at boolean;
     made pgq.staged_chunk;
+    piece record;
+    runs bigint[] := '{}';
     keyed record;
     held pgq._ended_job[] := '{}';
 begin
@@ -33970,7 +37806,7 @@ begin
     from pgq.topic as t
     where t.topic_id = (_publish_staged.target).topic_id;
 
-    -- In ascending order, as everywhere: the chunks need them in any order.
+    -- In ascending order, as everywhere: the pieces need them in any order.
     perform
     from pgq.partition as p
     where p.topic_id = (_publish_staged.target).topic_id
@@ -33978,22 +37814,35 @@ begin
             p.partition in (
                 select coalesce(c.partition, c.task % partition_count)
                 from pgq.staged_chunk as c
-                where c.write_id = (_publish_staged.target).write_id
+                where c.write_id = id
+                    and c.digest is null
+            )
+            or p.partition in (
+                select r.partition
+                from pgq.staged_run as r
+                where r.write_id = id
             )
             or exists (
                 select
                 from pgq.staged_chunk as c
-                where c.write_id = (_publish_staged.target).write_id
+                where c.write_id = id
                     and c.partition is null
                     and c.keys is not null
+            )
+            or exists (
+                select
+                from pgq.staged_run as r
+                where r.write_id = id
+                    and r.partitions is not null
             )
         )
     order by p.partition
     for no key update;
 
-    -- Only now: a topic whose partitions are locked cannot be dropped and made anew.
-    select t.topic
-    into topic_name
+    -- Only now: a topic whose partitions are locked cannot be dropped and made anew, nor get more
+    -- partitions.
+    select t.topic, t.partitions
+    into topic_name, partition_count
     from pgq.topic as t
     where t.topic_id = (_publish_staged.target).topic_id;
 
@@ -34003,15 +37852,16 @@ begin
     where q.queue_id = (_publish_staged.target).queue_id;
 
     if num_nonnulls(topic_name, queue_name) = 0 then
-        perform pgq._fail_write_lost(
-            (_publish_staged.target).write_id, 'Its topic or queue was dropped.'
-        );
+        perform pgq._fail_write_lost(id, 'Its topic or queue was dropped.');
     end if;
 
+    pointed_at := exists (
+        select
+        from pgq.subscription as s
+        where s.topic_id = (_publish_staged.target).topic_id
+    );
     if queue_name is not null then
-        perform pgq._check_staged_delays(
-            (_publish_staged.target).write_id, (_publish_staged.target).queue_id
-        );
+        perform pgq._check_staged_delays(id, (_publish_staged.target).queue_id);
         if (
             select q.ordered
             from pgq.queue as q
@@ -34023,7 +37873,7 @@ begin
                 array(
                     select unnest(c.keys)
                     from pgq.staged_chunk as c
-                    where c.write_id = (_publish_staged.target).write_id
+                    where c.write_id = id
                 )
             );
         end if;
@@ -34040,7 +37890,10 @@ begin
         from (
             select unnest(c.keys) as key, unnest(c.headers) as headers
             from pgq.staged_chunk as c
-            where c.write_id = (_publish_staged.target).write_id
+            where c.write_id = id
+            union all
+            select r.key, r.headers
+            from pgq._keys_of_runs(id) as r
         ) as m
         where m.key is not null;
         held := pgq._hold_followed(
@@ -34048,25 +37901,60 @@ begin
         );
     end if;
 
-    for made in
-        select c.*
+    -- A task has either runs or one chunk, or several chunks.
+    for piece in
+        select c.task, c.chunk as number, null::bigint as stored_partition_id,
+            null::integer as segment, null::boolean as moved
         from pgq.staged_chunk as c
-        where c.write_id = (_publish_staged.target).write_id
+        where c.write_id = id
             and c.messages > 0
-        order by c.task, c.chunk
+            and c.digest is null
+        union all
+        select r.task, r.first_chunk, r.stored_partition_id, r.segment,
+            r.partitions <> partition_count
+        from pgq.staged_run as r
+        where r.write_id = id
+        order by task, number, stored_partition_id desc
     loop
+        if piece.stored_partition_id is not null and piece.moved is not true then
+            runs := runs || piece.stored_partition_id;
+            continue;
+        end if;
+
+        perform pgq._append_all_runs(topic_name, runs, pointed_at);
+        runs := '{}';
+
+        if piece.stored_partition_id is not null then
+            perform pgq._spread_run(
+                topic_name,
+                piece.stored_partition_id,
+                piece.segment,
+                piece.task % partition_count
+            );
+            continue;
+        end if;
+
+        select c.*
+        into made
+        from pgq.staged_chunk as c
+        where c.write_id = id
+            and c.task = piece.task
+            and c.chunk = piece.number;
+
         if made.partition is null and made.keys is null then
             made.partition := made.task % partition_count;
         end if;
         if made.packed_bodies is not null then
-            perform pgq._publish_packed(
+            perform pgq._publish_contents(
                 topic_name,
-                made.packed_bodies,
-                made.starts,
                 made.lengths,
+                null,
                 made.keys,
                 made.headers,
-                made.partition
+                made.partition,
+                made.task,
+                made.starts,
+                made.packed_bodies
             );
         elsif topic_name is not null and (made.partition is null or is_deferred) then
             -- Those without a key keep to the partition of their task, here too.
@@ -34094,6 +37982,7 @@ begin
             );
         end if;
     end loop;
+    perform pgq._append_all_runs(topic_name, runs, pointed_at);
 
     perform pgq._free_keys(held);
 
@@ -34111,7 +38000,11 @@ comment on function pgq._publish_staged(pgq.bulk_write) is
 
 -- ==== sql/bulk/commit_write.sql
 
-create function pgq.commit_write(write_id uuid, expected_messages bigint default null)
+create function pgq.commit_write(
+    write_id uuid,
+    expected_messages bigint default null,
+    digest text default null
+)
 returns setof pgq.bulk_write_state
 language plpgsql
 volatile
@@ -34150,10 +38043,20 @@ begin
         update pgq.bulk_write as w
         set
             committed_at = target.committed_at,
-            messages = target.messages
+            messages = target.messages,
+            digest = commit_write.digest
         where w.bulk_write_id = target.bulk_write_id;
 
         perform pgq._forget_older(target);
+    elsif target.digest <> commit_write.digest collate "C" then
+        raise exception 'bulk write % was committed before with other messages', target.write_id
+            using errcode = '22023',
+                detail = format(
+                    'Write %s of producer "%s"; digest then: %s; now: %s.',
+                    target.seq, target.producer, target.digest, commit_write.digest
+                ),
+                hint = 'Nothing was written. Perhaps somebody else uses the same producer, or '
+                    'a job has gone back behind what it had committed.';
     end if;
 
     return next row(target.write_id, target.messages, target.committed_at, not is_open)
@@ -34161,24 +38064,30 @@ begin
 end
 $$;
 
-comment on function pgq.commit_write(uuid, bigint) is
+comment on function pgq.commit_write(uuid, bigint, text) is
 'Ends a bulk write; an atomic one publishes all that was staged, at once; MQ008 when it is lost.
 It waits for transactions that have written chunks and are still open, and counts the chunks of
 those that commit. Chunks of writers that come later are refused. The partitions that the write goes
-to are locked for other publishers until the transaction of this call ends. In an atomic write,
-messages of a task keep their order in each partition, tasks follow each other by number, and
-messages without a key and without a partition go to partition number (task modulo the number of
-partitions). Repeating the call does no harm: the result then has duplicate = true.
+to are locked for other publishers until the transaction of this call ends, which is short: what
+tasks of several chunks wrote is stored already, and only taken into the log, with this moment as
+published_at. It takes longer where messages are copied: those of tasks with one chunk, those of a
+topic with subscriptions, and jobs. In an atomic write, messages of a task keep their order in each
+partition, tasks follow each other by number, and messages without a key and without a partition go
+to partition number (task modulo the number of partitions). Repeating the call does no harm: the
+result then has duplicate = true.
 expected_messages: refuse the commit when the write has another number of messages; null: any
-number. The call waits at most 60 s for each lock, also when the lock_timeout of the session is
+number. digest: a text that the writers make of all messages, in any way. It is kept with the write,
+and the call is refused when it is repeated with another one: so call it too when begin_write says
+that the write was committed before, if these have to be the same messages. null: nothing is
+compared. The call waits at most 60 s for each lock, also when the lock_timeout of the session is
 longer. After that nothing has changed: call it again, or end the session that holds the lock (see
 pg_blocking_pids).
 Errors: MQ008 the write was started again, aborted or forgotten, its topic or queue was dropped,
 or a part of what was staged is missing (start it again), 22004 a required argument is null, 22023
-another number of messages than expected, a write that is not atomic was started again and made
-other chunks, or the queue does not allow a delay that was staged any more, 25001 not under READ
-COMMITTED, 55P03 waited 60 s for a lock (call it again), and those of publish_batch and
-enqueue_batch.';
+another number of messages than expected, another digest than at the commit before, a write that is
+not atomic was started again and made other chunks, or the queue does not allow a delay that was
+staged any more, 25001 not under READ COMMITTED, 55P03 waited 60 s for a lock (call it again), and
+those of publish_batch and enqueue_batch.';
 
 -- ==== sql/bulk/abort_write.sql
 
@@ -34643,6 +38552,27 @@ $$;
 
 comment on function pgq._check_time_zone(text) is
 'Refuses a time zone that the server does not know by this name (22023).';
+
+-- ==== sql/schedule/_check_year.sql
+
+create function pgq._check_year(argument text, moment timestamptz)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if _check_year.moment < '0001-01-01 00:00+00' or _check_year.moment >= '10000-01-01 00:00+00'
+    then
+        raise exception 'argument "%" must be a time of the years 1 to 9999', _check_year.argument
+            using errcode = '22023';
+    end if;
+end
+$$;
+
+comment on function pgq._check_year(text, timestamptz) is
+'Refuses a time from which the next tick may be beyond all that the database can have (22023).';
 
 -- ==== sql/schedule/_cron_field.sql
 
@@ -35130,10 +39060,7 @@ begin
         raise exception 'argument "missed" must be skip, one or all'
             using errcode = '22023';
     end if;
-    if not isfinite(_check_schedule.settings.starts_at) then
-        raise exception 'argument "starts_at" must be finite'
-            using errcode = '22023';
-    end if;
+    perform pgq._check_year('starts_at', _check_schedule.settings.starts_at);
 end
 $$;
 
@@ -35146,7 +39073,7 @@ create function pgq._check_schedule_target(queue text, topic text, partition int
 returns void
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 as $$
 #variable_conflict use_column
 declare
@@ -35437,7 +39364,8 @@ hour, day of month, month and day of week, like 30 8 * * MON-FRI, or a name like
 are those of time_zone, by default UTC. every: an interval in real time, counted from starts_at, in
 the place of cron. missed: what becomes of ticks that nobody was there to write: one (the last of
 them is written, the default), skip (the same, but not when it is more than 5 minutes late), or all.
-starts_at: no tick is before, and one at that time counts; by default now. key, headers: go with
+starts_at: no tick is before, and one at that time counts; by default now, else a time of the years
+1 to 9999. key, headers: go with
 each message; partition, for a topic, and priority and label, for a queue: as in publish and
 enqueue. So that it can be called at each start of an application, settings that are not given are
 not compared.
@@ -35631,7 +39559,7 @@ create function pgq.list_schedules(schedule text default null)
 returns setof pgq.schedule_info
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 as $$
@@ -35752,14 +39680,12 @@ begin
     end if;
     perform pgq._check_time_zone(zone collate "C");
     perform pgq._check_count('max_ticks', wanted, 1, 100000);
-    if not isfinite(moment) then
-        raise exception 'argument "after" must be finite'
-            using errcode = '22023';
-    end if;
+    perform pgq._check_year('after', moment);
 
     times := pgq._cron_times(next_ticks.cron collate "C");
     for n in 1 .. wanted loop
         moment := pgq._cron_tick(times, zone collate "C", moment);
+        exit when moment >= '10000-01-01 00:00+00';
         tick_at := moment;
         return next;
     end loop;
@@ -35768,8 +39694,8 @@ $$;
 
 comment on function pgq.next_ticks(text, text, timestamptz, integer) is
 'The next times that a cron expression names, to try it out before it is used.
-See create_schedule for cron and time_zone. after: by default now. max_ticks: how many, by default
-10.
+See create_schedule for cron and time_zone. after: by default now, a time of the years 1 to 9999.
+max_ticks: how many, by default 10; none is after the year 9999.
 Errors: 22004 a required argument is null, 22023 bad argument.';
 
 -- ==== sql/schedule/_run_schedule.sql
@@ -36031,6 +39957,10 @@ begin
     perform pgq._check_worker(heartbeat.worker collate "C");
     perform pgq._check_name('kind', coalesce(heartbeat.kind, 'worker') collate "C");
     perform pgq._check_count('running', coalesce(heartbeat.running, 0), 0, 2147483647);
+    if array_ndims(heartbeat.sources) > 1 then
+        raise exception 'argument "sources" must have one dimension'
+            using errcode = '22023';
+    end if;
     if array_position(heartbeat.sources, null) is not null then
         raise exception 'argument "sources" must not contain null'
             using errcode = '22004';
@@ -36071,7 +40001,7 @@ is up to you: nothing in pgq depends on it, and leases are kept by other calls. 
 queues or topics that it works on, running is how many jobs or messages it has in hand. It waits for
 a lock for a second at most. cleanup forgets who was not seen for a day.
 Errors: 22004 a required argument is null, 22023 a bad argument, 40001 above READ COMMITTED when
-another transaction was first (try again).';
+another transaction was first (try again), 55P03 waited 1 s for a lock (call it again).';
 
 -- ==== sql/metrics/list_workers.sql
 
@@ -36090,7 +40020,7 @@ returns table (
 )
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 as $$
@@ -36312,15 +40242,26 @@ $$;
 comment on function pgq._describe_metrics() is
 'The metrics: their types and help texts.';
 
--- ==== sql/metrics/_topic_samples.sql
+-- ==== sql/metrics/_log_figures.sql
 
-create function pgq._topic_samples(moment timestamptz)
-returns setof pgq._sample
+create function pgq._log_figures(moment timestamptz)
+returns table (
+    topic text,
+    consumer_group text,
+    published numeric,
+    kept numeric,
+    processed numeric,
+    failing bigint,
+    partitions integer[],
+    lags bigint[],
+    ages double precision[]
+)
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_indexonlyscan = off
 set jit = off
 set enable_nestloop = off
 set plan_cache_mode = force_custom_plan
@@ -36331,22 +40272,28 @@ declare
     shown_ids bigint[];
     shown_names text[];
     target record;
-    more_ids bigint[];
     more_offsets bigint[];
-    more_times timestamptz[];
+    -- Of each partition its topic, the oldest offset that is kept, its segment, where that begins,
+    -- and its newest message.
+    newest_topics bigint[] := '{}';
     newest_ids bigint[] := '{}';
+    newest_stored_ids bigint[] := '{}';
+    newest_kept bigint[] := '{}';
+    newest_segments integer[] := '{}';
+    newest_firsts bigint[] := '{}';
     newest_offsets bigint[] := '{}';
+    -- Of each group and partition what it reads next.
     group_ids bigint[];
     group_partitions integer[];
     next_offsets bigint[];
-    last_offsets bigint[];
     attempts integer[];
+    last_offsets bigint[];
+    -- Where that is stored, or when it was published: that of the messages in a run is known.
     due_leaves integer[];
     due_ids bigint[];
     due_offsets bigint[];
     run_times timestamptz[];
-    known_numbers bigint[] := '{}';
-    known_times timestamptz[] := '{}';
+    due_times text;
 begin
     with topics as (
         select t.topic_id, t.topic
@@ -36359,77 +40306,97 @@ begin
     into shown_ids, shown_names
     from topics as t;
 
-    -- Leaf by leaf: a plan that goes through the parent would lock all leaves.
+    -- Leaf by leaf: a plan that goes through the parent would lock all leaves. For each partition
+    -- the server looks at a page of entries, with a second condition twice at each of them, and for
+    -- an index-only scan it copies them all.
     for target in
+        with ranges as (
+            select r.partition_id, min(r.first_offset) as first_offset
+            from pgq.segment_range as r
+            group by r.partition_id
+        )
+
         select
             p.segment,
+            array_agg(p.topic_id) as topics,
             array_agg(p.partition_id) as ids,
-            array_agg(p.segment_first_offset) as offsets
+            array_agg(p.stored_partition_id) as stored_ids,
+            array_agg(r.first_offset) as kept,
+            array_agg(p.segment_first_offset) as firsts
         from unnest(shown_ids) as t (topic_id)
         inner join pgq.partition as p on p.topic_id = t.topic_id
+        left join ranges as r on r.partition_id = p.partition_id
         group by p.segment
     loop
         execute format(
-            'select array_agg(w.partition_id), array_agg(
-                coalesce(
-                    (
-                        select m.log_offset
-                        from pgq.message_%s as m
-                        where m.partition_id = w.partition_id
-                            and m.log_offset >= w.first_offset
-                        order by m.log_offset desc
-                        limit 1
-                    ),
-                    w.first_offset - 1
+            'select
+                array_agg(
+                    greatest(
+                        (
+                            select m.log_offset
+                            from pgq.message_%s as m
+                            where m.partition_id = w.partition_id
+                            order by m.log_offset desc
+                            limit 1
+                        ),
+                        w.first_offset - 1
+                    )
+                    order by w.number
                 )
-            )
-            from unnest($1, $2) as w (partition_id, first_offset)',
+            from unnest($1, $2) with ordinality as w (partition_id, first_offset, number)',
             target.segment
         )
-        into more_ids, more_offsets
-        using target.ids, target.offsets;
-        newest_ids := newest_ids || more_ids;
+        into more_offsets
+        using target.stored_ids, target.firsts;
+        newest_topics := newest_topics || target.topics;
+        newest_ids := newest_ids || target.ids;
+        newest_stored_ids := newest_stored_ids || target.stored_ids;
+        newest_kept := newest_kept || target.kept;
+        newest_firsts := newest_firsts || target.firsts;
+        newest_segments := newest_segments
+            || array_fill(target.segment, array[cardinality(target.ids)]);
         newest_offsets := newest_offsets || more_offsets;
     end loop;
 
     return query
-    with ranges as (
-        select r.partition_id, min(r.first_offset) as first_offset
-        from pgq.segment_range as r
-        group by r.partition_id
-    ),
-
-    sums as (
+    select
+        t.topic,
+        null::text,
+        w.published,
+        w.kept,
+        null::numeric,
+        null::bigint,
+        null::integer[],
+        null::bigint[],
+        null::double precision[]
+    from (
         select
-            p.topic_id,
+            n.topic_id,
             sum(n.last_offset) as published,
-            sum(n.last_offset - r.first_offset + 1) as kept
-        from unnest(newest_ids, newest_offsets) as n (partition_id, last_offset)
-        inner join pgq.partition as p on p.partition_id = n.partition_id
-        inner join ranges as r on r.partition_id = n.partition_id
-        group by p.topic_id
-    )
-
-    select s.name, jsonb_build_object('topic', t.topic), s.value::double precision
-    from unnest(shown_ids, shown_names) as t (topic_id, topic)
-    inner join sums as p on p.topic_id = t.topic_id
-    cross join lateral (
-        values
-        ('pgq_topic_published_total', p.published),
-        ('pgq_topic_messages', p.kept)
-    ) as s (name, value);
+            sum(n.last_offset - n.kept_from + 1) as kept
+        from unnest(newest_topics, newest_kept, newest_offsets)
+            as n (topic_id, kept_from, last_offset)
+        group by n.topic_id
+    ) as w
+    inner join unnest(shown_ids, shown_names) as t (topic_id, topic) on t.topic_id = w.topic_id;
 
     -- What each group reads next, and where that is stored. A partition that has left its segment
     -- says so in segment_range.
     select
-        array_agg(g.group_id),
+        array_agg(l.group_id),
         array_agg(l.partition),
         array_agg(j.next_offset),
         array_agg(n.last_offset),
         array_agg(coalesce(j.attempt, 0)),
-        array_agg(case when j.next_offset <= n.last_offset then o.segment end),
-        array_agg(o.stored_id),
-        array_agg(o.stored_offset),
+        array_agg(
+            case
+                when j.next_offset > n.last_offset then null
+                when j.next_offset >= n.first_offset then n.segment
+                else o.segment
+            end
+        ),
+        array_agg(coalesce(o.stored_id, n.stored_id)),
+        array_agg(coalesce(o.stored_offset, j.next_offset)),
         array_agg(o.published_at)
     into
         group_ids,
@@ -36441,10 +40408,15 @@ begin
         due_ids,
         due_offsets,
         run_times
-    from unnest(shown_ids) as t (topic_id)
-    inner join pgq.consumer_group as g on g.topic_id = t.topic_id
-    inner join pgq.group_partition as l on l.group_id = g.group_id
-    inner join pgq.partition as p on p.partition_id = l.partition_id
+    from unnest(
+        newest_ids,
+        newest_stored_ids,
+        newest_kept,
+        newest_segments,
+        newest_firsts,
+        newest_offsets
+    ) as n (partition_id, stored_id, kept_from, segment, first_offset, last_offset)
+    inner join pgq.group_partition as l on l.partition_id = n.partition_id
     cross join lateral (
         select k.next_offset, (k.attempts).attempt as attempt
         from pgq.group_position as k
@@ -36453,143 +40425,108 @@ begin
         order by k.seq desc
         limit 1
     ) as j
-    inner join unnest(newest_ids, newest_offsets) as n (partition_id, last_offset)
-        on n.partition_id = p.partition_id
     left join lateral (
         select
-            p.segment,
-            p.partition_id as stored_id,
-            j.next_offset as stored_offset,
-            null::timestamptz as published_at
-        where j.next_offset >= p.segment_first_offset
-        union all
-        (
-            select
-                r.segment,
-                r.stored_partition_id,
-                greatest(j.next_offset, r.first_offset) - r.shift,
-                r.published_at
-            from pgq.segment_range as r
-            where j.next_offset < p.segment_first_offset
-                and r.partition_id = p.partition_id
-                and r.first_offset <= greatest(
-                    j.next_offset,
-                    (
-                        select f.first_offset
-                        from pgq.segment_range as f
-                        where f.partition_id = p.partition_id
-                        order by f.first_offset
-                        limit 1
-                    )
-                )
-            order by r.first_offset desc
-            limit 1
-        )
-    ) as o on j.next_offset <= n.last_offset;
+            r.segment,
+            r.stored_partition_id as stored_id,
+            greatest(j.next_offset, r.first_offset) - r.shift as stored_offset,
+            r.published_at
+        from pgq.segment_range as r
+        where j.next_offset < n.first_offset
+            and j.next_offset <= n.last_offset
+            and r.partition_id = n.partition_id
+            and r.first_offset <= greatest(j.next_offset, n.kept_from)
+        order by r.first_offset desc
+        limit 1
+    ) as o on true;
 
-    for target in
-        select
-            w.segment,
-            array_agg(w.number) as numbers,
-            array_agg(w.stored_id) as ids,
-            array_agg(w.stored_offset) as offsets
-        from unnest(due_leaves, due_ids, due_offsets, run_times) with ordinality
-            as w (segment, stored_id, stored_offset, published_at, number)
-        where w.segment is not null
-            and w.published_at is null
-        group by w.segment
-    loop
-        execute format(
-            'select array_agg(w.number), array_agg(
-                (
+    -- Each message in its own leaf, all in one statement: nothing has to be joined to it again.
+    select
+        string_agg(
+            format(
+                'when %s then (
                     select m.published_at
                     from pgq.message_%s as m
-                    where m.partition_id = w.stored_id
-                        and m.log_offset = w.stored_offset
-                )
-            )
-            from unnest($1, $2, $3) as w (number, stored_id, stored_offset)',
-            target.segment
+                    where m.partition_id = p.stored_id
+                        and m.log_offset = p.stored_offset
+                )',
+                w.segment,
+                w.segment
+            ),
+            ' '
         )
-        into more_ids, more_times
-        using target.numbers, target.ids, target.offsets;
-        known_numbers := known_numbers || more_ids;
-        known_times := known_times || more_times;
-    end loop;
-
-    return query
-    with positions as (
-        select
-            w.group_id,
-            w.partition,
-            w.next_offset,
-            greatest(w.last_offset - w.next_offset + 1, 0) as lag,
-            w.attempt,
-            coalesce(w.published_at, k.published_at) as published_at
-        from unnest(
-            group_ids, group_partitions, next_offsets, last_offsets, attempts, run_times
-        ) with ordinality
-            as w (group_id, partition, next_offset, last_offset, attempt, published_at, number)
-        left join unnest(known_numbers, known_times) as k (number, published_at)
-            on k.number = w.number
-    ),
-
-    groups as (
-        select g.group_id, t.topic, g.consumer_group, g.max_attempts
-        from unnest(shown_ids, shown_names) as t (topic_id, topic)
-        inner join pgq.consumer_group as g on g.topic_id = t.topic_id
-    )
-
-    select s.name, l.labels, s.value
-    from groups as g
-    inner join positions as w on w.group_id = g.group_id
-    cross join lateral (
-        select jsonb_build_object(
-            'topic', g.topic,
-            'consumer_group', g.consumer_group,
-            'partition', w.partition::text
-        ) as labels
-        offset 0
-    ) as l
-    cross join lateral (
-        values
-        ('pgq_group_lag_messages', w.lag::double precision),
-        (
-            'pgq_group_lag_seconds',
-            coalesce(
-                greatest(extract(epoch from _topic_samples.moment - w.published_at), 0), 0
-            )::double precision
-        )
-    ) as s (name, value)
-    union all
-    select
-        s.name,
-        jsonb_build_object('topic', g.topic, 'consumer_group', g.consumer_group),
-        s.value::double precision
+    into due_times
     from (
-        select
-            w.group_id,
-            sum(w.next_offset - 1) as processed,
-            count(*) filter (where w.attempt > 0) as failing
-        from positions as w
-        group by w.group_id
-    ) as w
-    inner join groups as g on g.group_id = w.group_id
-    cross join lateral (
-        values
-        ('pgq_group_processed_messages', w.processed),
-        (
-            'pgq_group_failing_partitions',
-            case when g.max_attempts is not null then w.failing end
-        )
-    ) as s (name, value)
-    where s.value is not null;
+        select distinct u.segment
+        from unnest(due_leaves, run_times) as u (segment, published_at)
+        where u.segment is not null
+            and u.published_at is null
+    ) as w;
+
+    return query execute format(
+        'select
+            t.topic,
+            g.consumer_group,
+            null::numeric,
+            null::numeric,
+            w.processed,
+            case when g.max_attempts is not null then w.failing end,
+            w.partitions,
+            w.lags,
+            w.ages
+        from (
+            select
+                p.group_id,
+                sum(p.next_offset - 1) as processed,
+                count(*) filter (where p.attempt > 0) as failing,
+                array_agg(p.partition) as partitions,
+                array_agg(greatest(p.last_offset - p.next_offset + 1, 0)) as lags,
+                array_agg(
+                    coalesce(
+                        greatest(
+                            date_part(''epoch'', $11 - coalesce(p.published_at, %s)),
+                            0
+                        ),
+                        0
+                    )
+                ) as ages
+            from unnest($1, $2, $3, $4, $5, $6, $7, $8, $9) as p (
+                group_id,
+                partition,
+                next_offset,
+                last_offset,
+                attempt,
+                segment,
+                stored_id,
+                stored_offset,
+                published_at
+            )
+            group by p.group_id
+        ) as w
+        inner join pgq.consumer_group as g on g.group_id = w.group_id
+        inner join unnest($10, $12) as t (topic_id, topic) on t.topic_id = g.topic_id',
+        coalesce('case p.segment ' || due_times || ' end', 'null')
+    )
+    using
+        group_ids,
+        group_partitions,
+        next_offsets,
+        last_offsets,
+        attempts,
+        due_leaves,
+        due_ids,
+        due_offsets,
+        run_times,
+        shown_ids,
+        _log_figures.moment,
+        shown_names;
 end
 $$;
 
-comment on function pgq._topic_samples(timestamptz) is
-'The figures of topics and consumer groups. It reads the newest message of each partition, the
-newest position of each group and partition, and the message that stands there; it counts nothing.';
+comment on function pgq._log_figures(timestamptz) is
+'The figures of topics, a row each, and of consumer groups, with their partitions in arrays.
+It reads the newest message of each partition, the newest position of each group and partition, and
+the message that stands there; it counts nothing.';
 
 -- ==== sql/metrics/_staged_samples.sql
 
@@ -36597,7 +40534,7 @@ create function pgq._staged_samples(moment timestamptz)
 returns setof pgq._sample
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
@@ -36970,7 +40907,7 @@ create function pgq._queue_samples(moment timestamptz)
 returns setof pgq._sample
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
@@ -37134,7 +41071,7 @@ create function pgq._house_samples(moment timestamptz)
 returns setof pgq._sample
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 set jit = off
 as $$
 #variable_conflict use_column
@@ -37325,6 +41262,37 @@ comment on function pgq._holder_samples() is
 'What holds back cleanup and vacuum: the oldest transaction and prepared transaction of the server,
 and its replication slots.';
 
+-- ==== sql/metrics/_other_samples.sql
+
+create function pgq._other_samples(moment timestamptz)
+returns setof pgq._sample
+language plpgsql
+stable
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    return query
+    select s.name, s.labels, s.value
+    from pgq._house_samples(_other_samples.moment) as s;
+
+    return query
+    select s.name, s.labels, s.value
+    from pgq._staged_samples(_other_samples.moment) as s;
+
+    return query
+    select s.name, s.labels, s.value
+    from pgq._queue_samples(_other_samples.moment) as s;
+
+    return query
+    select s.name, s.labels, s.value
+    from pgq._holder_samples() as s;
+end
+$$;
+
+comment on function pgq._other_samples(timestamptz) is
+'All figures but those of topics and groups, which are thousands.';
+
 -- ==== sql/metrics/metrics.sql
 
 create function pgq.metrics()
@@ -37346,27 +41314,48 @@ begin
     -- One after the other, and not sorted: with thousands of rows that takes a fifth of the time.
     return query
     select d.name, d.type, d.help, s.labels, s.value
-    from pgq._house_samples(moment) as s
+    from pgq._other_samples(moment) as s
     inner join pgq._describe_metrics() as d on d.name = s.name;
 
     return query
-    select d.name, d.type, d.help, s.labels, s.value
-    from pgq._topic_samples(moment) as s
-    inner join pgq._describe_metrics() as d on d.name = s.name;
+    with figures as materialized (
+        select
+            case
+                when f.consumer_group is null then jsonb_build_object('topic', f.topic)
+                else jsonb_build_object('topic', f.topic, 'consumer_group', f.consumer_group)
+            end as labels,
+            f.*
+        from pgq._log_figures(moment) as f
+    ),
 
-    return query
-    select d.name, d.type, d.help, s.labels, s.value
-    from pgq._staged_samples(moment) as s
-    inner join pgq._describe_metrics() as d on d.name = s.name;
+    samples as (
+        select s.name, l.labels, s.value
+        from figures as f
+        cross join lateral unnest(f.partitions, f.lags, f.ages) as w (partition, lag, age)
+        cross join lateral (
+            select f.labels || jsonb_build_object('partition', w.partition::text) as labels
+            offset 0
+        ) as l
+        cross join lateral (
+            values
+            ('pgq_group_lag_messages', w.lag::double precision),
+            ('pgq_group_lag_seconds', w.age)
+        ) as s (name, value)
+        union all
+        select s.name, f.labels, s.value::double precision
+        from figures as f
+        cross join lateral (
+            values
+            ('pgq_topic_published_total', f.published),
+            ('pgq_topic_messages', f.kept),
+            ('pgq_group_processed_messages', f.processed),
+            ('pgq_group_failing_partitions', f.failing)
+        ) as s (name, value)
+        where s.value is not null
+    )
 
-    return query
     select d.name, d.type, d.help, s.labels, s.value
-    from pgq._queue_samples(moment) as s
-    inner join pgq._describe_metrics() as d on d.name = s.name;
-
-    return query
-    select d.name, d.type, d.help, s.labels, s.value
-    from pgq._holder_samples() as s
+    from samples as s
     inner join pgq._describe_metrics() as d on d.name = s.name;
 
     return query
@@ -37387,6 +41376,20 @@ Names, types and labels are those of Prometheus: seconds and bytes, _total for w
 reads the newest message of each partition and counts no messages; jobs are counted as long as they
 are few, else estimated (pgq_queue_jobs_estimated). sql/metrics/README.md tells more of each one.';
 
+-- ==== sql/metrics/_exposition_text.sql
+
+create function pgq._exposition_text(value text)
+returns text
+language sql
+immutable
+parallel safe
+as $$
+select replace(replace(replace(_exposition_text.value, '\', '\\'), '"', '\"'), chr(10), '\n')
+$$;
+
+comment on function pgq._exposition_text(text) is
+'The value of a label as it stands between quotes in Prometheus'' text format.';
+
 -- ==== sql/metrics/_exposition_labels.sql
 
 create function pgq._exposition_labels(labels jsonb)
@@ -37399,7 +41402,7 @@ select '{' || string_agg(
         format(
             '%s="%s"',
             e.key,
-            replace(replace(replace(e.value, '\', '\\'), '"', '\"'), chr(10), '\n')
+            pgq._exposition_text(e.value)
         ),
         ', '
         order by e.key collate "C"
@@ -37412,24 +41415,25 @@ comment on function pgq._exposition_labels(jsonb) is
 
 -- ==== sql/metrics/_exposition_line.sql
 
-create function pgq._exposition_line(name text, labels jsonb, value double precision)
+create function pgq._exposition_line(
+    name text, labels jsonb, written text, value double precision
+)
 returns text
 language sql
 immutable
 parallel safe
 as $$
--- The planner writes it out where it is called, so it must stay one expression. JSON differs from
--- what is wanted by what stands between the texts, where these have neither quotes nor the like.
+-- The planner writes it out where it is called, so it must stay one expression, and the labels come
+-- as a text as well, which takes a while to make. JSON differs from what is wanted by what stands
+-- between the texts, where these have neither quotes nor the like.
 select _exposition_line.name
     || case
-        when _exposition_line.labels = '{}' then ''
-        when strpos(_exposition_line.labels::text, '\') > 0
-            or strpos(_exposition_line.labels::text, '": ", "') > 0
+        when _exposition_line.written = '{}' then ''
+        when strpos(_exposition_line.written, '\') > 0
+            or strpos(_exposition_line.written, '": ", "') > 0
             then pgq._exposition_labels(_exposition_line.labels)
         else '{' || substr(
-            replace(
-                replace(_exposition_line.labels::text, '": "', '="'), '", "', '", '
-            ),
+            replace(replace(_exposition_line.written, '": "', '="'), '", "', '", '),
             3
         )
     end
@@ -37441,7 +41445,7 @@ select _exposition_line.name
     end
 $$;
 
-comment on function pgq._exposition_line(text, jsonb, double precision) is
+comment on function pgq._exposition_line(text, jsonb, text, double precision) is
 'A figure as a line of Prometheus'' text format.';
 
 -- ==== sql/metrics/metrics_text.sql
@@ -37458,30 +41462,86 @@ set jit = off
 set work_mem = '32MB'
 as $$
 #variable_conflict use_column
+declare
+    begun timestamptz := clock_timestamp();
+    moment timestamptz := pgq._clock();
 begin
     return (
-        select string_agg(
-            format(
-                E'# HELP %s %s\n# TYPE %s %s\n%s\n',
-                m.name,
-                replace(replace(m.help, '\', '\\'), E'\n', '\n'),
-                m.name,
-                m.type,
-                m.lines
-            ),
-            ''
-            order by m.place
-        )
-        from (
+        with figures as materialized (
             select
-                m.name,
-                min(m.type) as type,
-                min(m.help) as help,
-                min(m.ordinality) as place,
-                string_agg(pgq._exposition_line(m.name, m.labels, m.value), E'\n') as lines
-            from pgq.metrics() with ordinality as m
-            group by m.name
-        ) as m
+                f.*,
+                'topic="' || pgq._exposition_text(f.topic) || '"' as topic_label,
+                'consumer_group="' || pgq._exposition_text(f.consumer_group) || '"' as group_label
+            from pgq._log_figures(moment) as f
+        ),
+
+        -- What metrics returns. The figures of topics and groups, of which there are thousands,
+        -- become lines at once: as rows with labels in JSON they take half as long again.
+        lines as (
+            select s.name, pgq._exposition_line(s.name, s.labels, l.written, s.value) as line
+            from pgq._other_samples(moment) as s
+            cross join lateral (select s.labels::text as written offset 0) as l
+            union all
+            select s.name, s.line
+            from figures as f
+            cross join lateral (
+                select
+                    string_agg('pgq_group_lag_messages{' || l.labels || w.lag, E'\n') as messages,
+                    string_agg('pgq_group_lag_seconds{' || l.labels || w.age, E'\n') as seconds
+                from unnest(f.partitions, f.lags, f.ages) as w (partition, lag, age)
+                cross join lateral (
+                    select
+                        f.topic_label || ', partition="' || w.partition || '", '
+                        || f.group_label || '} ' as labels
+                    offset 0
+                ) as l
+            ) as w
+            cross join lateral (
+                values
+                ('pgq_group_lag_messages', w.messages),
+                ('pgq_group_lag_seconds', w.seconds)
+            ) as s (name, line)
+            where s.line is not null
+            union all
+            select
+                s.name,
+                s.name || '{' || concat_ws(', ', f.topic_label, f.group_label) || '} ' || s.value
+            from figures as f
+            cross join lateral (
+                values
+                ('pgq_topic_published_total', f.published),
+                ('pgq_topic_messages', f.kept),
+                ('pgq_group_processed_messages', f.processed),
+                ('pgq_group_failing_partitions', f.failing)
+            ) as s (name, value)
+            where s.value is not null
+            union all
+            select
+                'pgq_metrics_seconds',
+                'pgq_metrics_seconds ' || extract(epoch from clock_timestamp() - begun)
+        ),
+
+        blocks as (
+            select w.name, string_agg(w.line, E'\n') as lines
+            from lines as w
+            group by w.name
+        )
+
+        select
+            string_agg(
+                format(
+                    E'# HELP %s %s\n# TYPE %s %s\n%s\n',
+                    d.name,
+                    replace(replace(d.help, '\', '\\'), E'\n', '\n'),
+                    d.name,
+                    d.type,
+                    b.lines
+                ),
+                ''
+                order by d.place
+            )
+        from pgq._describe_metrics() with ordinality as d (name, type, help, place)
+        inner join blocks as b on b.name = d.name
     );
 end
 $$;
@@ -37523,7 +41583,16 @@ begin
             case when c.storage_class_id is null then interval '0' else c.retention end as keep
         from pgq.leftover as l
         left join pgq.queue as q on q.queue_id = l.queue_id
-        left join pgq.partition as p on p.partition_id = l.partition_id
+        left join pgq.partition as p
+            on p.partition_id = coalesce(
+                (
+                    select r.partition_id
+                    from pgq.segment_range as r
+                    where r.stored_partition_id = l.partition_id
+                    limit 1
+                ),
+                l.partition_id
+            )
         left join pgq.topic as t on t.topic_id = p.topic_id
         left join pgq.storage_class as c
             on c.storage_class_id = coalesce(q.storage_class_id, t.storage_class_id)
@@ -37909,6 +41978,21 @@ begin
         return null;
     end if;
 
+    -- Before the class: whoever alters a queue has it already when he asks for the class.
+    if _seal_segment.wait then
+        perform
+        from pgq.queue as q
+        where q.storage_class_id = _seal_segment.storage_class_id
+        order by q.queue_id
+        for no key update;
+    else
+        -- What would have to be waited for is left to the next cleanup.
+        perform
+        from pgq.queue as q
+        where q.storage_class_id = _seal_segment.storage_class_id
+        for no key update nowait;
+    end if;
+
     select c.*
     into class
     from pgq.storage_class as c
@@ -37919,14 +42003,6 @@ begin
         or not pgq._segment_due(_seal_segment.storage_class_id, _seal_segment.moment)
     then
         return null;
-    end if;
-
-    if not _seal_segment.wait then
-        -- What would have to be waited for is left to the next cleanup.
-        perform
-        from pgq.queue as q
-        where q.storage_class_id = class.storage_class_id
-        for no key update nowait;
     end if;
 
     used := pgq._class_in_use(class.storage_class_id);
@@ -37946,7 +42022,7 @@ begin
     end if;
 
     execute format(
-        'select exists (select from pgq.message_%1$s as m where m.partition_id > 0)
+        'select exists (select from pgq.message_%1$s as m where m.partition_id <> 0)
             or exists (select from pgq.job_archive_%1$s)
             or exists (select from pgq.idempotency_%1$s)',
         class.segment
@@ -38190,6 +42266,14 @@ begin
                 or pgq._has_archived(target.segment)
                 or pgq._has_keys(target.segment)
             );
+
+        -- What is staged there may still be taken into the log. None comes to it any more.
+        if exists (
+            select from pgq.staged_run as r where r.segment = target.segment
+        ) then
+            return next row('segment busy', target.segment::text, 1)::pgq.cleanup_action;
+            continue;
+        end if;
 
         -- Jobs that live on get their payloads elsewhere first: nobody waits for that.
         if budget > 0 then
@@ -38486,17 +42570,54 @@ select
     m.headers,
     m.payload,
     m.body,
-    m.partition_id
-from pgq._visible_topics((select k.key from pgq.view_key as k), 'consume') as v
+    p.partition_id,
+    r.first_offset as run_offset
+from pgq._visible_topics(
+    (select k.key from pgq.view_key as k), current_user, 'consume'
+) as v
 inner join pgq.partition as p on p.topic_id = v.topic_id
+inner join pgq.segment_range as r on r.partition_id = p.partition_id
 cross join lateral (
-    select min(r.first_offset) as first_offset
-    from pgq.segment_range as r
-    where r.partition_id = p.partition_id
+    select coalesce(min(n.first_offset), 9223372036854775807) as next_offset
+    from pgq.segment_range as n
+    where n.partition_id = r.partition_id
+        and n.first_offset > r.first_offset
 ) as f
 inner join pgq.message as m
-    on m.partition_id = p.partition_id
-    and m.log_offset >= f.first_offset;
+    on m.segment = r.segment
+    and m.partition_id = r.stored_partition_id
+    and m.log_offset >= r.first_offset
+    and m.log_offset < f.next_offset
+where r.shift = 0
+union all
+select
+    v.topic collate "C" as topic,
+    p.partition,
+    m.log_offset + r.shift as log_offset,
+    coalesce(r.published_at, m.published_at) as published_at,
+    m.key,
+    m.headers,
+    m.payload,
+    m.body,
+    p.partition_id,
+    r.first_offset as run_offset
+from pgq._visible_topics(
+    (select k.key from pgq.view_key as k), current_user, 'consume'
+) as v
+inner join pgq.partition as p on p.topic_id = v.topic_id
+inner join pgq.segment_range as r on r.partition_id = p.partition_id
+cross join lateral (
+    select coalesce(min(n.first_offset), 9223372036854775807) as next_offset
+    from pgq.segment_range as n
+    where n.partition_id = r.partition_id
+        and n.first_offset > r.first_offset
+) as f
+inner join pgq.message as m
+    on m.segment = r.segment
+    and m.partition_id = r.stored_partition_id
+    and m.log_offset >= r.first_offset - r.shift
+    and m.log_offset < f.next_offset - r.shift
+where r.shift <> 0;
 
 comment on view pgq.messages is
 'The messages of all topics, for reading in bulk: whole ranges, by several sessions at once.
@@ -38513,6 +42634,8 @@ comment on column pgq.messages.headers is 'Its headers, a JSON object; null: non
 comment on column pgq.messages.payload is 'Its content as JSON; null when it has a body.';
 comment on column pgq.messages.body is 'Its content as raw bytes; null when it has a payload.';
 comment on column pgq.messages.partition_id is 'What check_range returns for its partition.';
+comment on column pgq.messages.run_offset is
+'The first offset of the run that it is stored in.';
 
 create view pgq.group_lag
 with (security_barrier) as
@@ -38527,7 +42650,9 @@ select
     case when q.leased_until > pgq._clock() then q.leased_until end as leased_until,
     coalesce(q.attempt, 0) as attempt,
     q.last_error
-from pgq._visible_topics((select k.key from pgq.view_key as k), 'monitor') as v
+from pgq._visible_topics(
+    (select k.key from pgq.view_key as k), current_user, 'monitor'
+) as v
 inner join pgq.partition as p on p.topic_id = v.topic_id
 inner join pgq.group_partition as l on l.partition_id = p.partition_id
 cross join lateral (
@@ -38545,6 +42670,7 @@ cross join lateral (
 cross join lateral pgq._partition_figures(
     (select k.key from pgq.view_key as k),
     p.partition_id,
+    p.stored_partition_id,
     p.segment,
     p.segment_first_offset,
     q.next_offset,
@@ -38581,11 +42707,14 @@ select
     s.last_offset,
     s.last_offset - s.first_offset + 1 as messages,
     s.last_offset + 1 - s.since_offset as published_last_minute
-from pgq._visible_topics((select k.key from pgq.view_key as k), 'monitor') as v
+from pgq._visible_topics(
+    (select k.key from pgq.view_key as k), current_user, 'monitor'
+) as v
 inner join pgq.partition as p on p.topic_id = v.topic_id
 cross join lateral pgq._partition_figures(
     (select k.key from pgq.view_key as k),
     p.partition_id,
+    p.stored_partition_id,
     p.segment,
     p.segment_first_offset,
     null,
@@ -38617,7 +42746,9 @@ select
     coalesce(s.leased, 0) as leased,
     coalesce(s.delayed, 0) as delayed,
     coalesce(s.expired, 0) as expired,
-    (select count(*) from pgq.dead_job as d where d.queue_id = q.queue_id) as dead,
+    (
+        select count(*) from pgq.dead_job as d where d.queue_id between q.queue_id and q.queue_id
+    ) as dead,
     s.oldest as oldest_ready_at,
     q.paused,
     coalesce(s.waiting, 0) as waiting,
@@ -38631,9 +42762,13 @@ select
             then 'rate_limit'
     end as held_by,
     coalesce(s.unfinished >= q.max_unfinished, false) as is_full
-from pgq._visible_queues((select k.key from pgq.view_key as k), 'monitor') as v
+from pgq._visible_queues(
+    (select k.key from pgq.view_key as k), current_user, 'monitor'
+) as v
 inner join pgq.queue as q on q.queue_id = v.queue_id
 cross join lateral (select pgq._clock() as moment limit 1) as c
+-- "between" is an equality that is estimated without statistics: where nearly all jobs are those of
+-- one queue, the planner would read the whole table for each of the others.
 cross join lateral (
     select
         sum(j.jobs) filter (where not e.expired and j.visible_at <= c.moment) as ready,
@@ -38651,7 +42786,7 @@ cross join lateral (
     from (
         select k.visible_at, k.expires_at, k.lease_token, k.due_at, 1 as jobs, false as is_run
         from pgq.job as k
-        where k.queue_id = q.queue_id
+        where k.queue_id between q.queue_id and q.queue_id
         union all
         select
             r.visible_at,
@@ -38661,7 +42796,7 @@ cross join lateral (
             r.jobs,
             true as is_run
         from pgq.job_run as r
-        where r.queue_id = q.queue_id
+        where r.queue_id between q.queue_id and q.queue_id
     ) as j
     cross join lateral (
         select coalesce(j.expires_at <= c.moment, false) as expired
@@ -38712,7 +42847,9 @@ select
     m.payload,
     m.body,
     d.stops_key
-from pgq._visible_queues((select k.key from pgq.view_key as k), 'consume') as v
+from pgq._visible_queues(
+    (select k.key from pgq.view_key as k), current_user, 'consume'
+) as v
 inner join pgq.dead_job as d on d.queue_id = v.queue_id
 left join pgq.message as m
     on m.segment = d.segment
@@ -38754,7 +42891,9 @@ select
     m.headers,
     m.payload,
     m.body
-from pgq._visible_queues((select k.key from pgq.view_key as k), 'consume') as v
+from pgq._visible_queues(
+    (select k.key from pgq.view_key as k), current_user, 'consume'
+) as v
 inner join pgq.queue as q on q.queue_id = v.queue_id
 inner join pgq.job_archive as a on a.queue_id = v.queue_id
 left join pgq.message as m
@@ -38800,7 +42939,9 @@ from pgq.effect as e
 cross join lateral (select pgq._clock() as moment limit 1) as c
 left join pgq.job as j on j.job_id = e.job_id
 left join pgq.dead_job as d on d.job_id = e.job_id
-inner join pgq._visible_queues((select k.key from pgq.view_key as k), 'consume') as v
+inner join pgq._visible_queues(
+    (select k.key from pgq.view_key as k), current_user, 'consume'
+) as v
     on v.queue_id = coalesce(j.queue_id, d.queue_id);
 
 comment on view pgq.effects is
@@ -38980,7 +43121,7 @@ revoke all on all functions in schema pgq from public;
 -- Whoever reads a view needs the right to the functions in it.
 grant execute on function pgq._clock() to public;
 grant execute on function pgq._partition_figures(
-    uuid, bigint, integer, bigint, bigint, timestamptz
+    uuid, bigint, bigint, integer, bigint, bigint, timestamptz
 ) to public;
-grant execute on function pgq._visible_topics(uuid, text) to public;
-grant execute on function pgq._visible_queues(uuid, text) to public;
+grant execute on function pgq._visible_topics(uuid, text, text) to public;
+grant execute on function pgq._visible_queues(uuid, text, text) to public;

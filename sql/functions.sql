@@ -52,11 +52,14 @@
 \ir log/_home.sql
 \ir log/_first_available.sql
 \ir log/_last_offset.sql
+\ir log/_fail_incomplete.sql
 \ir log/_runs.sql
 \ir log/_published_at.sql
 \ir log/_messages_across.sql
 \ir log/_offset_at.sql
 \ir log/list_offsets.sql
+\ir log/_unlocked_partitions.sql
+\ir log/watermark.sql
 \ir log/check_range.sql
 \ir log/_partition_figures.sql
 \ir log/_topic_info.sql
@@ -64,9 +67,9 @@
 
 -- Access: who may do what with a topic or a queue
 \ir access/_caller.sql
-\ir access/_named.sql
 \ir access/_of_first.sql
 \ir access/_act_for.sql
+\ir access/_has_role.sql
 \ir access/_may.sql
 \ir access/_granted.sql
 \ir access/_may_use.sql
@@ -75,7 +78,9 @@
 \ir access/_may_write.sql
 \ir access/_check_schedule_access.sql
 \ir access/_check_subscription_access.sql
+\ir access/_visible_to.sql
 \ir access/_visible.sql
+\ir access/_visible_in_view.sql
 \ir access/_visible_topics.sql
 \ir access/_visible_queues.sql
 \ir access/_shown_target.sql
@@ -158,6 +163,7 @@
 \ir log/_claim.sql
 \ir log/claim_offsets.sql
 \ir log/fetch_range.sql
+\ir log/fetch_packed.sql
 \ir log/consume.sql
 \ir log/fetch.sql
 \ir log/poll.sql
@@ -307,11 +313,15 @@
 \ir bulk/_check_no_write.sql
 \ir bulk/_check_lengths.sql
 \ir bulk/_check_packed.sql
+\ir bulk/_starts.sql
+\ir bulk/_check_contents.sql
+\ir bulk/_fail_other_chunk.sql
 \ir bulk/_check_chunk.sql
 \ir bulk/_check_chunk_options.sql
 \ir bulk/_check_target.sql
 
 -- Bulk writes: what is left of them
+\ir bulk/_forget_runs.sql
 \ir bulk/_forget_staged.sql
 \ir bulk/_forget_published.sql
 \ir bulk/_forget_older.sql
@@ -330,11 +340,14 @@
 \ir bulk/_note_chunk.sql
 \ir bulk/_unpack.sql
 \ir bulk/_unpack_payloads.sql
-\ir bulk/_stays_packed.sql
+\ir bulk/_places.sql
+\ir bulk/_store_chunk.sql
+\ir bulk/_run_place.sql
+\ir bulk/_stage_run.sql
 \ir bulk/_check_staged.sql
 \ir bulk/_stage_chunk.sql
 \ir bulk/_note_last_chunk.sql
-\ir bulk/_publish_packed.sql
+\ir bulk/_publish_contents.sql
 \ir bulk/_publish_messages.sql
 \ir bulk/_publish_chunk.sql
 \ir bulk/write_chunk.sql
@@ -343,6 +356,11 @@
 \ir bulk/_lock_write.sql
 \ir bulk/_count_written.sql
 \ir bulk/_check_staged_delays.sql
+\ir bulk/_go_on_behind.sql
+\ir bulk/_append_runs.sql
+\ir bulk/_append_all_runs.sql
+\ir bulk/_spread_run.sql
+\ir bulk/_keys_of_runs.sql
 \ir bulk/_publish_staged.sql
 \ir bulk/commit_write.sql
 \ir bulk/abort_write.sql
@@ -361,6 +379,7 @@
 \ir schedule/_fail_unknown_schedule.sql
 \ir schedule/_fail_cron.sql
 \ir schedule/_check_time_zone.sql
+\ir schedule/_check_year.sql
 
 -- Schedules: times
 \ir schedule/_cron_field.sql
@@ -396,7 +415,7 @@
 
 -- Metrics: figures
 \ir metrics/_describe_metrics.sql
-\ir metrics/_topic_samples.sql
+\ir metrics/_log_figures.sql
 \ir metrics/_staged_samples.sql
 \ir metrics/_queue_floors.sql
 \ir metrics/_job_counts.sql
@@ -404,7 +423,9 @@
 \ir metrics/_queue_samples.sql
 \ir metrics/_house_samples.sql
 \ir metrics/_holder_samples.sql
+\ir metrics/_other_samples.sql
 \ir metrics/metrics.sql
+\ir metrics/_exposition_text.sql
 \ir metrics/_exposition_labels.sql
 \ir metrics/_exposition_line.sql
 \ir metrics/metrics_text.sql
