@@ -1,0 +1,107 @@
+"""Runs the server of the page until it is interrupted."""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+import socket
+import sys
+import threading
+import webbrowser
+
+import psycopg
+import uvicorn
+
+from pgq import Client
+from pgq.ui._app import create_app
+
+__all__ = ["run"]
+
+
+def run(
+    *,
+    database: str = "",
+    host: str = "127.0.0.1",
+    port: int = 0,
+    open_browser: bool = True,
+    read_only: bool = False,
+) -> None:
+    """Serve the page of a database until Ctrl-C, and print its address, which has the token in it.
+
+    host, port: where to listen, by default on this machine alone and at any free port.
+    open_browser: show it. read_only: refuse whatever changes something.
+
+    Raises psycopg.Error when the database does not answer or has no pgq, and OSError when the
+    address is taken.
+    """
+    _try(database)
+    token = secrets.token_urlsafe(24)
+    with _listening(host, port) as listener:
+        own = _is_this_machine(host)
+        app = create_app(
+            database,
+            token=token,
+            read_only=read_only,
+            hosts=("127.0.0.1", "localhost", "[::1]", host) if own else ("*",),
+        )
+        address = _address(host, listener.getsockname()[1])
+        # in the fragment it is sent to nobody, and stands in no log
+        url = f"{address}/#token={token}"
+        print(url, flush=True)
+        if not own:
+            print(
+                f"pgq: {host} can be reached by others, and what they send is not encrypted",
+                file=sys.stderr,
+            )
+        print("pgq: Ctrl-C ends it", file=sys.stderr, flush=True)
+        if open_browser:
+            threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
+        settings = uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            ws="none",
+            lifespan="on",
+            timeout_graceful_shutdown=2,
+        )
+        try:
+            uvicorn.Server(settings).run(sockets=[listener])
+        except KeyboardInterrupt:  # uvicorn passes on what ended it
+            return
+
+
+def _try(database: str) -> None:
+    """Tell at once what is wrong, rather than on a page."""
+    with psycopg.connect(
+        database, autocommit=True, connect_timeout=10, fallback_application_name="pgq ui"
+    ) as connection:
+        Client(connection).version()
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, kind, protocol, _, place = found[0]
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(place)
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        raise OSError(error.errno, error.strerror, f"{host}:{port}") from None
+    return listener
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _address(host: str, port: int) -> str:
+    if host in ("0.0.0.0", "::"):
+        host = socket.gethostname()
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,0 +1,249 @@
+// The page around the views: navigation, the beat, dialogs and notices.
+
+import { render } from "preact";
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Surroundings, html, link, setToken, takeToken, usePlace, useRead, useStored }
+    from "./lib.mjs";
+import { Asking } from "./parts.mjs";
+import { Health, Overview } from "./overview.mjs";
+import { Group, Groups, Message, Messages, Topic, Topics } from "./topics.mjs";
+import { Dead, Job, Jobs, Queue, Queues } from "./queues.mjs";
+import { Access, Schedules, Subscriptions, Workers } from "./others.mjs";
+
+const VIEWS = [
+    ["", "Overview", "o"],
+    ["topics", "Topics", "t"],
+    ["groups", "Groups", "g"],
+    ["queues", "Queues", "q"],
+    ["subscriptions", "Subscriptions", "s"],
+    ["schedules", "Schedules", "c"],
+    ["workers", "Workers", "w"],
+    ["access", "Access", "a"],
+    ["health", "Health", "h"],
+];
+
+// The view of an address: parts of it stand for names.
+function view([first, ...rest]) {
+    const [name, next, third, fourth] = rest;
+    switch (first) {
+        case undefined: return html`<${Overview} />`;
+        case "topics":
+            if (name === undefined) return html`<${Topics} />`;
+            if (next === undefined) return html`<${Topic} key=${name} topic=${name} />`;
+            if (next === "messages" && fourth === undefined) {
+                return html`<${Messages} key=${`${name} ${third}`} topic=${name} partition=${third} />`;
+            }
+            if (next === "messages") {
+                return html`<${Message} topic=${name} partition=${third} offset=${fourth} />`;
+            }
+            break;
+        case "groups":
+            if (name === undefined) return html`<${Groups} />`;
+            if (next !== undefined) {
+                return html`<${Group} key=${`${name}\n${next}`} topic=${name} group=${next} />`;
+            }
+            break;
+        case "queues":
+            if (name === undefined) return html`<${Queues} />`;
+            if (next === undefined) return html`<${Queue} key=${name} queue=${name} />`;
+            if (next === "jobs") return html`<${Jobs} key=${name} queue=${name} state=${third} />`;
+            if (next === "dead") return html`<${Dead} key=${name} queue=${name} />`;
+            break;
+        case "jobs":
+            if (name !== undefined) return html`<${Job} key=${name} job=${name} />`;
+            break;
+        case "subscriptions": return html`<${Subscriptions} />`;
+        case "schedules": return html`<${Schedules} />`;
+        case "workers": return html`<${Workers} />`;
+        case "access": return html`<${Access} />`;
+        case "health": return html`<${Health} />`;
+        default:
+    }
+    return html`<h1>Nothing here</h1><p>There is no such view; <a href="#/">go to the overview</a>.</p>`;
+}
+
+const EVERY = [["2", "2 s"], ["5", "5 s"], ["15", "15 s"], ["60", "1 min"], ["0", "paused"]];
+const THEMES = [["system", "system"], ["light", "light"], ["dark", "dark"]];
+
+function useBeat(every) {
+    const [beat, setBeat] = useState({ count: 0, forced: 0 });
+    const now = useCallback(() => {
+        setBeat((old) => ({ count: old.count + 1, forced: old.forced + 1 }));
+    }, []);
+    useEffect(() => {
+        const seconds = Number(every);
+        if (!seconds) return undefined;
+        const timer = setInterval(() => {
+            // a page that nobody sees asks for nothing
+            if (!document.hidden) setBeat((old) => ({ ...old, count: old.count + 1 }));
+        }, seconds * 1000);
+        return () => clearInterval(timer);
+    }, [every]);
+    return [beat, now];
+}
+
+function useTheme() {
+    const [theme, setTheme] = useStored("pgq.theme", "system");
+    const [dark, setDark] = useState(matchMedia("(prefers-color-scheme: dark)").matches);
+    useEffect(() => {
+        const media = matchMedia("(prefers-color-scheme: dark)");
+        const changed = () => setDark(media.matches);
+        media.addEventListener("change", changed);
+        return () => media.removeEventListener("change", changed);
+    }, []);
+    const shown = theme === "system" ? (dark ? "dark" : "light") : theme;
+    document.documentElement.dataset.theme = shown;
+    return [theme, setTheme, shown];
+}
+
+function Choice({ title, value, choices, onChange }) {
+    return html`<label>${title} <select onChange=${(event) => onChange(event.target.value)}>
+        ${choices.map(([key, text]) => html`
+            <option value=${key} selected=${key === value}>${text}</option>`)}
+    </select></label>`;
+}
+
+function Locked({ onToken }) {
+    const [typed, setTyped] = useState("");
+    const submit = (event) => {
+        event.preventDefault();
+        onToken(typed);
+    };
+    return html`<main id="main"><h1>pgq</h1>
+        <form class="locked" onSubmit=${submit}>
+            <p>This page wants the token that <code>pgq ui</code> printed when it was started. Open
+                the address that it printed, or paste it here.</p>
+            <div class="field"><label for="token">address or token</label>
+                <input id="token" type="password" value=${typed} required autofocus
+                    onInput=${(event) => setTyped(event.target.value)} /></div>
+            <div class="buttons"><button type="submit" class="main">Open</button></div>
+        </form></main>`;
+}
+
+function Where() {
+    const { data } = useRead("about", {}, { live: false });
+    if (!data) return null;
+    return html`<p class="where">database <strong>${data.database}</strong><br />
+        role <strong>${data.role}</strong><br />
+        pgq ${data.version}, PostgreSQL ${data.server}
+        ${data.standby && html`<br /><strong>a standby: it can only be read</strong>`}
+        ${data.read_only && html`<br /><strong>only shows</strong>`}</p>`;
+}
+
+const KEYS = [
+    ...VIEWS.map(([, title, key]) => [`g ${key}`, title]),
+    ["/", "filter"], ["r", "ask again now"], ["p", "pause, or go on"], ["?", "this help"],
+];
+
+function Keys({ onClose }) {
+    const dialog = useRef(null);
+    useEffect(() => dialog.current.showModal(), []);
+    return html`<dialog ref=${dialog} aria-labelledby="keys" onClose=${onClose}>
+        <form method="dialog"><h2 id="keys">Keys</h2>
+            <dl class="keys">${KEYS.map(([key, text]) => html`
+                <div><dt><kbd>${key}</kbd></dt><dd>${text}</dd></div>`)}</dl>
+            <div class="buttons"><button class="main" autofocus>Close</button></div>
+        </form></dialog>`;
+}
+
+function useKeys({ onRefresh, onPause, onHelp }) {
+    const before = useRef("");
+    useEffect(() => {
+        const pressed = (event) => {
+            const typing = event.target.closest?.("input, textarea, select, dialog");
+            if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+            const last = before.current;
+            before.current = event.key;
+            const found = last === "g" && VIEWS.find(([, , key]) => key === event.key);
+            if (found) {
+                before.current = "";
+                location.hash = link(...[found[0]].filter(Boolean));
+            } else if (event.key === "/") {
+                const filter = document.querySelector("input[type=search]");
+                if (!filter) return;
+                filter.focus();
+            } else if (event.key === "r") onRefresh();
+            else if (event.key === "p") onPause();
+            else if (event.key === "?") onHelp();
+            else return;
+            event.preventDefault();
+        };
+        addEventListener("keydown", pressed);
+        return () => removeEventListener("keydown", pressed);
+    }, [onRefresh, onPause, onHelp]);
+}
+
+function App() {
+    const place = usePlace();
+    const [every, setEvery] = useStored("pgq.every", "5");
+    const [beat, now] = useBeat(every);
+    const [choice, setChoice, theme] = useTheme();
+    const [locked, setLocked] = useState(false);
+    const [asked, ask] = useState(null);
+    const [said, setSaid] = useState("");
+    const [help, setHelp] = useState(false);
+    const main = useRef(null);
+    const refused = useCallback(() => setLocked(true), []);
+    const around = useMemo(
+        () => ({ beat, ask, theme, refused }), [beat, theme, refused],
+    );
+    const pause = useCallback(() => setEvery(every === "0" ? "5" : "0"), [every, setEvery]);
+    const show = useCallback(() => setHelp(true), []);
+    useKeys({ onRefresh: now, onPause: pause, onHelp: show });
+    const address = place.join("/");
+    useEffect(() => {
+        // another view is read from its beginning, also by those who cannot see that it is another
+        document.title = `pgq: ${place.length ? place.join(" ") : "overview"}`;
+        if (document.activeElement !== document.body) main.current?.focus();
+        scrollTo(0, 0);
+    }, [address]);
+    useEffect(() => {
+        if (!said) return undefined;
+        const timer = setTimeout(() => setSaid(""), 8000);
+        return () => clearTimeout(timer);
+    }, [said]);
+    if (locked) {
+        return html`<${Locked} onToken=${(text) => {
+            setToken(text);
+            setLocked(false);
+            now();
+        }} />`;
+    }
+    return html`<${Surroundings.Provider} value=${around}>
+        <a class="skip" href="#main" onClick=${(event) => {
+            event.preventDefault();
+            main.current.focus();
+        }}>Skip to the content</a>
+        <header>
+            <a class="name" href="#/">pgq</a>
+            <nav aria-label="views">${VIEWS.map(([path, title]) => html`
+                <a href=${link(...[path].filter(Boolean))}
+                    aria-current=${(place[0] ?? "") === path ? "page" : undefined}>${title}</a>`)}
+            </nav>
+            <${Where} />
+            <div class="controls">
+                <${Choice} title="refresh" value=${every} choices=${EVERY} onChange=${setEvery} />
+                <${Choice} title="colours" value=${choice} choices=${THEMES} onChange=${setChoice} />
+                <button type="button" onClick=${show}>Keys</button>
+            </div>
+        </header>
+        <main id="main" tabindex="-1" ref=${main}>${view(place)}</main>
+        <div class="notice" role="status" aria-live="polite">${said}</div>
+        ${asked && html`<${Asking} key=${asked.title} asked=${asked}
+            onCancel=${() => ask(null)} onDone=${(text) => {
+                setSaid(text);
+                ask(null);
+                now();
+            }} />`}
+        ${help && html`<${Keys} onClose=${() => setHelp(false)} />`}
+    <//>`;
+}
+
+takeToken();
+addEventListener("hashchange", () => {
+    if (location.hash.startsWith("#token=")) {
+        takeToken();
+        location.reload();
+    }
+});
+render(html`<${App} />`, document.body);

@@ -1,0 +1,114 @@
+// Subscriptions, schedules, workers and grants.
+
+import { useContext } from "preact/hooks";
+import { Ago, Surroundings, html, link, useRead } from "./lib.mjs";
+import { Act, Await, Badge, Table } from "./parts.mjs";
+
+const topicOf = (one) =>
+    one.topic && html`<a href=${link("topics", one.topic)}>${one.topic}</a>`;
+const queueOf = (one) =>
+    one.queue && html`<a href=${link("queues", one.queue)}>${one.queue}</a>`;
+
+export function Subscriptions() {
+    const { ask } = useContext(Surroundings);
+    const seen = useRead("subscriptions");
+    return html`<h1>Subscriptions</h1><${Await} of=${seen}>${(rows) => html`
+        <${Table} label="subscriptions" rows=${rows} id=${(one) => one.subscription} filter
+            nothing="no subscriptions"
+            columns=${[
+                { name: "subscription" },
+                { name: "topic", cell: topicOf },
+                { name: "queue", cell: queueOf },
+                { name: "filter", kind: "content",
+                    cell: (one) => one.filter && html`<code class="preview">${one.filter}</code>` },
+                { name: "routing_key" },
+                { name: "created_at", title: "created",
+                    cell: (one) => html`<${Ago} at=${one.created_at} />` },
+                { name: "acts", title: "", cell: (one) => html`
+                    <${Act} danger onClick=${() => ask({
+                        title: `End subscription ${one.subscription}?`,
+                        text: `${one.queue} gets no more jobs of ${one.topic}; those it has stay.`,
+                        act: "unsubscribe", button: "End it", danger: true,
+                        given: () => ({ subscription: one.subscription }),
+                    })}>End…<//>` },
+            ]} />`}<//>`;
+}
+
+export function Schedules() {
+    const { ask } = useContext(Surroundings);
+    const seen = useRead("schedules");
+    const turning = (one) => ({
+        title: `${one.paused ? "Resume" : "Pause"} schedule ${one.schedule}?`,
+        text: one.paused ? "Its ticks are written again." : "No tick is written until it is resumed.",
+        act: one.paused ? "resume_schedule" : "pause_schedule",
+        button: one.paused ? "Resume" : "Pause",
+        given: () => ({ schedule: one.schedule }),
+    });
+    return html`<h1>Schedules</h1><${Await} of=${seen}>${(rows) => html`
+        <${Table} label="schedules" rows=${rows} id=${(one) => one.schedule} filter
+            nothing="no schedules"
+            columns=${[
+                { name: "schedule", cell: (one) => html`${one.schedule}
+                    ${one.paused && html` <${Badge} kind="odd">paused<//>`}` },
+                { name: "writes to", value: (one) => one.topic ?? one.queue,
+                    cell: (one) => topicOf(one) || queueOf(one) },
+                { name: "when", value: (one) => one.cron ?? `every ${one.every}`,
+                    cell: (one) => (one.cron ? html`<code>${one.cron}</code> ${one.time_zone}`
+                        : `every ${one.every}`) },
+                { name: "next_at", title: "next",
+                    cell: (one) => html`<${Ago} at=${one.next_at} />` },
+                { name: "last_at", title: "last",
+                    cell: (one) => html`<${Ago} at=${one.last_at} />` },
+                { name: "last_error", kind: "long", cell: (one) => one.last_error && html`
+                    <span class="bad">${one.last_error}</span>` },
+                { name: "acts", title: "", cell: (one) => html`
+                    <${Act} onClick=${() => ask(turning(one))}>${
+                        one.paused ? "Resume…" : "Pause…"}<//>` },
+            ]} />`}<//>`;
+}
+
+export function Workers() {
+    const { ask } = useContext(Surroundings);
+    const seen = useRead("workers");
+    return html`<h1>Workers</h1><${Await} of=${seen}>${(rows) => html`
+        <${Table} label="workers" rows=${rows} id=${(one) => one.worker} filter
+            nothing="no workers have told of themselves"
+            columns=${[
+                { name: "worker", cell: (one) => html`${one.worker}
+                    ${one.stale && html` <${Badge} kind="bad">silent<//>`}` },
+                { name: "kind" },
+                { name: "host", value: (one) => `${one.host ?? ""} ${one.pid ?? ""}` },
+                { name: "sources", value: (one) => one.sources.join(", ") },
+                { name: "running", kind: "number" },
+                { name: "started_at", title: "started",
+                    cell: (one) => html`<${Ago} at=${one.started_at} />` },
+                { name: "last_seen_at", title: "last seen",
+                    cell: (one) => html`<${Ago} at=${one.last_seen_at} />` },
+                { name: "acts", title: "", cell: (one) => one.stale && html`
+                    <${Act} onClick=${() => ask({
+                        title: `Forget ${one.worker}?`,
+                        text: "It is shown no more, and no alert tells of it.",
+                        act: "forget_worker", button: "Forget",
+                        given: () => ({ worker: one.worker }),
+                    })}>Forget…<//>` },
+            ]} />`}<//>`;
+}
+
+export function Access() {
+    const seen = useRead("access");
+    return html`<h1>Access</h1>
+    <p class="quiet">What roles may do with restricted topics and queues. Grants are given by
+        <code>pgq.grant_access</code> or <code>pgq access grant</code>.</p>
+    <${Await} of=${seen}>${(rows) => html`
+        <${Table} label="grants" rows=${rows} filter nothing="no grants"
+            id=${(one) => `${one.role}\n${one.topic}\n${one.queue}\n${one.access}`}
+            columns=${[
+                { name: "role" },
+                { name: "topic", cell: (one) => (one.topic === "*" ? "all topics" : topicOf(one)) },
+                { name: "queue", cell: (one) => (one.queue === "*" ? "all queues" : queueOf(one)) },
+                { name: "access" },
+                { name: "granted_by" },
+                { name: "granted_at", title: "granted",
+                    cell: (one) => html`<${Ago} at=${one.granted_at} />` },
+            ]} />`}<//>`;
+}

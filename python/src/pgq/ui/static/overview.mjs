@@ -1,0 +1,87 @@
+// What goes on in the whole database, and what is wrong.
+
+import { useContext } from "preact/hooks";
+import { Ago, Surroundings, count, html, length, link, rate, useRead } from "./lib.mjs";
+import { Act, Await, Badge, Figure, Figures, Past, Section, Table } from "./parts.mjs";
+
+const sum = (rows, column) => rows.reduce((all, one) => all + (Number(one[column]) || 0), 0);
+const known = (rows, column) => rows.some((one) => one[column] != null);
+
+function seconds(at) {
+    return at == null ? 0 : (Date.now() - new Date(at).getTime()) / 1000;
+}
+
+export function Overview() {
+    const seen = useRead("overview");
+    return html`<h1>Overview</h1><${Await} of=${seen}>${(data) => {
+        const { topics, groups, queues } = data;
+        const dead = sum(queues, "dead");
+        const oldest = Math.max(0, ...groups.map((one) => seconds(one.oldest_published_at)));
+        const rates = (rows, column) => (known(rows, column) ? rate(sum(rows, column)) : null);
+        return html`
+            <${Figures}>
+                <${Figure} name="published" unit="/s" href=${link("topics")}
+                    value=${rates(topics, "published_per_second")} />
+                <${Figure} name="consumed" unit="/s" href=${link("groups")}
+                    value=${rates(groups, "consumed_per_second")} />
+                <${Figure} name="lag" unit="messages" href=${link("groups")}
+                    value=${count(sum(groups, "lag"))} />
+                <${Figure} name="oldest unread" value=${oldest ? length(oldest) : "–"}
+                    href=${link("groups")} />
+                <${Figure} name="finished" unit="/s" href=${link("queues")}
+                    value=${rates(queues, "finished_per_second")} />
+                <${Figure} name="ready jobs" href=${link("queues")}
+                    value=${count(sum(queues, "ready"))} />
+                <${Figure} name="leased jobs" href=${link("queues")}
+                    value=${count(sum(queues, "leased"))} />
+                <${Figure} name="dead letters" state=${dead ? "bad" : ""} value=${count(dead)}
+                    href=${link("queues")} />
+            <//>
+            <${Health} short />
+            <${Section} title="Messages and jobs per second, during the last hour">
+                <${Past} label="messages and jobs per second" kind="all" name="all" figures=${[
+                    ["published_per_second", "published"],
+                    ["consumed_per_second", "consumed"],
+                    ["finished_per_second", "jobs finished"],
+                ]} />
+            <//>
+            <${Section} title="Waiting, during the last hour">
+                <${Past} label="what waits" kind="all" name="all" figures=${[
+                    ["lag", "lag of all groups", count],
+                    ["ready", "ready jobs", count],
+                    ["dead", "dead letters", count],
+                ]} />
+            <//>
+            <p class="quiet">Looked at the database <${Ago} at=${data.moment} />; a look takes
+            ${" "}${Math.round(data.took * 1000)} ms, and is taken every ${length(data.every)}.</p>`;
+    }}<//>`;
+}
+
+const KINDS = { error: "bad", warning: "odd", note: "" };
+
+export function Health({ short = false }) {
+    const { ask } = useContext(Surroundings);
+    const seen = useRead("doctor");
+    const table = html`<${Await} of=${seen}>${(data) => html`
+        ${!short && html`<p class="quiet">Looked at ${data.checked.join(", ")}; the same as <code>pgq
+            doctor</code>.</p>`}
+        <${Table} label="findings" id=${(one) => `${one.check} ${one.what}`}
+            nothing="nothing is wrong"
+            rows=${short ? data.findings.filter((one) => one.severity !== "note") : data.findings}
+            columns=${[
+                { name: "severity", cell: (one) => html`
+                    <${Badge} kind=${KINDS[one.severity]}>${one.severity}<//>` },
+                { name: "what", kind: "long" },
+                { name: "why", kind: "long" },
+                { name: "fix", title: "what to do", kind: "long" },
+            ]} />`}<//>`;
+    if (short) return html`<${Section} title=${html`<a href=${link("health")}>Health</a>`}>${table}<//>`;
+    return html`<h1>Health</h1>
+        <div class="actions"><${Act} onClick=${() => ask({
+            title: "Clean up now?",
+            text: `It does a bounded piece of the housekeeping, as cron should every minute: what has
+                expired goes, and segments that are past their retention are emptied.`,
+            act: "cleanup", button: "Clean up", given: () => ({}),
+        })}>Clean up…<//></div>
+        ${table}`;
+}

@@ -1,0 +1,91 @@
+"""How the page looks: its colours, on small screens, and whether all of it can be read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from pgq import Client
+from support.page import Page, go
+
+pytestmark = pytest.mark.slow
+
+
+def test_colours(open_tab: Any) -> None:
+    """Those of the system, or those that were chosen, which stay."""
+    light, dark = "rgb(255, 255, 255)", "rgb(20, 23, 28)"
+    tab = open_tab(color_scheme="dark")
+    expect(tab.get_by_role("heading", name="Overview")).to_be_visible()
+    expect(tab.locator("body")).to_have_css("background-color", dark)
+    tab.get_by_label("colours").select_option("light")
+    expect(tab.locator("body")).to_have_css("background-color", light)
+    tab.reload()
+    expect(tab.get_by_role("heading", name="Overview")).to_be_visible()
+    expect(tab.locator("body")).to_have_css("background-color", light)
+    tab.get_by_label("colours").select_option("system")
+    expect(tab.locator("body")).to_have_css("background-color", dark)
+    tab.emulate_media(color_scheme="light")
+    expect(tab.locator("body")).to_have_css("background-color", light)
+
+
+NAMELESS = """() => [...document.querySelectorAll("button, a, input, select, textarea")]
+    .filter((one) => !(one.textContent.trim() || one.ariaLabel || one.labels?.length))
+    .map((one) => one.outerHTML)"""
+
+CONTRAST = """() => {
+    const channels = (text) => text.match(/[0-9.]+/g).map(Number);
+    const light = (text) => {
+        const [r, g, b] = channels(text).map((one) => {
+            const part = one / 255;
+            return part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+        });
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const ground = (one) => {
+        for (let at = one; at; at = at.parentElement) {
+            const colour = getComputedStyle(at).backgroundColor;
+            if (channels(colour)[3] !== 0) return colour;
+        }
+        return "rgb(255, 255, 255)";
+    };
+    const found = [];
+    for (const one of document.querySelectorAll("body *")) {
+        const own = [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+        if (!own || one.matches(":disabled, option, noscript") || !one.checkVisibility()) continue;
+        const pair = [light(getComputedStyle(one).color), light(ground(one))].sort((a, b) => b - a);
+        const ratio = (pair[0] + 0.05) / (pair[1] + 0.05);
+        if (ratio < 4.5) found.push(`${one.textContent.trim().slice(0, 30)}: ${ratio.toFixed(2)}`);
+    }
+    return found;
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_can_be_read_everywhere(
+    open_tab: Any, page: Page, client: Client, letters: list[int], scheme: str
+) -> None:
+    """Each text stands out from its ground by 4.5, and no view is wider than a small screen."""
+    client.create_topic("t" * 63, partitions=2)
+    client.create_group("t" * 63, "g" * 63)
+    client.publish("t" * 63, {"long": "x" * 400}, key="k" * 200)
+    client.create_schedule("s", queue="mail", payload=1, cron="*/5 * * * *")
+    client.subscribe("u", "t" * 63, "mail")
+    client.heartbeat("w" * 100, kind="worker", host="h" * 60, sources=["mail"])
+    tab = open_tab(color_scheme=scheme, viewport={"width": 375, "height": 800})
+    expect(tab.get_by_role("heading", name="Overview")).to_be_visible()
+    topic = "t" * 63
+    for place in (
+        "", "topics", f"topics/{topic}", f"topics/{topic}/messages", f"topics/{topic}/messages/0/1",
+        "groups", f"groups/{topic}/{'g' * 63}", "queues", "queues/mail", "queues/mail/jobs",
+        "queues/mail/dead", f"jobs/{letters[0]}", "subscriptions", "schedules", "workers", "access",
+        "health", "nowhere",
+    ):  # fmt: skip
+        go(tab, page, place)
+        expect(tab.locator("main h1")).to_be_visible()
+        expect(tab.get_by_text("…", exact=True)).to_have_count(0)
+        wide = tab.evaluate("document.documentElement.scrollWidth")
+        assert wide <= 375, (place, wide)
+        assert tab.evaluate(CONTRAST) == [], place
+        assert tab.evaluate(NAMELESS) == [], place
