@@ -8,17 +8,27 @@ import re
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 from benchmarks.harness import Bench, BenchmarkError, Database, commit_of  # noqa: E402
 from benchmarks.spark_cluster import standalone  # noqa: E402
+from benchmarks.spark_writing import (  # noqa: E402
+    TOPIC,
+    Place,
+    copy_json,
+    copy_keyed,
+    copy_rows,
+    jdbc_rows,
+    pgq_publish,
+    pgq_save,
+)
 from benchmarks.systems import install_script  # noqa: E402
 
 if TYPE_CHECKING:
@@ -26,93 +36,14 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-TOPIC = "bench"
 READ_TASKS = 8
 
 RAW_TABLES = (
-    "create table plain (id bigint generated always as identity primary key, body bytea not null)",
+    "create table plain (id bigint generated always as identity primary key, key text,"
+    " payload jsonb, body bytea)",
     "create table raw (log_offset bigint primary key, published_at timestamptz not null,"
     " key text, headers jsonb, body bytea not null)",
 )
-
-
-@dataclass
-class Place:
-    """The database, the session and the rows of one measurement."""
-
-    bench: Bench
-    spark: SparkSession
-    database: Database
-    frame: DataFrame
-    rows: int
-
-    @property
-    def url(self) -> str:
-        """For the JDBC driver."""
-        from psycopg.conninfo import conninfo_to_dict
-
-        place = conninfo_to_dict(self.database.dsn)
-        return f"jdbc:postgresql://{place['host']}:{place['port']}/{place['dbname']}"
-
-    def broker(self) -> Any:
-        """pgq in that database."""
-        from pgq.spark import Pgq
-
-        return Pgq(self.spark, self.url, {"user": "postgres"})
-
-    def properties(self) -> dict[str, str]:
-        """What the raw ways get as well: the settings that read fastest."""
-        return {
-            "user": "postgres",
-            "driver": "org.postgresql.Driver",
-            "prepareThreshold": "-1",
-            "fetchsize": "10000",
-        }
-
-
-# ------------------------------------------------------------------------------ writing
-
-
-def copy_rows(place: Place) -> None:
-    """Each task copies its rows into a table with one index, by psycopg and in binary form."""
-    dsn = place.database.dsn
-
-    def copy(batches: Iterator[Any]) -> Iterator[Any]:
-        import psycopg
-        import pyarrow as pa
-
-        with psycopg.connect(dsn) as connection, connection.cursor() as cursor:
-            with cursor.copy("copy plain (body) from stdin (format binary)") as stream:
-                stream.set_types(["bytea"])
-                for batch in batches:
-                    for value in batch.column(0).to_pylist():
-                        stream.write_row((value,))
-        yield pa.RecordBatch.from_pydict({"done": pa.array([1], pa.int32())})
-
-    rows = place.frame.selectExpr("cast(value as binary) as value")
-    rows.mapInArrow(copy, "done int").collect()  # type: ignore[arg-type]
-
-
-def jdbc_rows(place: Place) -> None:
-    """Spark's own JDBC writer, a row for each row, into a table with one index."""
-    (
-        place.frame.selectExpr("cast(value as binary) as body")
-        .write.format("jdbc")
-        .options(url=place.url, dbtable="plain", reWriteBatchedInserts="true", batchsize="5000")
-        .options(**place.properties())
-        .mode("append")
-        .save()
-    )
-
-
-def pgq_by_chunk(place: Place) -> None:
-    """Chunks that are published as they come."""
-    place.broker().publish(place.frame, topic=TOPIC, producer="bench", seq=1, atomic=False)
-
-
-def pgq_atomic(place: Place) -> None:
-    """Chunks that are staged, and one commit."""
-    place.broker().publish(place.frame, topic=TOPIC, producer="bench", seq=1)
 
 
 # ------------------------------------------------------------------------------ reading
@@ -142,34 +73,19 @@ def read_pgq(place: Place) -> None:
     _read(place.broker().read(topic=TOPIC, min_partitions=READ_TASKS))
 
 
-def read_lateral(place: Place) -> None:
-    """The topic by ranges that are joined with fetch_range, a task for each; the same columns."""
-    from pgq.spark._read import kafka_columns
+def read_source(place: Place) -> None:
+    """The topic by the data source of the streams, in batch."""
+    from pgq.spark import PgqDataSource
 
-    with place.database.connect() as connection:
-        found = connection.execute("select * from pgq.list_offsets(%s)", [TOPIC]).fetchall()
-    ranges = ", ".join(
-        f"({number}, {partition}, {first}, {last})"
-        for number, (partition, first, last, _) in enumerate(found)
+    place.spark.dataSource.register(PgqDataSource)
+    _read(
+        place.spark.read.format("pgq")
+        .option("url", place.url)
+        .option("user", "postgres")
+        .option("topic", TOPIC)
+        .option("minPartitions", READ_TASKS)
+        .load()
     )
-    rows = place.spark.read.jdbc(
-        place.url,
-        f"""(
-            select r.i, f.key, coalesce(f.body, convert_to(f.payload::text, 'UTF8')) as value,
-                f.partition, f.log_offset as "offset", f.published_at as "timestamp",
-                f.headers::text as headers
-            from (values {ranges}) as r (i, partition, first_offset, last_offset)
-            cross join lateral pgq.fetch_range(
-                '{TOPIC}', r.partition, r.first_offset, r.last_offset
-            ) as f
-        ) as messages""",
-        column="i",
-        lowerBound=0,
-        upperBound=len(found),
-        numPartitions=len(found),
-        properties=place.properties(),
-    )
-    _read(kafka_columns(rows, TOPIC))
 
 
 # ------------------------------------------------------------------------------ the runs
@@ -191,14 +107,38 @@ CELLS = [
     Cell(
         "write",
         "write",
-        {"copy": copy_rows, "jdbc": jdbc_rows, "not atomic": pgq_by_chunk, "atomic": pgq_atomic},
-        {"not atomic": 0.75, "atomic": 0.5},
+        {
+            "copy": copy_rows,
+            "jdbc": jdbc_rows,
+            "not atomic": pgq_publish("value", atomic=False),
+            "atomic": pgq_publish("value", atomic=True),
+            "keyed, not atomic": pgq_publish("key", "value", atomic=False),
+            "keyed, atomic": pgq_publish("key", "value", atomic=True),
+            "data source": pgq_save("value"),
+            "keyed, data source": pgq_save("key", "value"),
+            "JSON, data source": pgq_save("value", valueFormat="json"),
+            "JSON, not atomic": pgq_publish("value as payload", atomic=False),
+            "JSON, atomic": pgq_publish("value as payload", atomic=True),
+            "copy with keys": copy_keyed,
+            "copy into jsonb": copy_json,
+        },
+        {
+            "not atomic": 0.85,
+            "atomic": 0.85,
+            "keyed, not atomic": 0.65,
+            "keyed, atomic": 0.65,
+            "data source": 0.85,
+            "keyed, data source": 0.65,
+            "JSON, data source": 0.65,
+            "JSON, not atomic": 0.65,
+            "JSON, atomic": 0.65,
+        },
     ),
     Cell(
         "read",
         "read",
-        {"raw": read_raw, "pgq": read_pgq, "lateral": read_lateral},
-        {"pgq": 0.7},
+        {"raw": read_raw, "pgq": read_pgq, "source": read_source},
+        {"pgq": 0.8, "source": 0.6},
         keeps=True,
     ),
 ]
@@ -219,7 +159,8 @@ def source(spark: SparkSession, rows: int, size: int, partitions: int) -> DataFr
                 F.repeat(F.sha2(F.col("id").cast("string"), 256), 1 + size // 64), 1, size - spare
             ),
             F.lit('"}'),
-        ).alias("value")
+        ).alias("value"),
+        F.concat(F.lit("key "), F.col("id") % 1000).alias("key"),
     )
     frame = frame.persist(StorageLevel.MEMORY_ONLY)
     frame.count()
@@ -228,9 +169,9 @@ def source(spark: SparkSession, rows: int, size: int, partitions: int) -> DataFr
 
 def check(place: Place, system: str) -> None:
     """Fail unless the database holds what it should."""
-    if system in ("copy", "jdbc"):
+    if system.startswith(("copy", "jdbc")):
         place.database.expect("rows", "select count(*) from plain", place.rows)
-    elif system in ("not atomic", "atomic"):
+    elif system.endswith(("atomic", "data source")):
         place.database.expect(
             "messages, and offsets without gaps",
             "select sum(last_offset)::bigint, (select count(*) from pgq.messages)"
@@ -242,7 +183,7 @@ def check(place: Place, system: str) -> None:
 
 def fill(place: Place) -> None:
     """The same messages in the topic and in the raw table."""
-    pgq_by_chunk(place)
+    pgq_publish("value", atomic=False)(place)
     place.database.run(
         "insert into raw select row_number() over (order by partition, log_offset), published_at,"
         " key, headers, body from pgq.messages",

@@ -54,6 +54,7 @@ def test_demo_on_a_database_with_pgq(dsn: str, connection: psycopg.Connection[An
     assert connection.execute("select to_regnamespace('pgq_demo')").fetchone() == (None,)
 
 
+@pytest.mark.slow
 def test_demo_on_a_server_of_its_own() -> None:
     environment = {"DATABASE_URL": ""}
     result = run(**environment)
@@ -116,6 +117,37 @@ def test_demo_cleans_up_when_it_is_stopped(
     assert connection.execute("select to_regnamespace('pgq_demo')").fetchone() == (None,)
     others = "select count(*) from pg_stat_activity where application_name like 'pgq demo%'"
     assert connection.execute(others).fetchone() == (0,)
+
+
+@pytest.mark.slow
+def test_demo_is_stopped_in_the_middle_of_a_query(
+    dsn: str, connection: psycopg.Connection[Any]
+) -> None:
+    # what a signal does that comes between two lines of psycopg, where nothing is cancelled
+    program = """
+import sys
+from pgq.cli import main
+from pgq.demo import _main
+
+def progress(connection):
+    connection.pgconn.send_query(b"select pg_sleep(600)")
+    sys.exit(143)
+
+_main._progress = progress
+sys.exit(main(["demo", "--rows", "2000"]))
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "DATABASE_URL": dsn},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert result.returncode == 128 + signal.SIGTERM, result.stderr
+    assert result.stderr == ""
+    assert Client(connection).list_topics() == []
+    assert connection.execute("select to_regnamespace('pgq_demo')").fetchone() == (None,)
 
 
 @pytest.mark.slow

@@ -157,3 +157,38 @@ def test_demo_cleans_up_when_it_is_stopped(
         assert "Traceback" not in errors.read()
     assert process.returncode == 128 + signal.SIGTERM
     wait_until(lambda: left_behind(connection) == [], 30, "for the sessions of Spark to end")
+
+
+@pytest.mark.slow
+def test_demo_is_stopped_in_the_middle_of_a_question_to_java(
+    dsn: str, connection: psycopg.Connection[Any]
+) -> None:
+    # the signal comes when Java was asked and has not answered
+    program = """
+import os, signal, sys, threading
+from py4j.clientserver import ClientServerConnection
+from pgq.cli import main
+from pgq.demo._spark_query import Stream
+
+def begin(self, checkpoint):
+    query = start(self, checkpoint)
+    follows.append(threading.current_thread())
+    return query
+
+def ask(self, command):
+    if follows == [threading.current_thread()] and "recentProgress" in command:
+        follows.clear()
+        self.socket.sendall(command.encode())
+        os.kill(os.getpid(), signal.SIGTERM)
+        command = ""
+    return asked(self, command)
+
+follows = []
+start, Stream.start = Stream.start, begin
+asked, ClientServerConnection.send_command = ClientServerConnection.send_command, ask
+sys.exit(main(["demo-spark", "--rows", "2000"]))
+"""
+    result = run(sys.executable, "-c", program, DATABASE_URL=dsn)
+    assert result.returncode == 128 + signal.SIGTERM, result.stderr
+    assert "Traceback" not in result.stderr
+    wait_until(lambda: left_behind(connection) == [], 30, "for the sessions of Spark to end")

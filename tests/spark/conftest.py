@@ -8,20 +8,12 @@ from typing import Any
 
 import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict
 
 from support.session import Connect, Session
+from support.shards import location_of
 from support.stream import Stream
 
 Location = tuple[str, dict[str, str]]
-
-
-def location_of(dsn: str) -> Location:
-    """A psycopg connection string as a JDBC URL and properties."""
-    place = conninfo_to_dict(dsn)
-    host, port = place.get("host", "localhost"), place.get("port", 5432)
-    properties = {name: str(place[name]) for name in ("user", "password") if place.get(name)}
-    return f"jdbc:postgresql://{host}:{port}/{place['dbname']}", properties
 
 
 @pytest.fixture
@@ -61,3 +53,44 @@ def stream(spark: Any, location: Location, dsn: str, tmp_path: Path) -> Iterator
     yield Stream(spark, location, dsn, tmp_path / "checkpoint")
     for query in spark.streams.active:
         query.stop()
+
+
+@pytest.fixture
+def save(spark: Any, location: Location) -> Any:
+    """Write a DataFrame to the test's own database, by the data source."""
+    from pgq.spark import PgqDataSource
+
+    spark.dataSource.register(PgqDataSource)
+    url, properties = location
+
+    def write(frame: Any, mode: str = "append", **options: object) -> None:
+        settings = {"url": url, **properties, **options}
+        # in another thread Spark knows no data source before it has an active session there
+        spark.createDataFrame([], "nothing int")
+        frame.write.format("pgq").mode(mode).options(**settings).save()
+
+    return write
+
+
+@pytest.fixture
+def plain(spark: Any) -> str:
+    """The name of the source as Spark before 4.2 gets it."""
+    from pgq.spark import PgqDataSource
+    from pgq.spark._source import _PlainStreamReader
+    from pgq.spark._spread import _PlainSpreadReader
+
+    class PlainSource(PgqDataSource):
+        # so that the workers get it by value
+        __module__ = "__main__"
+
+        @classmethod
+        def name(cls) -> str:
+            return "pgq_plain"
+
+        def streamReader(self, schema: Any) -> Any:  # noqa: N802
+            shards = self._parsed(schema)
+            readers = [_PlainStreamReader(options) for options in shards]
+            return readers[0] if len(readers) == 1 else _PlainSpreadReader(readers, shards)
+
+    spark.dataSource.register(PlainSource)
+    return PlainSource.name()

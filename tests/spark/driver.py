@@ -38,6 +38,12 @@ def numbers(broker: Pgq, order: dict[str, Any]) -> Any:
     return frame.mapInArrow(mark, "value string") if order.get("attempts") else frame
 
 
+def place(order: dict[str, Any]) -> dict[str, str]:
+    """What the data source is told of the database, or of several."""
+    urls = [order["url"]] if isinstance(order["url"], str) else order["url"]
+    return {"url": " ".join(urls), **order["properties"]}
+
+
 def publish(broker: Pgq, order: dict[str, Any]) -> Any:
     """Publish numbers to a topic."""
     done = broker.publish(numbers(broker, order), topic=order["topic"], **order["options"])
@@ -74,7 +80,7 @@ def explain(broker: Pgq, order: dict[str, Any]) -> Any:
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         frame.explain(True)
         frame.explain("formatted")
-        print(frame, repr(broker), str(broker), repr(broker._location))
+        print(frame, repr(broker), str(broker), repr(broker._locations))
     return printed.getvalue()
 
 
@@ -97,7 +103,7 @@ def copy(broker: Pgq, order: dict[str, Any]) -> Any:
     spark.dataSource.register(PgqDataSource)
     rows = (
         spark.readStream.format("pgq")
-        .options(url=order["url"], **order["properties"])
+        .options(**place(order))
         .options(topic=order["source"], startingOffsets="earliest")
         .load()
     )
@@ -112,6 +118,31 @@ def copy(broker: Pgq, order: dict[str, Any]) -> Any:
     return query.lastProgress["batchId"] if query.lastProgress else None
 
 
+def save(broker: Pgq, order: dict[str, Any]) -> Any:
+    """Write numbers to a topic by the data source."""
+    broker._spark.dataSource.register(PgqDataSource)
+    rows = numbers(broker, order)
+    target = {"topic": order["topic"]}
+    if order.get("column"):
+        rows = rows.selectExpr("value", f"'{target.pop('topic')}' as topic")
+    writer = rows.write.format("pgq").mode("append")
+    writer.options(**place(order), **target, **order["options"]).save()
+
+
+def save_stream(broker: Pgq, order: dict[str, Any]) -> Any:
+    """Write the lines of a folder's files to a topic by the data source."""
+    broker._spark.dataSource.register(PgqDataSource)
+    query = (
+        broker._spark.readStream.text(order["lines"])
+        .writeStream.format("pgq")
+        .options(**place(order), topic=order["topic"])
+        .option("checkpointLocation", order["checkpoint"])
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+
+
 def consume(broker: Pgq, order: dict[str, Any]) -> Any:
     """Take messages for a group."""
     step = broker.consume(lambda frame: None, topic=order["topic"], consumer_group=order["group"])
@@ -120,7 +151,10 @@ def consume(broker: Pgq, order: dict[str, Any]) -> Any:
 
 WORKS = {
     work.__name__: work
-    for work in (publish, publish_failing, enqueue, read, explain, stream, copy, consume)
+    for work in (
+        *(publish, publish_failing, enqueue, save),
+        *(read, explain, stream, save_stream, copy, consume),
+    )
 }
 
 

@@ -158,6 +158,31 @@ def test_the_driver_is_killed_after_its_commit_and_before_it_knows(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("fate", ["commits", "rolls back"])
+def test_the_driver_is_killed_amid_chunks_that_are_published_as_they_come(
+    local_driver: Driver, stage: Stage, broker: Any, fate: str
+) -> None:
+    """Others see a part; the next driver leaves out what was published, and goes on behind it."""
+    stage.stop_after("insert on pgq.published_chunk", "new.chunk = 2")
+    with stage.barrier():
+        local_driver.start("publish", **stage.order(atomic=False))
+        stopped = stage.until_waiting("advisory", INSERT, count=TASKS)
+        local_driver.kill()
+        if fate == "rolls back":
+            for pid in stopped:
+                stage.terminate(pid)
+    for pid in stopped:
+        stage.until_gone(pid)
+    assert len(stage.visible()) == TASKS * (2 + (fate == "commits")) * 100
+
+    stage.open_barrier()
+    for duplicate in (False, True):
+        done = stage.publish(broker, atomic=False)
+        assert (done.messages, done.duplicate) == (ROWS, duplicate)
+        stage.assert_every_row_once()
+
+
+@pytest.mark.slow
 def test_tasks_of_a_killed_driver_come_too_late(driver: Driver, stage: Stage, broker: Any) -> None:
     """What they commit after the write was started again is not published, and is cleaned up.
 

@@ -16,6 +16,7 @@ from support.cluster import Driver, Talkative, all_that_it_says, grant, guarded_
 from support.log import new_topic
 from support.queue import new_queue
 from support.session import Session
+from support.shards import Shards
 
 for module in ("pyspark", "grpc", "grpc_status", "zstandard"):
     pytest.importorskip(module)
@@ -117,7 +118,7 @@ def test_a_sink_writes_each_batch_once(
 def test_a_topic_is_copied_by_the_streaming_source(
     driver: Driver, client: Session, order: dict[str, Any], role: str, tmp_path: Path
 ) -> None:
-    client.execute(f"grant execute on function pgq.fetch_range to {role}".encode())
+    client.execute(f"grant execute on function pgq.fetch_packed to {role}".encode())
     order["source"] = new_topic(client)
     places = {"checkpoint": str(tmp_path / "checkpoint")}
     for expected in (NUMBERS[:5], NUMBERS):
@@ -125,6 +126,26 @@ def test_a_topic_is_copied_by_the_streaming_source(
         answer = driver.run("copy", **places, **order)
         assert not isinstance(answer, dict), answer
         assert contents_of(client, order["topic"]) == {0: expected}
+
+
+def test_the_data_source_writes(
+    driver: Driver, client: Session, order: dict[str, Any], role: str, tmp_path: Path
+) -> None:
+    client.execute(f"grant execute on function pgq.write_chunk to {role}".encode())
+    order["options"] = {"producer": "p", "seq": 1}
+    for _ in range(2):
+        assert driver.run("save", **order) is None
+        assert sorted(contents_of(client, order["topic"])[0]) == NUMBERS
+    lines = tmp_path / "lines"
+    lines.mkdir()
+    (lines / "0.txt").write_text("10\n")
+    places = {"lines": str(lines), "checkpoint": str(tmp_path / "checkpoint")}
+    for _ in range(2):
+        assert driver.run("save_stream", **places, **order) is None
+        assert contents_of(client, order["topic"])[0][10:] == [b"10"]
+        # a batch that is run again, because its end was not noted
+        (tmp_path / "checkpoint" / "commits" / "0").unlink()
+        (tmp_path / "checkpoint" / "commits" / ".0.crc").unlink()
 
 
 def test_a_failed_write_leaves_nothing(
@@ -147,7 +168,14 @@ def test_a_password_is_shown_nowhere(
     driver: Driver, told: Talkative, order: dict[str, Any]
 ) -> None:
     driver.run("publish", **order)
-    said = all_that_it_says(driver, order)
+    several = {**order, "url": [order["url"]]}
+    assert driver.run("publish", **several)["messages"] == 10
+    said = {
+        **all_that_it_says(driver, order),
+        "several": driver.run("publish", **{**several, "topic": "nowhere"}),
+        "several, plans": driver.run("explain", **several),
+    }
+    assert 'unknown topic "nowhere"' in said["several"]["error"]
     # Each says what it is about, so this is the place where a password would be.
     assert "JDBCRelation" in said["plans"]
     assert 'unknown topic "nowhere"' in said["unknown topic, written"]["error"]
@@ -161,3 +189,25 @@ def test_a_password_is_shown_nowhere(
     assert "write_chunks" in events
     for place, text in {**said, "log": log, "events": events}.items():
         assert PASSWORD not in str(text), place
+
+
+def test_several_databases(driver: Driver, shards: Shards) -> None:
+    """Are written by tasks, committed by one, and read; a name holds, and a row is refused."""
+    topic = shards.create("readings")
+    work = {
+        "url": shards.urls,
+        "properties": shards.properties,
+        "topic": topic,
+        "rows": 100,
+        "tasks": 2,
+        "options": {"producer": "loader", "seq": 1},
+    }
+    assert driver.run("publish", **work) == {"messages": 100, "duplicate": False}
+    assert driver.run("publish", **work) == {"messages": 100, "duplicate": True}
+    assert "with other messages" in driver.run("publish", **{**work, "rows": 99})["error"]
+    few = {**work, "options": {"expected_messages": 99}}
+    assert "is 99, but there are 100" in driver.run("publish", **few)["error"]
+    assert sorted(map(int, shards.all(topic))) == list(range(100))
+    assert shards.open_writes() == 0
+    rows = driver.run("read", **{**work, "options": {}})
+    assert sorted(int(value) for _, _, value in rows) == list(range(100))

@@ -13,7 +13,7 @@ from pgq.spark import Pgq
 from pgq.spark._write import WriteOptions
 from support.session import Session
 
-METHODS = [name for name in vars(Pgq) if not name.startswith("_")]
+METHODS = [name for name in vars(Pgq) if not name.startswith("_") and callable(getattr(Pgq, name))]
 
 
 def nulls(function: Callable[..., Any]) -> dict[str, None]:
@@ -60,4 +60,5 @@ def test_every_method_takes_none(spark: Any, broker: Any, connection: Session) -
     assert (step.messages, step.written.messages) == (6, 6)
     for name in ("read_archived_jobs", "read_dead_letters"):
         assert getattr(broker, name)(queue="mail", **none.pop(name)).count() == 0
+    assert broker.watermark(topic="readings", **none.pop("watermark")) is not None
     assert none == {}

@@ -89,6 +89,41 @@ def test_it_streams(
     assert etl.read(topic="routes").count() == 50
 
 
+def test_it_writes_and_reads_by_the_data_source(
+    spark: Any, etl: Pgq, location: Any, connection: Session
+) -> None:
+    spark.dataSource.register(PgqDataSource)
+    place = {"url": location[0], "user": "etl"}
+    frame = spark.range(40).select(
+        F.col("id").cast("string").alias("value"),
+        F.element_at(F.array(F.lit("flights"), F.lit("routes")), F.expr("int(id % 2 + 1)")).alias(
+            "topic"
+        ),
+    )
+    writer = frame.write.format("pgq").mode("append").options(**place)
+    writer.save()
+    writer.option("queue", "alerts").save()
+    read = spark.read.format("pgq").options(**place)
+    assert read.option("subscribePattern", "flights|routes").load().count() == 40
+    assert len(connection.execute("select from pgq.peek_jobs('alerts')").fetchall()) == 40
+    failing = frame.withColumn("value", F.raise_error(F.lit("made to fail")).cast("string"))
+    with pytest.raises(Exception, match="made to fail"):
+        failing.write.format("pgq").mode("append").options(**place, queue="alerts").save()
+    assert connection.execute(
+        "select count(*) from pgq.bulk_write where committed_at is null"
+    ).fetchone() == (0,)
+
+
+def test_it_writes_and_reads_several_databases(spark: Any, etl: Pgq, location: Any) -> None:
+    """A list of one goes the way of several."""
+    broker = Pgq(spark, [location[0]], {"user": "etl"})
+    frame = spark.range(40).select(F.col("id").cast("string").alias("value"))
+    assert broker.publish(frame, topic="flights", producer="etl", seq=9).messages == 40
+    assert broker.enqueue(frame, queue="alerts").messages == 40
+    assert broker.read(topic="flights").count() == 40
+    assert broker.watermark(topic="flights") is not None
+
+
 def test_it_reaches_no_table(etl: Pgq, location: Any, connect: Any) -> None:
     tables = [
         name
@@ -112,6 +147,7 @@ def test_what_is_not_granted_is_refused(spark: Any, etl: Pgq, connection: Sessio
     connection.execute("revoke execute on function pgq.begin_write from etl")
     with pytest.raises(psycopg.errors.InsufficientPrivilege, match="begin_write"):
         etl.publish(frame, topic="flights")
-    connection.execute("revoke select on pgq.messages from etl")
-    with pytest.raises(Exception, match="permission denied for view messages"):
-        etl.read(topic="flights")
+    connection.execute("select pgq.publish('flights', body => 'x')")
+    connection.execute("revoke execute on function pgq.fetch_packed from etl")
+    with pytest.raises(Exception, match="permission denied for function fetch_packed"):
+        etl.read(topic="flights").count()

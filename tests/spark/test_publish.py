@@ -142,6 +142,7 @@ def failing_once(spark: Any, folder: str, *, always: bool = False) -> Any:
     return rows.select(F.col("id").cast("string").alias("value"))
 
 
+@pytest.mark.slow
 @MODES
 def test_a_task_that_fails_and_is_retried_counts_once(
     spark: Any, broker: Any, connection: Session, topic: str, atomic: bool, tmp_path: Any

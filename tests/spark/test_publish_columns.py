@@ -105,7 +105,6 @@ def test_bytes_are_stored_as_they_are(
     assert [bytes(body) for (body,) in messages(connection)] == values
 
 
-@pytest.mark.slow  # Spark tries its tasks four times
 @MODES
 def test_null_is_refused(
     spark: Any, broker: Any, connection: Session, topic: str, atomic: bool

@@ -11,6 +11,7 @@ from psycopg.types.json import Jsonb
 from pyspark.sql import functions as F
 
 from pgq.errors import OffsetOutOfRange, UnknownTopic
+from pgq.spark import PgqDataSource
 from support.clock import Clock
 from support.session import Session
 
@@ -218,12 +219,66 @@ def test_an_unknown_topic_is_an_error(broker: Any) -> None:
         broker.read(topic="nowhere")
 
 
-def test_filters_and_columns_go_to_the_database(broker: Any, topic: str) -> None:
-    frame = broker.read(topic=topic).where("offset <= 3").select("offset")
-    assert sorted(row.offset for row in frame.collect()) == [1, 1, 2, 2, 3, 3]
+def test_a_condition_on_the_partition_goes_to_the_database(broker: Any, topic: str) -> None:
+    frame = broker.read(topic=topic).where("partition = 1 and offset <= 3").select("offset")
+    assert sorted(row.offset for row in frame.collect()) == [1, 2, 3]
     plan = frame._jdf.queryExecution().executedPlan().toString()
-    assert "LessThanOrEqual(offset,3)" in plan
-    assert "value" not in plan.partition("ReadSchema")[2]
+    assert "EqualTo(partition,1)" in plan
+
+
+@pytest.mark.slow  # Spark tries its tasks four times
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_topic_made_anew_since_the_dataframe_was_made(
+    broker: Any, connection: Session, topic: str, fails: bool
+) -> None:
+    frame = broker.read(topic=topic, fail_on_data_loss=fails)
+    connection.drop_topic(topic=topic)
+    connection.create_topic(topic=topic, partitions=2)
+    connection.publish_batch(topic=topic, bodies=[b"another"] * 1000, partition=0)
+    with pytest.raises(Exception, match="is not the one that was planned to be read"):
+        frame.collect()
+
+
+SEVERAL = """array(
+    named_struct('key', 'twice', 'value', cast('a"b' as binary)),
+    named_struct('key', 'o"nce', 'value', cast('c' as binary)),
+    named_struct('key', 'twice', 'value', cast(null as binary)),
+    named_struct('key', 'list', 'value', cast('["1", "2"]' as binary)),
+    named_struct('key', 'twice', 'value', cast('a"b' as binary))
+)"""
+
+
+@pytest.mark.parametrize("source", ["jdbc", "python"])
+def test_a_header_twice(
+    spark: Any, broker: Any, location: Any, connection: Session, source: str
+) -> None:
+    """As Kafka allows it: what was written is what is read, and may be written again."""
+    connection.create_topic(topic="readings", partitions=1)
+    connection.create_topic(topic="copy", partitions=1)
+    rows = spark.sql(f"select 'x' as value, {SEVERAL} as headers")
+    broker.publish(rows, topic="readings")
+    assert connection.execute("select headers from pgq.messages").fetchall() == [
+        ({"twice": ['a"b', None, 'a"b'], 'o"nce': "c", "list": '["1", "2"]'},)
+    ]
+    for topic in ("readings", "copy"):
+        if source == "jdbc":
+            frame = broker.read(topic=topic)
+        else:
+            spark.dataSource.register(PgqDataSource)
+            options = {"url": location[0], **location[1], "topic": topic}
+            frame = spark.read.format("pgq").options(**options).load()
+        if topic == "readings":
+            broker.publish(frame.select("value", "headers"), topic="copy")
+        (row,) = frame.collect()
+        # in the order of their keys, those of a key in that in which they were written
+        assert sorted(
+            (header.key, header.value and bytes(header.value))
+            for header in row.headers
+            if header.key != "twice"
+        ) == [("list", b'["1", "2"]'), ('o"nce', b"c")]
+        assert [
+            header.value and bytes(header.value) for header in row.headers if header.key == "twice"
+        ] == [b'a"b', None, b'a"b']
 
 
 def test_jobs_that_ended_are_read_from_the_archive_and_the_dead_letters(
@@ -256,3 +311,23 @@ def test_jobs_that_ended_are_read_from_the_archive_and_the_dead_letters(
     assert [tuple(row) for row in dead.collect()] == [("mail", 1, "no such address")]
     with pytest.raises(Exception, match='unknown queue "nowhere"'):
         broker.read_archived_jobs(queue="nowhere")
+
+
+@pytest.mark.parametrize("safe", [True, False])
+def test_windows_by_time_beside_an_open_publisher(
+    broker: Any, connection: Session, connect: Any, safe: bool
+) -> None:
+    """It commits after the window was read: what the guide says of the end of windows."""
+    connection.create_topic(topic="readings", partitions=2)
+    late = connect()
+    late.publish(topic="readings", body=b"late", partition=0)
+    connection.publish(topic="readings", body=b"early", partition=1)
+    if safe:
+        end = broker.watermark(topic="readings")
+    else:
+        (end,) = connection.execute("select clock_timestamp()").fetchone() or (None,)
+    first = broker.read(topic="readings", end=end).collect()
+    late.commit()
+    second = broker.read(topic="readings", start=end).collect()
+    found = sorted(bytes(row.value) for row in first + second)
+    assert found == ([b"early", b"late"] if safe else [b"early"])

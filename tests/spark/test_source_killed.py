@@ -16,7 +16,7 @@ import pytest
 
 from support.log import new_topic
 from support.session import Connect, Session
-from support.stream import PASSWORD, Stream
+from support.stream import PASSWORD, Stream, needs_limits
 from support.waiting import wait_until
 
 pytest.importorskip("pyspark")
@@ -79,9 +79,11 @@ def test_the_password_is_shown_nowhere(
 
 # Holds the calls for messages from 4 on while the test holds the lock; they are the real ones.
 GATE = """
-alter function pgq.fetch_range set schema public;
-create function pgq.fetch_range(topic text, partition int, first_offset bigint, last_offset bigint)
-returns setof pgq.message_record
+alter function pgq.fetch_packed set schema public;
+create function pgq.fetch_packed(
+    topic text, partition int, first_offset bigint, last_offset bigint, first_partition_id bigint
+)
+returns setof pgq.packed_messages
 language plpgsql
 as $$
 begin
@@ -90,8 +92,12 @@ begin
     end if;
     return query
     select *
-    from public.fetch_range(
-        fetch_range.topic, fetch_range.partition, fetch_range.first_offset, fetch_range.last_offset
+    from public.fetch_packed(
+        fetch_packed.topic,
+        fetch_packed.partition,
+        fetch_packed.first_offset,
+        fetch_packed.last_offset,
+        fetch_packed.first_partition_id
     );
 end
 $$;
@@ -99,6 +105,7 @@ $$;
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("limit", ["3", None])
 @pytest.mark.parametrize("step", ["reading", "planned", "writing", "committed"])
 def test_a_driver_that_is_killed(
     spark: Any,
@@ -108,20 +115,40 @@ def test_a_driver_that_is_killed(
     location: Location,
     tmp_path: Path,
     step: str,
+    limit: str | None,
 ) -> None:
     """In the second batch: while the source reads, before the sink, in its commit, and after it.
 
-    The query goes on from its checkpoint, and the output has each message once. The password is in
-    nothing that the killed one has written.
+    Without a limit, the first batch is one of an earlier run. The query goes on from its
+    checkpoint, and the output has each message once. The password is in nothing that the killed
+    one has written.
     """
     from pgq.spark import PgqDataSource
 
-    topic, output = new_topic(own, messages=9), new_topic(own)
+    if limit is not None:
+        needs_limits()
+    topic, output = new_topic(own, messages=9 if limit else 3), new_topic(own)
     url, properties = location
     properties = {**properties, "password": PASSWORD}
     options = {"url": url, **properties, "topic": topic, "startingOffsets": "earliest"}
-    options["maxOffsetsPerTrigger"] = "3"
+    if limit is not None:
+        options["maxOffsetsPerTrigger"] = limit
     checkpoint = tmp_path / "checkpoint"
+    spark.dataSource.register(PgqDataSource)
+
+    def start() -> Any:
+        messages = spark.readStream.format("pgq").options(**options).load()
+        return (
+            messages.select("key", "value")
+            .writeStream.option("checkpointLocation", str(checkpoint))
+            .trigger(availableNow=True)
+            .foreachBatch(broker.sink(topic=output, producer="query"))
+            .start()
+        )
+
+    if limit is None:
+        start().awaitTermination()
+        own.publish_batch(topic=topic, payloads=list(range(4, 10)))
     settings = {
         "url": url,
         "properties": properties,
@@ -155,20 +182,10 @@ def test_a_driver_that_is_killed(
     lock.rollback()
     wait_until(lambda: not own.execute(BACKENDS).fetchone(), PATIENCE, "for it to be gone")
     # the server finishes a commit even if nobody is there any more to hear of it
-    assert len(published(own, output)) == (6 if step in ("writing", "committed") else 3)
+    second = 3 if limit else 6
+    assert len(published(own, output)) == 3 + second * (step in ("writing", "committed"))
 
-    spark.dataSource.register(PgqDataSource)
-    query = (
-        spark.readStream.format("pgq")
-        .options(**options)
-        .load()
-        .select("key", "value")
-        .writeStream.option("checkpointLocation", str(checkpoint))
-        .trigger(availableNow=True)
-        .foreachBatch(broker.sink(topic=output, producer="query"))
-        .start()
-    )
-    query.awaitTermination()
+    start().awaitTermination()
     assert sorted(published(own, output)) == [b"%d" % number for number in range(1, 10)]
 
     written = log.read_text(errors="replace")

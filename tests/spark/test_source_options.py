@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
 import pytest
 
@@ -16,6 +16,7 @@ from pgq.spark._bounds import Bound
 from pgq.spark._fetch import SCHEMA
 from pgq.spark._options import Options, parse_options
 from pgq.spark._source import PgqDataSource
+from pgq.spark._topics import Bounds, Topics
 
 URL = "jdbc:postgresql://db.example.org:6543/shop"
 
@@ -34,7 +35,8 @@ def test_names_are_not_case_sensitive() -> None:
     options = parse_options(
         {"URL": URL, "Subscribe": "t", "STARTINGOFFSETS": "Earliest", "failondataloss": "FALSE"}
     )
-    assert (options.topic, options.start) == ("t", Bound(earliest=True))
+    assert options.topics == Topics(("t",))
+    assert options.start == Bounds(Bound(earliest=True))
     assert not options.fail_on_data_loss
 
 
@@ -49,13 +51,14 @@ def test_bounds() -> None:
     """As the grammar of bounds has them; a timestamp takes the place of offsets."""
     offsets = '{"t": {"0": 5, "1": -2}}'
     options = parsed(startingOffsets=offsets, endingOffsets="latest")
-    assert (options.start, options.end) == (Bound(offsets={0: 5, 1: -2}), Bound())
+    assert (options.start, options.end) == (Bounds(Bound(offsets={0: 5, 1: -2})), Bounds(Bound()))
     options = parsed(startingTimestamp="1700000000123", startingOffsets="earliest")
-    assert options.start == Bound(time=datetime(2023, 11, 14, 22, 13, 20, 123000, timezone.utc))
+    moment = datetime(2023, 11, 14, 22, 13, 20, 123000, timezone.utc)
+    assert options.start == Bounds(Bound(time=moment))
     options = parsed(endingTimestamp="0")
     assert (options.start, options.end) == (
         None,
-        Bound(time=datetime(1970, 1, 1, tzinfo=timezone.utc)),
+        Bounds(Bound(time=datetime(1970, 1, 1, tzinfo=timezone.utc))),
     )
 
 
@@ -66,14 +69,20 @@ def test_bounds() -> None:
         "endingOffsets",
         "startingTimestamp",
         "endingTimestamp",
+        "startingOffsetsByTimestamp",
+        "endingOffsetsByTimestamp",
         "maxOffsetsPerTrigger",
+        "minOffsetsPerTrigger",
+        "maxTriggerDelay",
         "minPartitions",
         "failOnDataLoss",
     ],
 )
 @pytest.mark.parametrize("value", ["", "soon", "-1", "1.5", "[1]", "null", '{"t": 1}', "9" * 30])
 def test_bad_values_are_refused_by_name(name: str, value: str) -> None:
-    if value.isdecimal() and name in ("maxOffsetsPerTrigger", "minPartitions"):
+    if value.isdecimal() and name in (
+        *("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "minPartitions"),
+    ):
         return
     assert name in error_of(url=URL, topic="t", **{name: value})
 
@@ -91,11 +100,96 @@ def test_unknown_options_are_named() -> None:
     assert "SECRET" not in message
 
 
-def test_one_topic() -> None:
+def test_topics() -> None:
+    assert parse_options({"url": URL, "subscribe": "b, a,b"}).topics == Topics(("a", "b"))
+    assert parse_options({"url": URL, "subscribePattern": "a.*"}).topics == Topics(pattern="a.*")
+    assigned = parse_options({"url": URL, "assign": '{"a": [0, 2]}'}).topics
+    assert assigned == Topics(("a",), assigned={"a": frozenset({0, 2})})
     assert "'topic' is missing" in error_of(url=URL)
     assert "'topic' is missing" in error_of(url=URL, topic=" ")
-    assert "one topic" in error_of(url=URL, subscribe="a,b")
+    assert "one topic" in error_of(url=URL, topic="a,b")
     assert "give one" in error_of(url=URL, topic="a", subscribe="a")
+    assert "give one" in error_of(url=URL, assign="{}", subscribePattern="a")
+    assert "'subscribePattern' is no regular" in error_of(url=URL, subscribePattern="a(")
+    for wrong in ("a", "{}", '{"a": 1}', '{"a": []}', '{"a": ["0"]}', '{"a": [-1]}', "[1]"):
+        assert "'assign'" in error_of(url=URL, assign=wrong)
+
+
+def test_bounds_of_several_topics() -> None:
+    both = {"url": URL, "subscribe": "a,b"}
+    offsets = '{"a": {"0": 5}, "b": {"0": -2}, "@id": {"a": 7, "b": 8}}'
+    start = parse_options({**both, "startingOffsets": offsets}).start
+    assert start is not None
+    assert start.of("a") == Bound(offsets={0: 5}, topic_id=7)
+    assert start.of("b") == Bound(offsets={0: -2}, topic_id=8)
+    start = parse_options({**both, "startingOffsets": "latest"}).start
+    assert start is not None
+    assert start.of("a") == start.of("b") == Bound()
+    for name in ("startingOffsets", "startingOffsetsByTimestamp"):
+        for wrong in ('{"a": {"0": 5}}', '{"a": {"0": 5}, "b": {"0": 5}, "c": {"0": 5}}'):
+            assert f"{name!r} must have a part for each topic" in error_of(**both, **{name: wrong})
+    times = '{"a": {"0": 0}, "b": {"0": "1700000000123", "1": 0}}'
+    start = parse_options({**both, "startingOffsetsByTimestamp": times}).start
+    assert start is not None
+    epoch = datetime(1970, 1, 1, tzinfo=timezone.utc)
+    assert start.of("a") == Bound(times={0: epoch})
+    assert start.of("b").times == {
+        0: datetime(2023, 11, 14, 22, 13, 20, 123000, timezone.utc),
+        1: epoch,
+    }
+    # as with Kafka's source: a time for all, times of partitions, offsets
+    start = parse_options(
+        {**both, "startingOffsetsByTimestamp": times, "startingTimestamp": "0"}
+    ).start
+    assert start == Bounds(Bound(time=epoch))
+
+
+def test_least_and_longest() -> None:
+    options = parsed(minOffsetsPerTrigger="5", maxTriggerDelay="90s")
+    assert (options.min_offsets, options.max_delay) == (5, timedelta(seconds=90))
+    assert parsed().max_delay == timedelta(minutes=15)
+    assert "is more than" in error_of(
+        url=URL, topic="t", minOffsetsPerTrigger="5", maxOffsetsPerTrigger="4"
+    )
+
+
+@pytest.mark.parametrize("url", ["jdbc:postgresql://h/d", "postgresql://h/d"])
+def test_how_to_connect(url: str) -> None:
+    """By the names of the JDBC driver, or those of libpq."""
+    given = {
+        "sslmode": "verify-full",
+        "sslrootcert": "/etc/ca.pem",
+        "sslpassword": "S3CRET",
+        "connectTimeout": "7",
+        "target_session_attrs": "standby",
+        "ApplicationName": "loader",
+        "keepalives_idle": "9",
+    }
+    options = parse_options({"url": url, "topic": "t", **given})
+    place = conninfo_to_dict(options.conninfo)
+    assert {name: str(place[name]) for name in place if name not in ("host", "port", "dbname")} == {
+        "sslmode": "verify-full",
+        "sslrootcert": "/etc/ca.pem",
+        "sslpassword": "S3CRET",
+        "connect_timeout": "7",
+        "target_session_attrs": "standby",
+        "application_name": "loader",
+        "keepalives_idle": "9",
+    }
+    assert "S3CRET" not in repr(options)
+    place = conninfo_to_dict(
+        parse_options(
+            {"url": url, "topic": "t", "ssl": "true", "targetServerType": "primary"}
+        ).conninfo
+    )
+    assert (place["sslmode"], place["target_session_attrs"]) == ("verify-full", "read-write")
+    place = conninfo_to_dict(
+        parse_options({"url": f"{url}?sslmode=require", "topic": "t", "ssl": "true"}).conninfo
+    )
+    assert place["sslmode"] == "require"
+    assert "'targetServerType' is 'any one'" in error_of(
+        url=url, topic="t", targetServerType="any one"
+    )
 
 
 @pytest.mark.parametrize(

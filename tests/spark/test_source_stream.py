@@ -9,36 +9,16 @@ from typing import Any
 import pytest
 from psycopg import sql
 
+from pgq.errors import UnknownPartition
 from support.clock import Clock
 from support.log import new_topic
 from support.session import Connect, Session
-from support.stream import Stream, remove
+from support.stream import Stream, needs_limits, remove
 from support.waiting import wait_until
 
 pytest.importorskip("pyspark")
 
 PATIENCE = 120.0
-
-
-@pytest.fixture
-def plain(spark: Any) -> str:
-    """The name of the source as Spark before 4.2 gets it."""
-    from pgq.spark import PgqDataSource
-    from pgq.spark._source import _PlainStreamReader
-
-    class PlainSource(PgqDataSource):
-        # so that the workers get it by value
-        __module__ = "__main__"
-
-        @classmethod
-        def name(cls) -> str:
-            return "pgq_plain"
-
-        def streamReader(self, schema: Any) -> Any:  # noqa: N802
-            return _PlainStreamReader(self._parsed(schema))
-
-    spark.dataSource.register(PlainSource)
-    return PlainSource.name()
 
 
 def sources(query: Any) -> list[dict[str, Any]]:
@@ -64,6 +44,7 @@ def test_each_message_once_over_restarts(stream: Stream, own: Session) -> None:
 @pytest.mark.slow
 def test_limits_and_what_comes_later(stream: Stream, own: Session, connect: Connect) -> None:
     """AvailableNow takes what was there at its start, in batches within the limit."""
+    needs_limits()
     topic = new_topic(own, partitions=2, messages=5)
     late = connect(autocommit=True)
 
@@ -213,6 +194,29 @@ def test_a_topic_made_anew(stream: Stream, own: Session) -> None:
     own.publish_batch(topic=topic, payloads=[11, 12, 13, 14, 15])
     assert "created again" in stream.fail(topic)
     assert stream.run(topic, failOnDataLoss="false")[1:] == [[(0, n) for n in range(1, 6)]]
+
+
+@pytest.mark.parametrize("fails", ["true", "false"])
+def test_a_topic_made_anew_since_a_batch_was_planned(
+    own: Session, location: tuple[str, dict[str, str]], fails: str
+) -> None:
+    """What the tasks of the batch would read is of another topic, so they fail with either."""
+    from pgq.spark import PgqDataSource
+    from pgq.spark._fetch import SCHEMA
+
+    topic = new_topic(own, messages=3)
+    url, properties = location
+    options = {"url": url, **properties, "topic": topic, "failOnDataLoss": fails}
+    reader = PgqDataSource({**options, "startingOffsets": "earliest"}).streamReader(SCHEMA)
+    start = reader.initialOffset()
+    (task,) = reader.partitions(start, {**start, topic: {"0": 4}})
+    assert sum(batch.num_rows for batch in reader.read(task)) == 3
+    own.drop_topic(topic=topic)
+    own.create_topic(topic=topic, partitions=1)
+    own.publish_batch(topic=topic, payloads=[1, 2, 3])
+    with pytest.raises(UnknownPartition, match="is not the one that was planned"):
+        list(reader.read(task))
+    reader.stop()
 
 
 @pytest.mark.slow

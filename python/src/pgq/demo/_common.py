@@ -10,6 +10,7 @@ from typing import Any
 
 import psycopg
 from psycopg import sql
+from psycopg.pq import TransactionStatus
 from rich.console import Console
 from rich.markup import escape
 
@@ -125,7 +126,17 @@ def reserved(client: Client, belongings: Belongings) -> Iterator[None]:
         yield
     finally:
         if not connection.closed:
+            _settle(connection)
             _clear(client, belongings)
+
+
+def _settle(connection: psycopg.Connection[Any]) -> None:
+    """End a query that a signal has torn off within psycopg, and its transaction."""
+    if connection.info.transaction_status == TransactionStatus.ACTIVE:
+        connection.cancel_safe()
+        while connection.pgconn.get_result():
+            pass
+    connection.rollback()
 
 
 def _clear(client: Client, belongings: Belongings) -> None:

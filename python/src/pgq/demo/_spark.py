@@ -13,9 +13,11 @@ from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Event
 from typing import Any
 
 import psycopg
+import pyspark
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
@@ -35,9 +37,10 @@ from pgq.demo._spark_figures import (
     show,
     stored,
 )
-from pgq.demo._spark_query import PRODUCER, Stream, by_route, location_of
+from pgq.demo._spark_query import Stream, by_route, location_of, write_routes
+from pgq.demo._spark_thread import apart
 from pgq.local_spark import SparkSetupError, local_session
-from pgq.spark import Pgq
+from pgq.spark import Pgq, PgqDataSource
 
 __all__ = ["run"]
 
@@ -78,9 +81,12 @@ def run(
                     client.create_topic(topic, partitions=PARTITIONS)
             version = connection.info.server_version // 10000
             console.print(
-                f"PostgreSQL {version} with pgq {client.version()}, Spark {session.version}\n"
+                f"PostgreSQL {version} with pgq {client.version()}, Spark {pyspark.__version__}\n"
             )
-            outcome = _perform(client, session, data, rows, wanted, console)
+            outcome = apart(
+                session,
+                lambda stopped: _perform(client, session, data, rows, wanted, console, stopped),
+            )
             batch, live = figures_of(client, ROUTES), figures_of(client, ROUTES_LIVE)
             checks = checks_of(client, wanted, outcome, batch, live)
             show(console, wanted, outcome, batch, live)
@@ -109,8 +115,9 @@ def _session(console: Console) -> Iterator[SparkSession]:
 class _Bars:
     """A line for each part, with its rate."""
 
-    def __init__(self, console: Console, outcome: Outcome) -> None:
+    def __init__(self, console: Console, outcome: Outcome, stopped: Event) -> None:
         self._outcome = outcome
+        self._stopped = stopped
         self._begun: dict[str, tuple[TaskID, float]] = {}
         self._progress = Progress(
             SpinnerColumn(finished_text=" "),
@@ -129,10 +136,17 @@ class _Bars:
         self._progress.stop()
 
     def begin(self, label: str, total: int | None) -> None:
+        self.check()
         task = self._progress.add_task(label, total=total, count="", rate="")
         self._begun[label] = task, time.monotonic()
 
+    def check(self) -> None:
+        """Go on only if nobody has stopped the demo."""
+        if self._stopped.is_set():
+            raise DemoError("the demo was stopped")
+
     def update(self, label: str, count: int, total: int) -> None:
+        self.check()
         task, begun = self._begun[label]
         seconds = time.monotonic() - begun
         self._outcome.rates[label] = count, seconds
@@ -155,9 +169,13 @@ def _perform(
     rows: int | None,
     wanted: Expected,
     console: Console,
+    stopped: Event,
 ) -> Outcome:
     outcome = Outcome()
-    with _Bars(console, outcome) as bars:
+    session.dataSource.register(PgqDataSource)
+    # Spark looks for data sources in the active session, which a thread has only after this.
+    session.createDataFrame([], "nothing int")
+    with _Bars(console, outcome, stopped) as bars:
         _publish(client, data, rows, wanted, bars)
         _run_batch(client, session, wanted, outcome, bars)
         _run_stream(client, session, wanted, outcome, bars)
@@ -179,17 +197,18 @@ def _publish(client: Client, data: Path, rows: int | None, wanted: Expected, bar
 def _run_batch(
     client: Client, session: SparkSession, wanted: Expected, outcome: Outcome, bars: _Bars
 ) -> None:
-    """Read all, add up, publish in one transaction; and the same again, which changes nothing."""
-    broker = Pgq(session, *location_of(client.connection))
-    label = "batch: read, added up by route, published"
+    """Read all, add up, write in one transaction; and the same again, which changes nothing."""
+    location = location_of(client.connection)
+    label = "batch: read, added up by route, written"
     bars.begin(label, None)
-    routes = by_route(broker.read(topic=FLIGHTS))
-    outcome.first = broker.publish(routes, topic=ROUTES, producer=PRODUCER, seq=1)
+    routes = by_route(Pgq(session, *location).read(topic=FLIGHTS))
+    write_routes(routes, location)
     bars.update(label, wanted.flights, wanted.flights)
 
     outcome.routes_before = stored(client, ROUTES)
-    outcome.repeated = broker.publish(routes, topic=ROUTES, producer=PRODUCER, seq=1)
-    written = "nothing was written" if outcome.repeated.duplicate else "it was written again"
+    write_routes(routes, location)
+    again = stored(client, ROUTES) > outcome.routes_before
+    written = "it was written again" if again else "nothing was written"
     bars.say(f"the same write was repeated, as after a crash: {written}", "!")
 
 
@@ -219,6 +238,7 @@ def _follow(
     moved = time.monotonic()
     try:
         while True:
+            bars.check()
             ended = not query.isActive  # before the last look at its progress
             for progress in query.recentProgress:
                 done = _position(progress.sources[0].endOffset)

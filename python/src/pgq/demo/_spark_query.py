@@ -11,10 +11,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from pgq import Client
 from pgq.demo._common import DemoError
-from pgq.demo._spark_figures import FLIGHTS, ROUTES_LIVE, Outcome
-from pgq.spark import Pgq, PgqDataSource
+from pgq.demo._spark_figures import FLIGHTS, ROUTES, ROUTES_LIVE, Outcome
+from pgq.spark import Pgq
 
-__all__ = ["PRODUCER", "Stream", "by_route", "location_of"]
+__all__ = ["Stream", "by_route", "location_of", "write_routes"]
 
 PRODUCER = "pgq demo-spark"
 
@@ -35,7 +35,7 @@ def location_of(connection: psycopg.Connection[Any]) -> tuple[str, dict[str, str
 
 
 def by_route(flights: DataFrame) -> DataFrame:
-    """Add flights up: a message for each route, with the columns that pgq publishes."""
+    """Add flights up: a message for each route, with columns that pgq publishes."""
     columns = "origin string, dest string, arr_delay int"
     flight = F.from_json(F.col("value").cast("string"), columns)
     return (
@@ -49,8 +49,23 @@ def by_route(flights: DataFrame) -> DataFrame:
         )
         .select(
             F.concat_ws("-", "origin", "dest").alias("key"),
-            F.struct("origin", "dest", "flights", "timed", "minutes").alias("payload"),
+            F.to_json(F.struct("origin", "dest", "flights", "timed", "minutes")).alias("payload"),
         )
+    )
+
+
+def write_routes(routes: DataFrame, location: tuple[str, dict[str, str]]) -> None:
+    """Write by the data source, under a number: a second time it writes nothing."""
+    url, properties = location
+    (
+        routes.write.format("pgq")
+        .mode("append")
+        .option("url", url)
+        .options(**properties)
+        .option("topic", ROUTES)
+        .option("producer", PRODUCER)
+        .option("seq", 1)
+        .save()
     )
 
 
@@ -65,7 +80,6 @@ class Stream:
         self, session: SparkSession, client: Client, batch_size: int, outcome: Outcome
     ) -> None:
         url, properties = location_of(client.connection)
-        session.dataSource.register(PgqDataSource)
         self._source = (
             session.readStream.format("pgq")
             .option("url", url)

@@ -13,15 +13,34 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
-__all__ = ["EARLIEST", "FROM", "ID", "LATEST", "Bound", "Where", "moment", "refused"]
+__all__ = [
+    "CREATED",
+    "EARLIEST",
+    "FROM",
+    "ID",
+    "LATEST",
+    "SHARDS",
+    "Bound",
+    "Moment",
+    "Where",
+    "moment",
+    "refused",
+    "taken_away",
+]
 
 Where = str | datetime | Mapping[int, int]
 """A bound as it is written in Python: a word or JSON, a time, or an offset for each partition."""
+
+Moment = datetime | Mapping[int, datetime]
+"""A time for all partitions, or for each."""
 
 EARLIEST, LATEST = -2, -1
 
 ID, FROM = "@id", "@from"
 """Names in the JSON of a stream's position; as a bound it is taken as well."""
+
+SHARDS, CREATED = "@shards", "@created"
+"""Names in that of a stream from several databases."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _LAST_MILLISECOND = 253_402_300_799_999
@@ -35,11 +54,17 @@ class Bound:
     time: datetime | None = None
     offsets: Mapping[int, int] | None = None
     topic_id: int | None = None
+    times: Mapping[int, datetime] | None = None
 
     @property
     def latest(self) -> bool:
         """Whether it is the end of the topic."""
-        return not self.earliest and self.time is None and self.offsets is None
+        return not self.earliest and self.moment is None and self.offsets is None
+
+    @property
+    def moment(self) -> Moment | None:
+        """The time, or that of each partition."""
+        return self.time if self.times is None else self.times
 
     @classmethod
     def start(cls, name: str, topic: str, where: Where) -> Bound:
@@ -64,6 +89,13 @@ class Bound:
 def refused(name: str, problem: str) -> ValueError:
     """The error for a bad argument or option."""
     return ValueError(f"{name!r} {problem}")
+
+
+def taken_away(before: int, now: int) -> ValueError:
+    """The error for a checkpoint of more databases than there are."""
+    return ValueError(
+        f"the checkpoint is one of {before} databases, and 'url' has {now}: none can be taken away"
+    )
 
 
 def moment(name: str, text: str) -> datetime:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from importlib.util import find_spec
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from pgq.messages import OffsetRange
-from pgq.spark._bounds import Bound, Where
-from pgq.spark._connection import DriverConnection, Location, hide_credentials
+from pgq.spark._bounds import Bound
+from pgq.spark._connection import DriverConnection, Location, call, hide_credentials, moment
 from pgq.spark._read import frame_of, ranges_of, view
+from pgq.spark._several import Bounds, read_all, union, write_all
 from pgq.spark._write import Target, WriteOptions, WriteResult, write
 
 __all__ = ["Pgq", "Step"]
@@ -33,24 +36,62 @@ class Step:
 
 
 class Pgq:
-    """The topics and queues of one database, for DataFrames.
+    """The topics and queues of a database, or of several, for DataFrames.
 
     An optional argument that is None, or not given, takes its default.
 
     ``url`` is that of the JDBC driver, ``jdbc:postgresql://host:port/database``; ``properties`` are
     the driver's: ``user``, ``password``, ``sslmode`` and so on. The executors connect to the
     database by themselves, with the same URL and properties.
+
+    A list of URLs is for topics and queues that are spread over several databases, each of which
+    has them under the same names. The place of a URL in the list is the number of its shard, so
+    keep the order everywhere, and add databases at the end. What is read has a column ``shard``.
+    What is written goes to the shard of its key, :func:`pgq.shards.shard_of`, and without a key to
+    one by its content; a column ``shard`` that is not null wins.
     """
 
     def __init__(
-        self, spark: SparkSession, url: str, properties: Mapping[str, str] | None = None
+        self,
+        spark: SparkSession,
+        url: str | Sequence[str],
+        properties: Mapping[str, str] | None = None,
     ) -> None:
+        if find_spec("pandas") is None:
+            # PySpark asks for it on the driver, to exchange rows by Arrow
+            raise ModuleNotFoundError(
+                "pgq.spark needs the module pandas on the driver: pip install 'pgq[spark]'",
+                name="pandas",
+            )
         self._spark = spark
-        self._location = Location(url, properties)
+        self._is_spread = not isinstance(url, str)
+        urls = [url] if isinstance(url, str) else list(url)
+        if not urls:
+            raise ValueError("the list of URLs is empty")
+        self._properties = properties
+        self._locations = [Location(one, properties) for one in urls]
         hide_credentials(spark)
 
     def __repr__(self) -> str:
-        return f"Pgq({self._location.url.partition('?')[0]!r})"
+        places = [location.url.partition("?")[0] for location in self._locations]
+        return f"Pgq({places!r})" if self._is_spread else f"Pgq({places[0]!r})"
+
+    @property
+    def shards(self) -> list[Pgq]:
+        """Each database by itself, by the number of its shard."""
+        return [Pgq(self._spark, location.given, self._properties) for location in self._locations]
+
+    @property
+    def _location(self) -> Location:
+        """The only database."""
+        if self._is_spread:
+            raise ValueError("this is done in one database: take one of shards")
+        return self._locations[0]
+
+    def _write(self, frame: DataFrame, target: Target, options: WriteOptions) -> WriteResult:
+        if self._is_spread:
+            return write_all(frame, self._locations, target, options)
+        return write(frame, self._location, target, options)
 
     # ------------------------------------------------------------------------ writing
 
@@ -66,6 +107,7 @@ class Pgq:
         chunk_bytes: int | None = None,
         expected_messages: int | None = None,
         timeout: timedelta | None = None,
+        check_repeated: bool | None = None,
     ) -> WriteResult:
         """Publish the rows of a DataFrame to a topic.
 
@@ -80,9 +122,10 @@ class Pgq:
         make the same rows in the same order, and a repeated job the same tasks, or the write fails.
 
         With ``producer`` and ``seq`` the database knows the write again: repeating it, after it was
-        committed, writes nothing and returns ``duplicate``. When the write is not atomic they also
-        let a job that failed go on where it was; without them its rows are published once more
-        when it is run again.
+        committed, writes nothing and returns ``duplicate``; with other contents than then it is an
+        error, unless ``check_repeated`` is False. When the write is not atomic they also let a job
+        that failed go on where it was; without them its rows are published once more when it is
+        run again.
 
         ``chunk_rows`` (5000) and ``chunk_bytes`` (4 MB) bound the chunks in which rows travel. Give
         ``expected_messages`` where you know the number, and another one is refused. A write that is
@@ -94,9 +137,10 @@ class Pgq:
             chunk_bytes=chunk_bytes,
             expected_messages=expected_messages,
             timeout=timeout,
+            check_repeated=check_repeated,
         )
         target = Target(topic=topic, producer=producer, seq=seq)
-        return write(frame, self._location, target, options)
+        return self._write(frame, target, options)
 
     def enqueue(
         self,
@@ -112,6 +156,7 @@ class Pgq:
         chunk_bytes: int | None = None,
         expected_messages: int | None = None,
         timeout: timedelta | None = None,
+        check_repeated: bool | None = None,
     ) -> WriteResult:
         """Make a job of each row of a DataFrame; the rest is as in :meth:`publish`.
 
@@ -126,9 +171,10 @@ class Pgq:
             chunk_bytes=chunk_bytes,
             expected_messages=expected_messages,
             timeout=timeout,
+            check_repeated=check_repeated,
         )
         target = Target(queue=queue, producer=producer, seq=seq)
-        return write(frame, self._location, target, options)
+        return self._write(frame, target, options)
 
     def sink(
         self,
@@ -141,6 +187,7 @@ class Pgq:
         chunk_rows: int | None = None,
         chunk_bytes: int | None = None,
         timeout: timedelta | None = None,
+        check_repeated: bool | None = None,
     ) -> Callable[[DataFrame, int], None]:
         """The function for ``writeStream.foreachBatch`` that writes each micro-batch exactly once.
 
@@ -148,18 +195,28 @@ class Pgq:
         crash is written once. ``producer`` names the query: another one for each checkpoint, since
         a new checkpoint counts its batches from 0 again. With ``atomic=False`` a batch must come
         out the same whenever it is computed, so not after a shuffle. ``transform`` is applied to
-        the rows of a batch first.
+        the rows of a batch first. A batch that comes again with other contents is an error: an
+        older checkpoint was restored, or another query has the same ``producer``. With
+        ``check_repeated=False`` it is left out, for transformations that never make the same twice.
         """
-        location = self._location
+        locations, is_spread = self._locations, self._is_spread
         target = Target(topic, queue, producer, 0)
         options = WriteOptions.given(
-            atomic=atomic, chunk_rows=chunk_rows, chunk_bytes=chunk_bytes, timeout=timeout
+            atomic=atomic,
+            chunk_rows=chunk_rows,
+            chunk_bytes=chunk_bytes,
+            timeout=timeout,
+            check_repeated=check_repeated,
         )
 
         # Nothing here refers to the session: Spark Connect sends this function to the server.
         def write_batch(frame: DataFrame, batch_id: int) -> None:
             rows = frame if transform is None else transform(frame)
-            write(rows, location, replace(target, seq=batch_id), options)
+            named = replace(target, seq=batch_id)
+            if is_spread:
+                write_all(rows, locations, named, options)
+            else:
+                write(rows, locations[0], named, options)
 
         return write_batch
 
@@ -169,8 +226,8 @@ class Pgq:
         self,
         *,
         topic: str,
-        start: Where | None = None,
-        end: Where | None = None,
+        start: Bounds | None = None,
+        end: Bounds | None = None,
         min_partitions: int | None = None,
         fail_on_data_loss: bool | None = None,
     ) -> DataFrame:
@@ -184,7 +241,7 @@ class Pgq:
         ``"latest"`` (likewise of the end), a time (a datetime with a time zone), or an offset for
         each partition: ``{0: 15, 1: -2}`` or JSON as Kafka's source takes it, with -2 for the
         earliest and -1 for the latest. The end is not included: a time stands for the first message
-        that was published then or later.
+        that was published then or later. Of several databases, a list has a bound for each.
 
         Each range of a partition is read by several tasks: at least ``min_partitions`` in all, and
         one for each 250,000 messages.
@@ -192,10 +249,20 @@ class Pgq:
         Where retention has removed a part of what is to be read, this or the task that meets it
         fails; with ``fail_on_data_loss=False`` reading goes on with what is there.
         """
-        first: Where = "earliest" if start is None else start
-        last: Where = "latest" if end is None else end
+        first: Any = "earliest" if start is None else start
+        last: Any = "latest" if end is None else end
         complete = fail_on_data_loss is None or fail_on_data_loss
-        ranges = ranges_of(
+        if self._is_spread:
+            return read_all(
+                self._spark,
+                self._locations,
+                topic,
+                first,
+                last,
+                min_partitions=min_partitions,
+                fail_on_data_loss=complete,
+            )
+        ranges, topic_id = ranges_of(
             self._spark,
             self._location,
             topic,
@@ -208,17 +275,36 @@ class Pgq:
             self._location,
             topic,
             ranges,
+            topic_id=topic_id,
             min_partitions=min_partitions,
             fail_on_data_loss=complete,
         )
 
+    def watermark(self, *, topic: str) -> datetime:
+        """A time before which nothing more will be published to a topic.
+
+        As the end of :meth:`read` it makes windows that lose no message: one that was published by
+        a transaction that is still open may have an earlier time than others that are seen.
+        """
+        arguments = {"topic": ("text", topic)}
+        found = [
+            call(self._spark, location, "watermark", arguments)[0] for location in self._locations
+        ]
+        return min(map(moment, found))
+
     def read_archived_jobs(self, *, queue: str, num_partitions: int | None = None) -> DataFrame:
         """The finished jobs of a queue, with the columns of the view ``pgq.archived_jobs``."""
-        return view(self._spark, self._location, "archived_jobs", queue, num_partitions)
+        return self._view("archived_jobs", queue, num_partitions)
 
     def read_dead_letters(self, *, queue: str, num_partitions: int | None = None) -> DataFrame:
         """The dead letters of a queue, with the columns of the view ``pgq.dead_letters``."""
-        return view(self._spark, self._location, "dead_letters", queue, num_partitions)
+        return self._view("dead_letters", queue, num_partitions)
+
+    def _view(self, name: str, queue: str, num_partitions: int | None) -> DataFrame:
+        frames = [
+            view(self._spark, location, name, queue, num_partitions) for location in self._locations
+        ]
+        return union(frames) if self._is_spread else frames[0]
 
     # ------------------------------------------------------------------------ both in one
 
@@ -244,7 +330,8 @@ class Pgq:
         the partitions that were taken until this step is done. Returns None when there is nothing
         to read.
 
-        Needs a classic session: Spark Connect cannot hold a transaction.
+        Needs a classic session: Spark Connect cannot hold a transaction. A transaction is one of
+        one database, so of several take each of :attr:`shards` by itself.
         """
         if to_topic is not None and to_queue is not None:
             raise ValueError("a step writes to a topic or to a queue, not to both")

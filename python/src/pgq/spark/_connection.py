@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
@@ -15,7 +16,17 @@ from pyspark.sql import SparkSession
 
 from pgq.errors import BY_SQLSTATE
 
-__all__ = ["Arguments", "DriverConnection", "Location", "call", "hide_credentials", "quoted"]
+__all__ = [
+    "SERVER_TYPES",
+    "Arguments",
+    "DriverConnection",
+    "Location",
+    "call",
+    "hide_credentials",
+    "is_classic",
+    "moment",
+    "quoted",
+]
 
 DRIVER = "org.postgresql.Driver"
 
@@ -41,7 +52,8 @@ _LIBPQ = {
     "gssEncMode": "gssencmode",
     "channelBinding": "channel_binding",
 }
-_SERVER_TYPES = {
+SERVER_TYPES = {
+    "any": "any",
     "primary": "read-write",
     "master": "read-write",
     "secondary": "standby",
@@ -82,6 +94,7 @@ class Location:
             )
         ]
         self._database = unquote(found["database"])
+        self.given = url
         given = {name: str(value) for name, value in (properties or {}).items()}
         given.pop("driver", None)
         settings = {
@@ -113,8 +126,8 @@ class Location:
         }
         if "sslmode" not in known and self._settings.get("ssl", "false").lower() in ("", "true"):
             known["sslmode"] = "verify-full"  # what the JDBC driver takes it for
-        server = _SERVER_TYPES.get(self._settings.get("targetServerType", "any").lower())
-        if server is not None:
+        server = SERVER_TYPES.get(self._settings.get("targetServerType", "any").lower(), "any")
+        if server != "any":
             known["target_session_attrs"] = server
         database = {"dbname": self._database} if self._database else {}
         return make_conninfo(
@@ -152,6 +165,13 @@ def hide_credentials(spark: SparkSession) -> None:
         spark.conf.set(_REDACTION, f"(?:{pattern})|{_SECRET_OPTION}")
 
 
+_NO_DRIVER = (
+    "the JDBC driver of PostgreSQL is not among Spark's jars: set spark.jars, or "
+    "spark.jars.packages to org.postgresql:postgresql:42.7.13, for the session; with "
+    "Spark Connect, for the server"
+)
+
+
 def call(spark: SparkSession, location: Location, function: str, arguments: Arguments) -> list[Any]:
     """Call a function of pgq once, in a transaction of its own, and return its rows.
 
@@ -165,13 +185,19 @@ def call(spark: SparkSession, location: Location, function: str, arguments: Argu
     values = ", ".join(
         f"{name} => {quoted(value)}::{kind}" for name, (kind, value) in arguments.items()
     )
-    rows = (
-        spark.read.format("jdbc")
-        .options(**location.options())
-        .option("query", f"select to_json(r)::text as answer from pgq.{function}({values}) as r")
-        .load()
-        .collect()
-    )
+    query = f"select to_json(r)::text as answer from pgq.{function}({values}) as r"
+    try:
+        rows = (
+            spark.read.format("jdbc")
+            .options(**location.options())
+            .option("query", query)
+            .load()
+            .collect()
+        )
+    except Exception as error:
+        if "ClassNotFoundException) org.postgresql.Driver" in str(error):
+            raise RuntimeError(_NO_DRIVER) from error
+        raise
     return [json.loads(row["answer"]) for row in rows]
 
 
@@ -195,10 +221,7 @@ class DriverConnection:
         with _errors():
             driver = self._jvm.org.postgresql.Driver
             if type(driver).__name__ == "JavaPackage":
-                raise RuntimeError(
-                    "the JDBC driver of PostgreSQL is not among Spark's jars: set spark.jars, or "
-                    "spark.jars.packages to org.postgresql:postgresql:42.7.13, for the session"
-                )
+                raise RuntimeError(_NO_DRIVER)
             # The driver itself: DriverManager does not see classes that came by spark.jars.
             self._connection = driver().connect(self._location.url, properties)
             # whatever the database's default: commit_write needs it
@@ -247,6 +270,11 @@ class DriverConnection:
                 statement.close()
 
 
+def is_classic(spark: SparkSession) -> bool:
+    """Whether the session has the Spark driver at hand, which one of Spark Connect has not."""
+    return _jvm(spark) is not None
+
+
 def _jvm(spark: SparkSession) -> Any:
     try:
         return spark._jvm
@@ -273,3 +301,9 @@ def _errors() -> Iterator[None]:
             except KeyError:
                 kind = psycopg.OperationalError if state[:2] == "08" else psycopg.DatabaseError
         raise kind(error.java_exception.getMessage()) from None
+
+
+def moment(text: str) -> datetime:
+    """A time as JSON of the database has it."""
+    pattern = "%Y-%m-%dT%H:%M:%S.%f%z" if "." in text else "%Y-%m-%dT%H:%M:%S%z"
+    return datetime.strptime(text, pattern)

@@ -1,18 +1,15 @@
 """What the data source ``pgq`` asks the database: what a topic has, and the messages of a range.
 
-Messages come as Arrow's own buffers, so that making a record batch of them is little work in
-Python.
+Messages come many in a row, so that making a record batch of them is little work in Python.
 """
 
 from __future__ import annotations
 
 import json
-import sys
-from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
-from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
 from pyspark.sql.types import (
@@ -21,19 +18,23 @@ from pyspark.sql.types import (
     IntegerType,
     LongType,
     StringType,
+    StructField,
     StructType,
     TimestampType,
 )
 
 from pgq.errors import OffsetOutOfRange, translated
 from pgq.messages import OffsetRange
+from pgq.spark._bounds import Moment
 from pgq.spark._options import Options
 from pgq.spark._positions import Checks, Kept, Log
+from pgq.spark._topics import Range
 
 if TYPE_CHECKING:
     import pyarrow
+    from typing_extensions import LiteralString
 
-__all__ = ["SCHEMA", "Database", "read_range"]
+__all__ = ["SCHEMA", "SPREAD_SCHEMA", "Database", "read_range"]
 
 SCHEMA = (
     StructType()
@@ -47,14 +48,17 @@ SCHEMA = (
 )
 """What Spark's Kafka source has with includeHeaders, without timestampType."""
 
-BATCH_BYTES = 4 << 20
-"""About how much is handed to Spark at a time."""
+SPREAD_SCHEMA = StructType([*SCHEMA.fields, StructField("shard", IntegerType())])
+"""The same where it is read from several databases."""
 
-CHUNK_ROWS = 50_000
-"""How many messages one call asks for at most; the database has them all before it answers."""
+Answer = TypeVar("Answer")
 
-_EPOCH = 946_684_800_000_000
-"""From 1970 to 2000, where PostgreSQL counts from, in microseconds."""
+CALL_ROWS = 4000
+"""How many messages a call asks for: the database gathers them before it answers.
+
+Fewer take more of its time: there are more calls, and memory that is returned to the system and
+taken from it again.
+"""
 
 _LOG = """
 select o.partition, o.first_offset, o.last_offset + 1, o.log_offset,
@@ -62,43 +66,40 @@ select o.partition, o.first_offset, o.last_offset + 1, o.log_offset,
 from pgq.list_offsets(%(topic)s, %(published_at)s) as o
 """
 
-# One row with the columns of a batch: that of Arrow is made of it with little work in Python. The
-# function is read in its order, which nothing here changes; what exceeds the size is left out, so
-# that a few huge messages among small ones fill no memory.
+_LOGS = """
+select t.topic, o.partition, o.first_offset, o.last_offset + 1, i.topic_id
+from unnest(%(topics)s::text[]) as t (topic)
+cross join lateral (
+    select pgq.check_range(t.topic, 0, 1, 0) as topic_id
+    offset 0
+) as i
+cross join lateral pgq.list_offsets(t.topic) as o
+"""
+
+_TOPICS = "select t.topic from pgq.list_topics() as t"
+
+_CREATED = """
+select (min(t.created_at) at time zone 'UTC')::text
+from pgq.list_topics() as t
+where t.topic = any(%(topics)s::text[])
+"""
+
+_LOGS_OF_MANY = _LOGS.replace(
+    "unnest(%(topics)s::text[]) as t (topic)",
+    "(select l.topic from pgq.list_topics() as l where l.topic = any(%(topics)s::text[])) as t",
+)
+
+# Streamed: while one answer is made into a batch, the server works at the next.
 _MESSAGES = """
-select
-    string_agg(int8send(m.log_offset), ''),
-    string_agg(timestamptz_send(m.published_at), ''),
-    string_agg(m.value, ''),
-    string_agg(int4send(octet_length(m.value)), ''),
-    string_agg(m.key, ''),
-    string_agg(int4send(coalesce(octet_length(m.key), -1)), ''),
-    case
-        when count(m.headers) > 0 then array_agg(
-            case
-                when m.headers is not null then (
-                    select coalesce(jsonb_agg(jsonb_build_array(e.key, e.value)), '[]')::text
-                    from jsonb_each_text(m.headers) as e
-                )
-            end
-        )
-    end
-from (
-    select
-        v.*,
-        sum(octet_length(v.value)) over (rows unbounded preceding) as size
-    from (
-        select
-            m.log_offset,
-            m.published_at,
-            m.headers,
-            convert_to(m.key, 'UTF8') as key,
-            coalesce(m.body, convert_to(m.payload::text, 'UTF8')) as value
-        from pgq.fetch_range(%(topic)s, %(partition)s, %(first)s, %(last)s) as m
-        offset 0
-    ) as v
-) as m
-where m.size - octet_length(m.value) < %(size)s
+select p.first_offset, p.messages, p.contents, p.keys, p.published_micros, p.headers
+from generate_series(%(first)s::bigint, %(last)s::bigint, %(rows)s) as c (first_offset)
+cross join lateral pgq.fetch_packed(
+    topic => %(topic)s,
+    partition => %(partition)s,
+    first_offset => c.first_offset,
+    last_offset => least(c.first_offset + %(rows)s - 1, %(last)s),
+    first_partition_id => %(topic_id)s
+) as p
 """
 
 
@@ -106,24 +107,73 @@ class Database:
     """Asks what the topic has, on a connection that stays open until it is closed."""
 
     def __init__(self, options: Options) -> None:
-        self._options = options
+        self.options = options
         self._connection: psycopg.Connection[Any] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         # Spark sends readers to the workers.
-        return {"_options": self._options, "_connection": None}
+        return {"options": self.options, "_connection": None}
 
-    def log(self, published_at: datetime | None = None) -> Log:
-        """What the topic has now."""
-        if self._connection is not None:
-            try:
-                return _log_of(self._connection, self._options.topic, published_at)
-            except psycopg.OperationalError:
-                # An idle connection may have been cut; then another one is made.
-                if not self._connection.closed:
-                    raise
-        self._connection = self._options.connect()
-        return _log_of(self._connection, self._options.topic, published_at)
+    def log(self, topic: str, moment: Moment | None = None) -> Log:
+        """What a topic has now, with what was published first at a time or later."""
+        if isinstance(moment, Mapping):
+            logs = {time: self.log(topic, time) for time in set(moment.values())}
+            found = next(iter(logs.values()), None) or self.log(topic)
+            kept = {
+                partition: replace(place, at=logs[moment[partition]].partitions[partition].at)
+                if partition in moment
+                else place
+                for partition, place in found.partitions.items()
+            }
+            return replace(found, partitions=kept)
+        log = self._ask(lambda connection: _log_of(connection, topic, moment))
+        return self.options.topics.narrowed(topic, log)
+
+    def logs(self) -> dict[str, Log]:
+        """What each of the topics has now."""
+        topics = self.options.topics
+        if topics.pattern is None:
+            rows = self._rows(_LOGS, {"topics": list(topics.names)})
+        else:
+            # one that is dropped in between is left out by the second one
+            rows = self._rows(_LOGS_OF_MANY, {"topics": self.topics()})
+        found: dict[str, dict[int, Kept]] = {}
+        ids = {}
+        for topic, partition, first, after, topic_id in rows:
+            ids[topic] = topic_id
+            found.setdefault(topic, {})[partition] = Kept(first, after)
+        return {
+            topic: topics.narrowed(topic, Log(ids[topic], partitions))
+            for topic, partitions in found.items()
+        }
+
+    def topics(self) -> list[str]:
+        """The topics that are read."""
+        topics = self.options.topics
+        if topics.pattern is None:
+            return list(topics.names)
+        return topics.matching(row[0] for row in self._rows(_TOPICS, {}))
+
+    def created(self) -> str | None:
+        """When the oldest of the topics was made, which no other database has in the same way."""
+        rows = self._rows(_CREATED, {"topics": self.topics()})
+        created: str | None = rows[0][0]
+        return created
+
+    def _rows(self, query: LiteralString, parameters: dict[str, Any]) -> list[Any]:
+        return self._ask(lambda connection: connection.execute(query, parameters).fetchall())
+
+    def _ask(self, question: Callable[[psycopg.Connection[Any]], Answer]) -> Answer:
+        with translated():
+            if self._connection is not None:
+                try:
+                    return question(self._connection)
+                except psycopg.OperationalError:
+                    # An idle connection may have been cut; then another one is made.
+                    if not self._connection.closed:
+                        raise
+            self._connection = self.options.connect()
+            return question(self._connection)
 
     def close(self) -> None:
         """Close the connection; the next call opens another."""
@@ -135,100 +185,73 @@ class Database:
 def _log_of(
     connection: psycopg.Connection[Any], topic: str, published_at: datetime | None = None
 ) -> Log:
-    parameters = {"topic": topic, "published_at": published_at}
-    with translated():
-        rows = connection.execute(_LOG, parameters).fetchall()
+    rows = connection.execute(_LOG, {"topic": topic, "published_at": published_at}).fetchall()
     return Log(rows[0][4], {row[0]: Kept(*row[1:4]) for row in rows})
 
 
-def read_range(options: Options, part: OffsetRange) -> Iterator[pyarrow.RecordBatch]:
-    """The messages of a range as record batches of some megabytes."""
-    checks = Checks(options.topic, options.fail_on_data_loss)
+def read_range(
+    options: Options, place: Range, topic_id: int | None = None
+) -> Iterator[pyarrow.RecordBatch]:
+    """The messages of a range as record batches of some megabytes at most."""
+    topic, part = place
+    checks = Checks(topic, options.fail_on_data_loss, options.shard)
     position = part.first_offset
-    rows = 1000
     with options.connect() as connection:
         while position <= part.last_offset:
-            last = min(part.last_offset, position + rows - 1)
-            chunk = OffsetRange(part.partition, position, last)
+            left = OffsetRange(part.partition, position, part.last_offset)
             try:
-                batch = _read_chunk(connection, options.topic, chunk)
+                for batch in _batches(connection, topic, left, topic_id):
+                    yield batch if options.shard is None else _of_shard(batch, options.shard)
+                    position += batch.num_rows
             except OffsetOutOfRange:
-                kept = _log_of(connection, options.topic).partitions[part.partition]
+                with translated():
+                    kept = _log_of(connection, topic).partitions[part.partition]
                 if position >= kept.first:
                     raise
                 checks.removed(part.partition, position, min(kept.first, part.last_offset + 1))
                 position = kept.first
-            else:
-                yield batch
-                position += batch.num_rows
-                # as many as would make up a batch, were they like these
-                fitting = batch.num_rows * BATCH_BYTES // max(batch.nbytes, 1)
-                rows = max(1, min(CHUNK_ROWS, 2 * rows, fitting))
 
 
-def _read_chunk(
-    connection: psycopg.Connection[Any], topic: str, chunk: OffsetRange
-) -> pyarrow.RecordBatch:
-    """The first messages of a range: all of them if they are not too large, or at least one."""
+def _of_shard(batch: pyarrow.RecordBatch, shard: int) -> pyarrow.RecordBatch:
     import pyarrow as pa
 
-    parameters = {
-        "topic": topic,
-        "partition": chunk.partition,
-        "first": chunk.first_offset,
-        "last": chunk.last_offset,
-        "size": BATCH_BYTES,
-    }
-    with translated():
-        row = connection.execute(_MESSAGES, parameters, binary=True).fetchone()
-    assert row is not None
-    offsets, times, values, value_sizes, keys, key_sizes, headers = row
-    numbers = _numbers("q", offsets)
-    count = len(numbers)
-    if numbers != array("q", range(chunk.first_offset, chunk.first_offset + count)):
-        raise AssertionError("messages came in another order than that of their offsets")
-    microseconds = array("q", (time + _EPOCH for time in _numbers("q", times)))
+    number = pa.repeat(pa.scalar(shard, pa.int32()), batch.num_rows)
+    return pa.RecordBatch.from_arrays([*batch.columns, number], names=SPREAD_SCHEMA.fieldNames())
+
+
+def _batches(
+    connection: psycopg.Connection[Any], topic: str, part: OffsetRange, topic_id: int | None
+) -> Iterator[pyarrow.RecordBatch]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     header = pa.struct([("key", pa.string()), ("value", pa.binary())])
     header_lists = pa.list_(pa.field("element", header))
-    return pa.RecordBatch.from_arrays(
-        [
-            _binary(keys, key_sizes),
-            _binary(values, value_sizes),
-            pa.repeat(pa.scalar(topic, pa.string()), count),
-            pa.repeat(pa.scalar(chunk.partition, pa.int32()), count),
-            pa.Array.from_buffers(pa.int64(), count, [None, pa.py_buffer(numbers)]),
-            pa.Array.from_buffers(
-                pa.timestamp("us", tz="UTC"), count, [None, pa.py_buffer(microseconds)]
-            ),
-            pa.nulls(count, header_lists)
-            if headers is None
-            else pa.array([_headers(text) for text in headers], header_lists),
-        ],
-        names=SCHEMA.fieldNames(),
-    )
-
-
-def _numbers(kind: str, packed: bytes) -> array[int]:
-    """Numbers in the byte order of the network."""
-    numbers = array(kind)
-    numbers.frombytes(packed)
-    if sys.byteorder == "little":
-        numbers.byteswap()
-    return numbers
-
-
-def _binary(packed: bytes | None, sizes: bytes) -> pyarrow.Array:
-    """Bytes that lie one behind the other, as a column; null where the size is negative."""
-    import pyarrow as pa
-
-    lengths = _numbers("i", sizes)
-    valid = None
-    if min(lengths) < 0:
-        valid = pa.array([length >= 0 for length in lengths]).buffers()[1]
-        lengths = array("i", (max(length, 0) for length in lengths))
-    bounds = array("i", accumulate(lengths, initial=0))
-    buffers = [valid, pa.py_buffer(bounds), pa.py_buffer(packed or b"")]
-    return pa.Array.from_buffers(pa.binary(), len(lengths), buffers)
+    places = pa.array(range(CALL_ROWS), pa.int64())
+    parameters = {
+        "topic": topic,
+        "partition": part.partition,
+        "first": part.first_offset,
+        "last": part.last_offset,
+        "rows": CALL_ROWS,
+        "topic_id": topic_id,
+    }
+    with translated(), connection.cursor(binary=True) as cursor:
+        for first, count, contents, keys, micros, headers in cursor.stream(_MESSAGES, parameters):
+            yield pa.RecordBatch.from_arrays(
+                [
+                    pa.nulls(count, pa.binary()) if keys is None else pa.array(keys, pa.binary()),
+                    pa.array(contents, pa.binary()),
+                    pa.repeat(pa.scalar(topic, pa.string()), count),
+                    pa.repeat(pa.scalar(part.partition, pa.int32()), count),
+                    pc.add(places.slice(0, count), pa.scalar(first, pa.int64())),
+                    pa.array(micros, pa.timestamp("us", tz="UTC")),
+                    pa.nulls(count, header_lists)
+                    if headers is None
+                    else pa.array([_headers(text) for text in headers], header_lists),
+                ],
+                names=SCHEMA.fieldNames(),
+            )
 
 
 def _headers(text: str | None) -> list[dict[str, Any]] | None:

@@ -18,7 +18,9 @@ __all__ = ["packer", "schema"]
 _LISTS = {"key": "keys", "headers": "headers", "label": "labels"}
 
 
-def schema(columns: list[str], *, packed_contents: str) -> str:
+def schema(
+    columns: list[str], *, packed_contents: str, checked: bool = False, summed: bool = False
+) -> str:
     """The columns of write_chunks that the packer fills for rows with these columns.
 
     packed_contents: the one that gets the contents, packed_payloads (JSON) or packed_bodies.
@@ -37,6 +39,8 @@ def schema(columns: list[str], *, packed_contents: str) -> str:
     ]
     parts += [f"{name} array<string>" for column, name in _LISTS.items() if column in columns]
     parts += ["partition int"] if "partition" in columns else []
+    parts += ["refused string"] if checked else []
+    parts += ["rows int", "total bigint"] if summed else []
     return ", ".join(parts)
 
 
@@ -48,12 +52,20 @@ def packer(
     chunk_bytes: int,
     delay: str | None = None,
     priority: int | None = None,
+    check: Callable[[Any], tuple[int, str] | None] | None = None,
+    summed: bool = False,
 ) -> Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]:
     """The function for mapInArrow: record batches of rows in, record batches of one chunk out.
 
     It is sent to the workers as it is, so it uses nothing of this package, which they need not
     have. The chunks of a task depend on its rows, on their order, and on how Spark cuts
     them into record batches (``spark.sql.execution.arrow.maxRecordsPerBatch``).
+
+    check: finds a row that the database would refuse. What is wrong then stands in a column
+    ``refused``, in a chunk of its own that is not for the database, and the task ends.
+
+    summed: each chunk says how many rows it has, and the sum of the checksums of their contents, in
+    the columns ``rows`` and ``total``, which are not for the database either.
     """
 
     lists = dict(_LISTS)
@@ -72,23 +84,20 @@ def packer(
 
     def cut(batch: Any) -> Iterator[Any]:
         # so many rows that neither limit is passed, but one row at least
-        import pyarrow.compute as pc
+        from bisect import bisect_right
 
-        contents = batch.column(0)
-        whole = pc.sum(pc.binary_length(contents)).as_py() or 0
-        if batch.num_rows <= chunk_rows and whole <= chunk_bytes:
-            yield batch
-            return
-        lengths = pc.binary_length(contents).to_pylist()
-        start = size = 0
-        for place, length in enumerate(lengths):
-            if place > start and (place - start >= chunk_rows or size + length > chunk_bytes):
-                yield batch.slice(start, place - start)
-                start, size = place, 0
-            size += length
-        yield batch.slice(start)
+        contents, size = batch.column(0), batch.num_rows
+        place = contents.offset
+        # where each content begins, and the last one ends
+        bounds = memoryview(contents.buffers()[1]).cast("i")[place : place + size + 1]
+        start = 0
+        while start < size:
+            fitting = bisect_right(bounds, bounds[start] + chunk_bytes, start, size + 1) - 1
+            end = max(start + 1, min(start + chunk_rows, fitting))
+            yield batch if end - start == size else batch.slice(start, end - start)
+            start = end
 
-    def packed(contents: Any) -> tuple[bytes, Any]:
+    def packed(contents: Any) -> tuple[Any, Any]:
         # Arrow's own buffers: the bytes from the first value to the last, and where each begins
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -100,7 +109,24 @@ def packer(
         )
         first, end = places[0].as_py(), places[size].as_py()
         starts = pc.subtract(places.slice(0, size), first - 1)
-        return b"" if data is None else bytes(memoryview(data)[first:end]), starts
+        return pa.py_buffer(b"") if data is None else data.slice(first, end - first), starts
+
+    def one(content: Any) -> Any:
+        # a column of one value, which is not copied
+        from array import array
+
+        import pyarrow as pa
+
+        bounds = pa.py_buffer(array("i", [0, content.size]))
+        return pa.Array.from_buffers(pa.binary(), 1, [None, bounds, content])
+
+    def total(content: Any, starts: Any) -> int:
+        from itertools import pairwise
+        from zlib import crc32
+
+        held = memoryview(content)
+        bounds = [*(start - 1 for start in starts.to_pylist()), content.size]
+        return sum([crc32(held[start:end]) for start, end in pairwise(bounds)])
 
     def pack(batches: Iterator[Any]) -> Iterator[Any]:
         import uuid
@@ -131,7 +157,7 @@ def packer(
                 "task_attempt": pa.array([attempt]),
                 "chunk": pa.array([number], pa.int32()),
                 "lengths": listed(pc.binary_length(contents), pa.int32()),
-                packed_contents: pa.array([content], pa.binary()),
+                packed_contents: one(content),
                 "delay": pa.array([delay], pa.string()),
                 "priority": pa.array([priority], pa.int32()),
                 "last_chunk": pa.array([last_chunk]),
@@ -143,19 +169,41 @@ def packer(
                     columns[name] = listed(rows.column(place), pa.string())
             if "partition" in rows.schema.names:
                 columns["partition"] = pa.array([partition], pa.int32())
+            if check is not None:
+                columns["refused"] = pa.array([None], pa.string())
+            if summed:
+                columns["rows"] = pa.array([size], pa.int32())
+                columns["total"] = pa.array([total(content, starts)], pa.int64())
             return pa.RecordBatch.from_pydict(columns)
 
+        def refusal(batch: Any, seen: int) -> Any:
+            bad = check(batch) if check is not None else None
+            if bad is None:
+                return None
+            whole = chunk(batch.slice(0, 1), None, False)
+            said = f"row {seen + bad[0] + 1} of task {task}: {bad[1]}"
+            place = whole.schema.get_field_index("refused")
+            return whole.set_column(place, "refused", pa.array([said]))
+
+        seen = 0
         waiting: tuple[Any, int | None] | None = None
         for batch in batches:
             if batch.num_rows == 0:
                 continue
-            if batch.column(0).null_count:
+            if check is None and batch.column(0).null_count:
                 raise ValueError(
                     "a message must not be null: the column value or payload has nulls"
                 )
             narrow = batch.set_column(
                 0, pa.field("content", pa.binary()), batch.column(0).cast(pa.binary())
             )
+            refused = refusal(narrow, seen)
+            if refused is not None:
+                yield refused
+                for _ in batches:
+                    pass
+                return
+            seen += batch.num_rows
             for partition, part in pieces(narrow):
                 for rows in cut(part):
                     if waiting is not None:

@@ -8,13 +8,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 from pgq.errors import OffsetOutOfRange
 from pgq.messages import OffsetRange
-from pgq.spark._bounds import EARLIEST, FROM, ID, LATEST, Bound
+from pgq.spark._bounds import EARLIEST, FROM, ID, LATEST, Bound, Moment
 
 __all__ = [
     "Checks",
@@ -22,10 +21,16 @@ __all__ = [
     "Log",
     "Position",
     "advance",
+    "by_name",
+    "cut",
+    "moved",
     "plan",
+    "prorate",
+    "range_size",
     "ranges_between",
     "resolve",
     "split",
+    "waiting_in",
 ]
 
 RANGE_SIZE = 250_000
@@ -72,8 +77,8 @@ class Position:
 
     def as_json(self, topic: str) -> dict[str, Any]:
         """The form in which Spark keeps it; equal positions are written in one way."""
-        written = {topic: _by_name(self.offsets), ID: self.topic_id}
-        return written if self.began is None else {**written, FROM: _by_name(self.began)}
+        written = {topic: by_name(self.offsets), ID: self.topic_id}
+        return written if self.began is None else {**written, FROM: by_name(self.began)}
 
     @classmethod
     def from_json(cls, topic: str, found: Mapping[str, Any]) -> Position:
@@ -90,7 +95,8 @@ class Position:
         )
 
 
-def _by_name(offsets: Mapping[int, int]) -> dict[str, int]:
+def by_name(offsets: Mapping[int, int]) -> dict[str, int]:
+    """Offsets as the JSON of Kafka's source has them."""
     return {str(partition): offsets[partition] for partition in sorted(offsets)}
 
 
@@ -107,10 +113,18 @@ class Checks:
 
     topic: str
     fail_on_data_loss: bool
+    shard: int | None = None
+    """The database, where there are several."""
+
+    @property
+    def place(self) -> str:
+        """The topic, and where it is."""
+        where = "" if self.shard is None else f" of shard {self.shard}"
+        return f"topic {self.topic!r}{where}"
 
     def lost(self, problem: str) -> None:
         """Messages are missing: fail, or tell and go on."""
-        text = f"topic {self.topic!r}, {problem}"
+        text = f"{self.place}, {problem}"
         if self.fail_on_data_loss:
             raise OffsetOutOfRange(
                 f"{text} Set failOnDataLoss (in Python fail_on_data_loss) to false to go on with "
@@ -145,22 +159,28 @@ def resolve(bound: Bound, log: Log, checks: Checks) -> Position:
     """A position in the topic as it is; for a time, the log must have been asked about it."""
     if bound.earliest:
         return Position(log.topic_id, {p: kept.first for p, kept in log.partitions.items()})
-    if bound.time is not None:
+    if bound.times is not None:
+        _check_partitions(bound.times, log, checks, "times")
+    if bound.moment is not None:
         return Position(log.topic_id, {p: kept.at or 1 for p, kept in log.partitions.items()})
     if bound.offsets is None:
         return Position(log.topic_id, {p: kept.after for p, kept in log.partitions.items()})
     if bound.topic_id not in (None, log.topic_id):
         checks.renewed()
-    if bound.offsets.keys() != log.partitions.keys():
-        raise ValueError(
-            f"topic {checks.topic!r} has the partitions {sorted(log.partitions)}, "
-            f"offsets were given for {sorted(bound.offsets)}: give one for each, "
-            "-2 for the earliest, -1 for the latest"
-        )
+    _check_partitions(bound.offsets, log, checks, "offsets")
     return Position(
         log.topic_id,
         {p: _resolve_one(p, bound.offsets[p], kept, checks) for p, kept in log.partitions.items()},
     )
+
+
+def _check_partitions(given: Mapping[int, Any], log: Log, checks: Checks, what: str) -> None:
+    if given.keys() != log.partitions.keys():
+        raise ValueError(
+            f"{checks.place} has the partitions {sorted(log.partitions)}, "
+            f"{what} were given for {sorted(given)}: give one for each"
+            + (", -2 for the earliest, -1 for the latest" if what == "offsets" else "")
+        )
 
 
 def _resolve_one(partition: int, offset: int, kept: Kept, checks: Checks) -> int:
@@ -183,16 +203,16 @@ def _resolve_one(partition: int, offset: int, kept: Kept, checks: Checks) -> int
 
 
 def plan(
-    start: Bound, end: Bound, log_at: Callable[[datetime | None], Log], checks: Checks
+    start: Bound, end: Bound, log_at: Callable[[Moment | None], Log], checks: Checks
 ) -> list[OffsetRange]:
     """What a batch reads: a range for each partition that has something between two bounds.
 
     ``log_at`` asks what the topic has, with the first offset published at a time, or later.
     """
-    log = log_at(start.time)
+    log = log_at(start.moment)
     first = resolve(start, log, checks)
-    if end.time is not None:
-        log = log_at(end.time)
+    if end.moment is not None:
+        log = log_at(end.moment)
     after = resolve(end, log, checks)
     # An end before the start is no error here: there is nothing in between. A partition that was
     # added since the start was resolved is for the next read.
@@ -215,7 +235,7 @@ def ranges_between(start: Position, end: Position, log: Log, checks: Checks) -> 
         first = start[partition]
         if after < first:
             raise OffsetOutOfRange(
-                f"topic {checks.topic!r}, partition {partition}: a batch from offset {first} back "
+                f"{checks.place}, partition {partition}: a batch from offset {first} back "
                 f"to {after} would read messages twice. The topic was set back to an earlier "
                 "state: start over with another checkpoint."
             )
@@ -232,13 +252,19 @@ def ranges_between(start: Position, end: Position, log: Log, checks: Checks) -> 
 
 def split(ranges: Sequence[OffsetRange], min_partitions: int | None) -> list[OffsetRange]:
     """A range for each task: none too long, and as many as wanted where there are the messages."""
+    size = range_size(ranges, min_partitions)
+    return [part for whole in ranges for part in cut(whole, size)]
+
+
+def range_size(ranges: Sequence[OffsetRange], min_partitions: int | None) -> int:
+    """How many messages a task reads at most."""
     size = RANGE_SIZE
     if min_partitions is not None and min_partitions > len(ranges):
         size = max(1, min(size, sum(map(len, ranges)) // min_partitions))
-    return [part for whole in ranges for part in _cut(whole, size)]
+    return size
 
 
-def _cut(whole: OffsetRange, size: int) -> list[OffsetRange]:
+def cut(whole: OffsetRange, size: int) -> list[OffsetRange]:
     """Ranges of nearly one length, of at most ``size`` messages."""
     parts = -(-len(whole) // size)
     bounds = [whole.first_offset + len(whole) * part // parts for part in range(parts + 1)]
@@ -256,12 +282,21 @@ def advance(
     ``limit`` messages at most, from each partition in proportion to what waits there; nothing that
     came after ``target``.
     """
+    first, begins, waiting = waiting_in(start, log, checks, log if target is None else target)
+    taken = prorate(waiting, limit, turn=sum(begins.values()))
+    counts = {p: count for p, count in taken.items() if count}
+    return moved(first, begins, counts) if counts else first
+
+
+def waiting_in(
+    start: Position, log: Log, checks: Checks, until: Log
+) -> tuple[Position, dict[int, int], dict[int, int]]:
+    """The start in the topic as it is; where to begin in each partition, and what waits there."""
     if start.topic_id != log.topic_id:
         checks.renewed()
         start = Position(log.topic_id, {})
-    until = log if target is None else target
     if until.topic_id != log.topic_id:
-        return start
+        return start, {}, {}
     begins = {}
     waiting = {}
     for partition, kept in log.partitions.items():
@@ -274,15 +309,21 @@ def advance(
         begins[partition] = max(position, kept.first)
         end = until.partitions[partition].after if partition in until.partitions else 0
         waiting[partition] = max(0, end - begins[partition])
-    taken = _prorate(waiting, limit, turn=sum(begins.values()))
-    moved = {p: begins[p] + count for p, count in taken.items() if count}
-    if not moved:
-        return start
+    return start, begins, waiting
+
+
+def moved(start: Position, begins: Mapping[int, int], counts: Mapping[int, int]) -> Position:
+    """The position behind so many messages more in each partition."""
+    ends = {p: begins[p] + count for p, count in counts.items()}
     began = start.offsets if start.is_initial else None
-    return Position(start.topic_id, {**start.offsets, **moved}, began)
+    return Position(start.topic_id, {**start.offsets, **ends}, began)
 
 
-def _prorate(waiting: Mapping[int, int], limit: int | None, *, turn: int) -> dict[int, int]:
+Place = TypeVar("Place", int, tuple[str, int])
+"""A partition, or one of a topic."""
+
+
+def prorate(waiting: Mapping[Place, int], limit: int | None, *, turn: int) -> dict[Place, int]:
     """Share ``limit`` among partitions, in proportion to what waits in each.
 
     What rounding leaves goes to those that got least; among equals ``turn`` decides, which differs

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pgq.errors import UnknownQueue
 from pgq.messages import OffsetRange
-from pgq.spark._bounds import Bound
+from pgq.spark._bounds import Bound, Moment
 from pgq.spark._connection import Arguments, Location, call, quoted
+from pgq.spark._fetch import CALL_ROWS
 from pgq.spark._positions import Checks, Kept, Log, plan, split
 
-__all__ = ["frame_of", "kafka_columns", "ranges_of", "view"]
+__all__ = ["checked", "frame_of", "messages_of", "ranges_of", "view"]
 
 FETCH_SIZE = 10_000
+
+FETCH_ROWS = 16
+"""How many rows of up to 1000 messages a task takes from the database at a time."""
 
 
 def ranges_of(
@@ -27,10 +30,14 @@ def ranges_of(
     end: Bound,
     *,
     fail_on_data_loss: bool,
-) -> list[OffsetRange]:
-    """What there is to read between two bounds, a range for each partition that has something."""
+    shard: int | None = None,
+) -> tuple[list[OffsetRange], int]:
+    """What there is to read between two bounds, a range for each partition that has something.
 
-    def log_at(published_at: datetime | None) -> Log:
+    And the id of the topic, which tells it from a later one of the same name.
+    """
+
+    def log_at(published_at: Moment | None) -> Log:
         arguments: Arguments = {
             "topic": ("text", topic),
             "published_at": ("timestamptz", published_at),
@@ -46,17 +53,15 @@ def ranges_of(
             },
         )
 
-    # offsets from a stream's checkpoint come with it
-    topic_id = None
-    if start.topic_id is not None or end.topic_id is not None:
-        nothing: Arguments = {
-            "topic": ("text", topic),
-            "partition": ("integer", 0),
-            "first_offset": ("bigint", 1),
-            "last_offset": ("bigint", 0),
-        }
-        (topic_id,) = call(spark, location, "check_range", nothing)
-    return plan(start, end, log_at, Checks(topic, fail_on_data_loss))
+    # Asked first: if another topic takes the name meanwhile, the tasks find that out.
+    nothing: Arguments = {
+        "topic": ("text", topic),
+        "partition": ("integer", 0),
+        "first_offset": ("bigint", 1),
+        "last_offset": ("bigint", 0),
+    }
+    (topic_id,) = call(spark, location, "check_range", nothing)
+    return plan(start, end, log_at, Checks(topic, fail_on_data_loss, shard)), topic_id
 
 
 def frame_of(
@@ -65,65 +70,107 @@ def frame_of(
     topic: str,
     ranges: Sequence[OffsetRange],
     *,
+    topic_id: int | None = None,
     min_partitions: int | None = None,
     fail_on_data_loss: bool = True,
 ) -> DataFrame:
-    """A DataFrame of these messages, read by a task for each part of a range."""
+    """A DataFrame of these messages, read by a task for each part of a range.
+
+    ``topic_id`` is that of the topic when the ranges were planned: where another one has its name
+    when they are read, the tasks fail.
+    """
+    parts = split(ranges, checked(min_partitions))
+    return messages_of(
+        spark, location, topic, parts, topic_id=topic_id, fail_on_data_loss=fail_on_data_loss
+    )
+
+
+def checked(min_partitions: int | None) -> int | None:
+    """Refuse a number of tasks that there cannot be."""
     if min_partitions is not None and min_partitions < 1:
         raise ValueError("min_partitions must be at least 1")
-    predicates = [
-        _predicate(topic, part, fail_on_data_loss) for part in split(ranges, min_partitions)
-    ]
+    return min_partitions
+
+
+def messages_of(
+    spark: SparkSession,
+    location: Location,
+    topic: str,
+    parts: Sequence[OffsetRange],
+    *,
+    topic_id: int | None,
+    fail_on_data_loss: bool,
+) -> DataFrame:
+    """A DataFrame that a task reads for each of these parts."""
     rows = spark.read.jdbc(
         location.url,
-        """(
-            select
-                m.key,
-                coalesce(m.body, convert_to(m.payload::text, 'UTF8')) as value,
-                m.partition,
-                m.log_offset as "offset",
-                m.published_at as "timestamp",
-                case
-                    when m.headers is not null then (
-                        select coalesce(json_object_agg(h.key, h.value), '{}')
-                        from jsonb_each_text(m.headers) as h
-                    )
-                end::text as headers,
-                m.partition_id
-            from pgq.messages as m
-        ) as messages""",
-        predicates=predicates or ["false"],
-        properties={**location.options(), "fetchsize": str(FETCH_SIZE)},
+        _query(topic, parts, topic_id, fail_on_data_loss),
+        predicates=[f"task = {number}" for number in range(len(parts))] or ["false"],
+        properties={**location.options(), "fetchsize": str(FETCH_ROWS)},
     )
-    return kafka_columns(rows, topic)
+    return _unpacked(rows, topic)
 
 
-def kafka_columns(rows: DataFrame, topic: str) -> DataFrame:
-    """The columns of Spark's Kafka source from those of a query."""
-    return rows.select(
-        F.col("key").cast("binary").alias("key"),
-        "value",
+def _query(
+    topic: str, parts: Sequence[OffsetRange], topic_id: int | None, fail_on_data_loss: bool
+) -> str:
+    """The messages in rows of many, with the number of the task that reads them."""
+    tasks = ", ".join(
+        f"({number}, {part.partition}, {part.first_offset}::bigint, {part.last_offset}::bigint)"
+        for number, part in enumerate(parts)
+    )
+    first, kept = "t.first_offset", ""
+    if not fail_on_data_loss:
+        first = "greatest(t.first_offset, o.first_offset)"
+        kept = f"inner join pgq.list_offsets({quoted(topic)}) as o on o.partition = t.partition"
+    return f"""(
+        select t.task, t.partition, p.*
+        from (values {tasks or "(0, 0, 1::bigint, 0::bigint)"})
+            as t (task, partition, first_offset, last_offset)
+        {kept}
+        cross join lateral generate_series({first}, t.last_offset, {CALL_ROWS}) as c (first_offset)
+        cross join lateral pgq.fetch_packed(
+            topic => {quoted(topic)},
+            partition => t.partition,
+            first_offset => c.first_offset,
+            last_offset => least(c.first_offset + {CALL_ROWS - 1}, t.last_offset),
+            first_partition_id => {"null" if topic_id is None else topic_id}
+        ) as p
+    ) as messages"""
+
+
+def _unpacked(rows: DataFrame, topic: str) -> DataFrame:
+    """A row for each message, with the columns of Spark's Kafka source.
+
+    The messages are cut out before they become rows: an element of an array that stands beside
+    them would be copied into each row with the whole array wherever Spark does not compile it.
+    """
+    arrays = rows.selectExpr(
+        "partition",
+        "first_offset",
+        "contents",
+        "published_micros",
+        "coalesce(keys, array_repeat(cast(null as binary), messages)) as keys",
+        "coalesce(headers, array_repeat(cast(null as string), messages)) as headers",
+    )
+    messages = arrays.selectExpr(
+        "partition",
+        "first_offset",
+        "posexplode(arrays_zip(contents, published_micros, keys, headers)) as (place, message)",
+    )
+    return messages.select(
+        F.col("message.keys").alias("key"),
+        F.col("message.contents").alias("value"),
         F.lit(topic).alias("topic"),
         "partition",
-        "offset",
-        "timestamp",
-        # most messages have none, and parsing a null costs as much as parsing an object
+        (F.col("first_offset") + F.col("place")).alias("offset"),
+        F.timestamp_micros("message.published_micros").alias("timestamp"),
+        # most messages have none, and parsing a null costs as much as parsing an array
         F.expr(
-            "case when headers is not null then"
-            " transform(map_entries(from_json(headers, 'map<string,string>')),"
-            " e -> struct(e.key as key, cast(e.value as binary) as value)) end"
+            "case when message.headers is not null then"
+            " transform(from_json(message.headers, 'array<array<string>>'),"
+            " e -> struct(e[0] as key, cast(e[1] as binary) as value)) end"
         ).alias("headers"),
-    )
-
-
-def _predicate(topic: str, part: OffsetRange, fail_on_data_loss: bool) -> str:
-    # An empty range is there whatever retention has removed.
-    checked = part if fail_on_data_loss else OffsetRange(part.partition, 1, 0)
-    return (
-        # as a subquery it is called once, else for every row that a scan compares with it
-        f"partition_id = (select pgq.check_range({quoted(topic)}, {checked.partition},"
-        f" {checked.first_offset}, {checked.last_offset}))"
-        f' and "offset" between {part.first_offset} and {part.last_offset}'
     )
 
 

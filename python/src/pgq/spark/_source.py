@@ -1,7 +1,7 @@
 """The Spark data source ``pgq``: a topic as a DataFrame or a stream, with Kafka's option names.
 
 Python workers have no JVM, so this reads by psycopg, not by JDBC; the database sees calls of
-list_offsets, check_range and fetch_range, and nothing is written to it. Where a stream stands is
+list_offsets, check_range and fetch_packed, and nothing is written to it. Where a stream stands is
 known to its checkpoint alone. It is written as Kafka's source writes it, the next offset of each
 partition, with the id of the topic's first partition beside it, which tells a topic from a later
 one of the same name::
@@ -15,47 +15,49 @@ begin at whatever is the latest offset by then.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pyspark
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
     InputPartition,
 )
 from pyspark.sql.types import StructType
 
-from pgq.messages import OffsetRange
 from pgq.spark._bounds import Bound, refused
-from pgq.spark._fetch import SCHEMA, Database, read_range
-from pgq.spark._options import Options, parse_options
-from pgq.spark._positions import (
-    Checks,
-    Log,
-    Position,
-    advance,
-    plan,
-    ranges_between,
-    resolve,
-    split,
+from pgq.spark._fetch import SCHEMA, SPREAD_SCHEMA, Database, read_range
+from pgq.spark._options import Options, options_of_shards
+from pgq.spark._positions import Checks, Log, Position, plan, resolve
+from pgq.spark._spread import (
+    HAS_LIMITS,
+    Plan,
+    check_distinct,
+    default_limit,
+    max_rows,
+    spread_reader,
+    tasks_of,
 )
+from pgq.spark._topics import Bounds, Positions, Range, advance
+from pgq.spark._topics import ranges as ranges_of_topics
+from pgq.spark._write_options import parse_writer_options
+from pgq.spark._writer import BatchWriter, stream_writer
 
 if TYPE_CHECKING:
     import pyarrow
 
-try:
-    from pyspark.sql.streaming.datasource import (
-        ReadAllAvailable,
-        ReadLimit,
-        ReadMaxRows,
-        SupportsTriggerAvailableNow,
-    )
-except ImportError:
-    HAS_LIMITS = False
-else:
-    HAS_LIMITS = True
+if HAS_LIMITS:
+    from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
+
+KEEPS_PLANS = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 1)
+"""Whether a DataFrame that is used twice is planned once. Spark 4.0 plans it for each action."""
 
 __all__ = ["PgqDataSource"]
 
@@ -63,30 +65,57 @@ __all__ = ["PgqDataSource"]
 class _BatchReader(DataSourceReader):
     """Reads what lies between two positions when the query is planned."""
 
+    def __init__(
+        self, shards: Sequence[Options], planned: Sequence[InputPartition] | None = None
+    ) -> None:
+        self._shards = shards
+        self._planned = planned
+
+    def partitions(self) -> Sequence[InputPartition]:
+        if self._planned is not None:
+            return self._planned
+        databases = [Database(options) for options in self._shards]
+        try:
+            if len(databases) > 1:
+                check_distinct([database.created() for database in databases])
+            return tasks_of([_planned_by(database) for database in databases], self._shards[0])
+        finally:
+            for database in databases:
+                database.close()
+
+    def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
+        # Spark makes one task, without a range, where there is nothing to read; before 4.2 even
+        # without a partition.
+        if partition is None or partition.value is None:
+            return iter(())
+        shard, place, topic_id = partition.value
+        return read_range(self._shards[shard], place, topic_id)
+
+
+def _planned_by(database: Database) -> Plan:
+    """What a batch reads of a database."""
+    options = database.options
+    start = options.start or Bounds(Bound(earliest=True))
+    end = options.end or Bounds(Bound())
+    ranges: list[Range] = []
+    ids: dict[str, int | None] = {}
+    for topic in database.topics():
+        checks = Checks(topic, options.fail_on_data_loss, options.shard)
+        # Asked first: if another topic takes the name meanwhile, the tasks find that out.
+        ids[topic] = database.log(topic).topic_id
+        log_at = partial(database.log, topic)
+        ranges += [(topic, part) for part in plan(start.of(topic), end.of(topic), log_at, checks)]
+    return ranges, ids
+
+
+class _AllChecks(dict[str, Checks]):
+    """What to say for each topic."""
+
     def __init__(self, options: Options) -> None:
         self._options = options
 
-    def partitions(self) -> Sequence[InputPartition]:
-        options = self._options
-        checks = Checks(options.topic, options.fail_on_data_loss)
-        database = Database(options)
-        try:
-            ranges = plan(
-                options.start or Bound(earliest=True), options.end or Bound(), database.log, checks
-            )
-        finally:
-            database.close()
-        return _tasks(ranges, options)
-
-    def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
-        # Spark makes one task, without a range, where there is nothing to read.
-        if partition.value is None:
-            return iter(())
-        return read_range(self._options, partition.value)
-
-
-def _tasks(ranges: Sequence[OffsetRange], options: Options) -> list[InputPartition]:
-    return [InputPartition(part) for part in split(ranges, options.min_partitions)]
+    def __missing__(self, topic: str) -> Checks:
+        return Checks(topic, self._options.fail_on_data_loss, self._options.shard)
 
 
 class _StreamReader(DataSourceStreamReader):
@@ -94,57 +123,74 @@ class _StreamReader(DataSourceStreamReader):
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._checks = Checks(options.topic, options.fail_on_data_loss)
+        self._topics = options.topics
+        self._checks = _AllChecks(options)
         self._database = Database(options)
-        self._initial: Position | None = None
+        self._initial: Positions | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        return self._begin().as_json(self._options.topic)
+        return self._topics.as_json(self._begin())
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        first, after = self._position(start), self._position(end)
-        ranges = ranges_between(first, after, self._database.log(), self._checks)
-        return _tasks(ranges, self._options)
+        return tasks_of([self.planned(start, end)], self._options)
+
+    def planned(self, start: dict[str, Any], end: dict[str, Any]) -> Plan:
+        """What lies between two positions."""
+        first, after = self._topics.from_json(start), self._topics.from_json(end)
+        found = ranges_of_topics(first, after, self._database.logs(), self._checks)
+        return found, {topic: position.topic_id for topic, position in after.items()}
 
     def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
-        return read_range(self._options, partition.value)
+        _, place, topic_id = partition.value
+        return read_range(self._options, place, topic_id)
+
+    def created(self) -> str | None:
+        """What tells the database from others."""
+        return self._database.created()
 
     def stop(self) -> None:
         self._database.close()
 
-    def _position(self, offset: Mapping[str, Any]) -> Position:
-        return Position.from_json(self._options.topic, offset)
-
-    def _begin(self) -> Position:
+    def _begin(self) -> Positions:
         """Where the first batch begins; Spark asks more than once, and gets one answer."""
         if self._initial is None:
-            start = self._options.start or Bound()
-            found = resolve(start, self._database.log(start.time), self._checks)
-            self._initial = Position(found.topic_id, found.offsets, found.offsets)
+            start = self._options.start or Bounds(Bound())
+            positions = {}
+            for topic in self._database.topics():
+                bound = start.of(topic)
+                found = resolve(bound, self._database.log(topic, bound.moment), self._checks[topic])
+                positions[topic] = Position(found.topic_id, found.offsets, found.offsets)
+            self._initial = positions
         return self._initial
 
-    def _latest(self) -> Position:
-        return resolve(Bound(), self._database.log(), self._checks)
+    def _latest(self) -> dict[str, Position]:
+        return {
+            topic: resolve(Bound(), log, self._checks[topic])
+            for topic, log in self._database.logs().items()
+        }
 
 
 class _PlainStreamReader(_StreamReader):
-    """For Spark before 4.2, which does not say where a batch starts: it goes to the end."""
+    """For Spark before 4.2, which does not say where a batch starts: it goes to the end.
 
-    _seen: Position | None = None
+    A query that is started again has :meth:`partitions` called first, with the end of its last
+    batch as both the start and the end.
+    """
+
+    _seen: dict[str, Any] | None = None
 
     def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]  # noqa: N802
-        began = None if self._seen else self._begin().offsets
-        end = self._latest()
-        if self._seen and (self._seen.topic_id, self._seen.offsets) == (end.topic_id, end.offsets):
-            # in the very form that Spark knows already, so that it makes no batch
-            end = self._seen
-        elif began is not None:
-            end = Position(end.topic_id, end.offsets, began)
-        return end.as_json(self._options.topic)
+        # Counted on from the start, which is the end that was seen last, so that messages that are
+        # missing are told before the new end is in the checkpoint. Where nothing is new the end is
+        # in the very form that Spark knows already, so that it makes no batch.
+        form = self.initialOffset() if self._seen is None else self._seen
+        start = self._topics.from_json(form)
+        end, _ = advance(start, self._database.logs(), self._checks, limit=None)
+        return form if end == start else self._topics.as_json(end)
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        self._seen = self._position(end)
-        return super().partitions(start, end)
+    def planned(self, start: dict[str, Any], end: dict[str, Any]) -> Plan:
+        self._seen = end
+        return super().planned(start, end)
 
 
 if HAS_LIMITS:
@@ -152,33 +198,81 @@ if HAS_LIMITS:
     class _LimitedStreamReader(_StreamReader, SupportsTriggerAvailableNow):
         """For Spark from 4.2 on: batches of a limited size, and an end for AvailableNow."""
 
-        _target: Log | None = None
+        _target: Mapping[str, Log] | None = None
+        _moved = float("-inf")
 
         def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-            limit = self._options.max_offsets
-            return ReadAllAvailable() if limit is None else ReadMaxRows(limit)
+            return default_limit(self._options)
 
         def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-            self._target = self._database.log()
+            self._target = self._database.logs()
 
         def latestOffset(  # noqa: N802
             self, start: dict[str, Any], limit: ReadLimit
         ) -> dict[str, Any]:
-            end = advance(
-                self._position(start),
-                self._database.log(),
-                self._checks,
-                limit=limit.max_rows if isinstance(limit, ReadMaxRows) else None,
-                target=self._target,
+            end, waiting = self.next(start, max_rows(limit))
+            return start if self.waits_for_more(waiting) else end
+
+        def next(self, start: dict[str, Any], limit: int | None) -> tuple[dict[str, Any], int]:
+            """Where the next batch ends, and how many messages wait, were there no limit.
+
+            Where nothing is new the end is in the very form that Spark knows already, so that it
+            makes no batch.
+            """
+            first = self._topics.from_json(start)
+            end, waiting = advance(
+                first, self._database.logs(), self._checks, limit=limit, target=self._target
             )
-            return end.as_json(self._options.topic)
+            return start if end == first else self._topics.as_json(end), waiting
 
         def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
-            return self._latest().as_json(self._options.topic)
+            return self._topics.as_json(self._latest())
+
+        def waits_for_more(self, waiting: int) -> bool:
+            """Whether a batch would be too small, and the last one is not long ago."""
+            least = self._options.min_offsets
+            if least is None or waiting == 0 or self._target is not None:
+                return False
+            now = time.monotonic()
+            if waiting < least and now - self._moved < self._options.max_delay.total_seconds():
+                return True
+            self._moved = now
+            return False
+
+
+def _limits(options: Options) -> dict[str, int | None]:
+    """The options that need to know where a batch starts."""
+    return {
+        "maxOffsetsPerTrigger": options.max_offsets,
+        "minOffsetsPerTrigger": options.min_offsets,
+    }
+
+
+def _check_version(options: Options) -> None:
+    """Refuse what this version of Spark cannot do."""
+    for name, value in _limits(options).items():
+        if value is not None and not HAS_LIMITS:
+            raise refused(
+                name,
+                f"needs Spark 4.2 or newer, this is {pyspark.__version__}: before that Spark does "
+                "not tell a source where a batch starts. Leave it out, or use Pgq.consume",
+            )
+
+
+def _planned(shards: Sequence[Options]) -> Sequence[InputPartition] | None:
+    """What a batch reads, planned ahead, so that each action reads the same.
+
+    None where there is nothing to plan: nobody knows yet whether a stream is meant, and an error of
+    a batch is that of its job, as in other versions.
+    """
+    try:
+        return _BatchReader(shards).partitions()
+    except (psycopg.Error, ValueError):
+        return None
 
 
 class PgqDataSource(DataSource):
-    """A topic for ``spark.read`` and ``spark.readStream``, with the options of Kafka's source.
+    """Topics for ``spark.read`` and ``spark.readStream``, with the options of Kafka's source.
 
     Register it once, then read::
 
@@ -197,30 +291,40 @@ class PgqDataSource(DataSource):
     ``partition``, ``offset``, ``timestamp`` and ``headers``. Options:
 
     ``url``, ``user``, ``password``
-        The database: a JDBC URL as for :class:`~pgq.spark.Pgq`, or ``postgresql://…``.
-    ``topic`` (or ``subscribe``)
-        One topic.
+        The database: a JDBC URL as for :class:`~pgq.spark.Pgq`, or ``postgresql://…``; and
+        ``sslmode`` and other properties of connections. Several URLs, separated by spaces, where
+        a topic is spread over several databases; a column ``shard`` then has the place of its URL
+        among them, and bounds in JSON are a list with a part for each.
+    ``topic``, ``subscribe``, ``subscribePattern`` or ``assign``
+        One topic; several, separated by commas; all whose name matches a regular expression, also
+        those that come while a stream runs; partitions of topics, ``{"readings": [0, 2]}``.
     ``startingOffsets``
         ``earliest`` (what a batch does by default), ``latest`` (what a stream does), or JSON with
         the next offset of each partition, ``{"readings": {"0": 15, "1": -2}}``, where -2 is the
         earliest and -1 the latest. A stream that has a checkpoint goes on from there instead.
-    ``startingTimestamp``
-        Milliseconds since 1970: begin with the first message published then or later, at the end
-        where there is none. Takes the place of startingOffsets.
-    ``endingOffsets``, ``endingTimestamp``
+    ``startingTimestamp``, ``startingOffsetsByTimestamp``
+        Milliseconds since 1970, for all or as JSON for each partition: begin with the first message
+        published then or later, at the end where there is none. Takes the place of startingOffsets.
+    ``endingOffsets``, ``endingTimestamp``, ``endingOffsetsByTimestamp``
         Where a batch ends, which is excluded; by default at the latest.
-    ``maxOffsetsPerTrigger``
-        How many messages a micro-batch of a stream has at most. Needs Spark 4.2.
+    ``maxOffsetsPerTrigger``, ``minOffsetsPerTrigger``, ``maxTriggerDelay``
+        How many messages a micro-batch of a stream has at most, and at least unless it has waited
+        for so long (``15m``). Needs Spark 4.2; before that load() refuses it.
     ``minPartitions``
         How many tasks read at least; each reads 250,000 messages at most.
     ``failOnDataLoss``
         By default messages that retention removed before they were read are an error, and so is a
-        topic that was dropped and created again, or has less than was read already. With false,
-        reading goes on with what is there, and no message is read twice.
+        topic that was dropped, or dropped and created again, or has less than was read already.
+        With false, reading goes on with what is there, and no message is read twice.
 
     A partition that is added to the topic is read from its beginning. The progress of a stream
     names the end of the topic as latestOffset (from Spark 4.2 on).
+
+    ``write.format("pgq")`` and ``writeStream.format("pgq")`` write atomically; their options are in
+    python/SPARK.md.
     """
+
+    _planned: Sequence[InputPartition] | None = None
 
     @classmethod
     def name(cls) -> str:
@@ -228,35 +332,56 @@ class PgqDataSource(DataSource):
 
     def schema(self) -> StructType:
         # Here wrong options are an error of load(), not of a job later.
-        parse_options(self.options)
-        return SCHEMA
+        shards = options_of_shards(self.options)
+        _check_version(shards[0])
+        if not KEEPS_PLANS:
+            self._planned = _planned(shards)
+        return _schema(shards)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        options = self._parsed(schema)
-        if options.max_offsets is not None:
-            raise refused("maxOffsetsPerTrigger", "is for streams: a batch has endingOffsets")
-        if options.start is not None:
-            options.start.of_batch("startingOffsets")
-        return _BatchReader(options)
+        shards = self._parsed(schema)
+        for name, value in _limits(shards[0]).items():
+            if value is not None:
+                raise refused(name, "is for streams: a batch has endingOffsets")
+        for options in shards:
+            for bound in [] if options.start is None else options.start.all():
+                bound.of_batch("startingOffsets")
+        return _BatchReader(shards, self._planned)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        options = self._parsed(schema)
-        if options.end is not None:
+        shards = self._parsed(schema)
+        if shards[0].end is not None:
             raise ValueError(
                 "options 'endingOffsets' and 'endingTimestamp' are for batches: a stream has no "
                 "end, but Trigger.AvailableNow stops at what is there"
             )
-        if HAS_LIMITS:
-            return _LimitedStreamReader(options)
-        if options.max_offsets is not None:
-            raise refused(
-                "maxOffsetsPerTrigger",
-                f"needs Spark 4.2 or newer, this is {pyspark.__version__}: before that Spark does "
-                "not tell a source where a batch starts. Leave it out, or use Pgq.consume",
-            )
-        return _PlainStreamReader(options)
+        _check_version(shards[0])
+        readers = [
+            _LimitedStreamReader(options) if HAS_LIMITS else _PlainStreamReader(options)
+            for options in shards
+        ]
+        return readers[0] if len(readers) == 1 else spread_reader(readers, shards)
 
-    def _parsed(self, schema: StructType) -> Options:
-        if schema != SCHEMA:
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        if overwrite:
+            raise ValueError("the data source pgq cannot overwrite a topic: use mode('append')")
+        return BatchWriter(parse_writer_options(self.options, streaming=False), schema)
+
+    def streamWriter(  # noqa: N802
+        self, schema: StructType, overwrite: bool
+    ) -> DataSourceStreamWriter:
+        if overwrite:
+            raise ValueError(
+                "the data source pgq cannot overwrite a topic: use outputMode('append')"
+            )
+        return stream_writer(parse_writer_options(self.options, streaming=True), schema)
+
+    def _parsed(self, schema: StructType) -> list[Options]:
+        shards = options_of_shards(self.options)
+        if schema != _schema(shards):
             raise ValueError("the data source pgq has a schema of its own: leave out schema(…)")
-        return parse_options(self.options)
+        return shards
+
+
+def _schema(shards: Sequence[Options]) -> StructType:
+    return SCHEMA if len(shards) == 1 else SPREAD_SCHEMA
