@@ -1,7 +1,8 @@
 """``make explore``: looks for interleavings that break a promise, until the time is over.
 
 It ends at the first finding, with the schedule, and the arguments that replay it; with ``--all`` it
-goes on, and tells findings that look alike once.
+goes on, and tells findings that look alike once. ``--mode all-pairs`` runs every pair of functions
+that share a table, goes on from where it was stopped, and tells how much of all is done.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from pathlib import Path
 
 from explorer.explore import Explorer, names, new_seed
+from explorer.progress import DEFAULT
 from pgq.embedded import Server
 
 SETTINGS = {
@@ -28,17 +31,22 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--seed", type=int, help="what the trials are drawn from; by default a new one"
     )
-    parser.add_argument("--mode", choices=["both", "pairs", "random"], default="both")
+    parser.add_argument("--mode", choices=["both", "pairs", "random", "all-pairs"], default="both")
     parser.add_argument(
         "--areas",
         default="",
         help="narrow it down: of log, queue, effects, endings, limits, keyed, room, bulk, mixed,"
-        " settings, store, journal, deferred, ticks, poison, follow, with commas",
+        " settings, store, journal, deferred, ticks, poison, follow, access, workers, with commas",
     )
     parser.add_argument("--levels", default="", help="isolation levels to draw from, with commas")
     parser.add_argument("--gates", action="store_true", help="calls stop between their statements")
     parser.add_argument("--ignore", default="", help="kinds of findings to pass over, with commas")
     parser.add_argument("--all", action="store_true", help="go on after a finding")
+    parser.add_argument("--resume", type=Path, default=DEFAULT, help="the file of --mode all-pairs")
+    parser.add_argument("--part", default="1/1", help="of all pairs: 1/2 or 2/2 for two processes")
+    parser.add_argument(
+        "--only", default="", help="of all pairs: those with one of these functions"
+    )
     parser.add_argument("--trial", help="replay one trial: its name")
     parser.add_argument("--drop", default="", help="the steps to leave out of it, with commas")
     parser.add_argument("--times", type=int, default=1, help="how often to replay it")
@@ -59,7 +67,13 @@ def replay(explorer: Explorer, options: argparse.Namespace) -> int:
 def explore(explorer: Explorer, options: argparse.Namespace) -> int:
     began = time.monotonic()
     seen: dict[str, int] = {}
-    for finding in explorer.explore(names(options.mode), options.seconds):
+    if options.mode == "all-pairs":
+        only = [name for name in options.only.split(",") if name]
+        number, parts = (int(part) for part in options.part.split("/"))
+        findings = explorer.explore_pairs(options.resume, options.seconds, (number, parts), only)
+    else:
+        findings = explorer.explore(names(options.mode), options.seconds)
+    for finding in findings:
         count = seen.get(finding.signature, 0)
         seen[finding.signature] = count + 1
         if count == 0:
@@ -81,6 +95,8 @@ def explore(explorer: Explorer, options: argparse.Namespace) -> int:
 def main() -> int:
     options = arguments()
     seed = options.seed if options.seed is not None else new_seed()
+    if options.mode == "all-pairs" and options.seed is None:
+        seed = 1
     print(f"seed {seed}", flush=True)
     url = os.environ.get("DATABASE_URL")
     if url:

@@ -9,13 +9,16 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import explorer.access_calls
 import explorer.deferred_calls
 import explorer.effect_calls
 import explorer.ending_calls
 import explorer.keyed_calls
 import explorer.letter_calls
+import explorer.reader_calls
 import explorer.setting_calls
-import explorer.tick_calls  # noqa: F401  they register them
+import explorer.tick_calls
+import explorer.worker_calls  # noqa: F401  they register them
 from explorer.draw import LEASES, MOVES, Arguments, Draw
 from explorer.follow_calls import known_from_followed
 from explorer.poison_calls import known_from_poison
@@ -229,7 +232,8 @@ def write_chunk(draw: Draw) -> Arguments:
         **more,
         "task": draw.number(),
         "task_attempt": "1",
-        "chunk": 0,
+        # the only chunk of its task, or one that is stored as a run
+        "chunk": numbers[0] % 2,
         "lengths": [len(text) for text in texts],
         "packed_payloads": "".join(texts),
         "last_chunk": True,

@@ -96,6 +96,14 @@ def _delivered(
             known = note(row, event.statement)
             if known is not None:
                 known.claims.append(event)
+    cancelled = {
+        job_id for event in history.committed("cancel_job_followed") for job_id in _finished(event)
+    }
+    for event in history.events("claim_followed", "finish_and_claim_followed"):
+        # a claim that was rolled back tells which job that was
+        for row in event.rows if not event.transaction.committed else ():
+            if row["job_id"] in cancelled and event.arguments["queue"] == queue:
+                note(row, event.statement)
     by_id = {job_id: known for known in found.values() for job_id in known.jobs}
     for event in history.committed():
         for job_id in _finished(event):
@@ -161,12 +169,11 @@ def _published(history: History) -> Iterator[tuple[int, Message]]:
 def _topic_of(history: History, event: Event) -> str:
     if "topic" in event.arguments:
         return str(event.arguments["topic"])
-    [topic] = [
-        begin.arguments["topic"]
+    return next(
+        str(begin.arguments["topic"])
         for begin in history.committed("begin_write")
         if begin.rows[0]["write_id"] == event.arguments["write_id"]
-    ]
-    return str(topic)
+    )
 
 
 def _matches(subscribed: Event, headers: dict[str, Any] | None) -> bool:

@@ -49,6 +49,7 @@ class Topic:
     last: dict[int, int] = field(default_factory=dict)
     stored: dict[int, dict[int, int]] = field(default_factory=dict)
     at: dict[tuple[int, int], Published] = field(default_factory=dict)
+    times: dict[int, str] = field(default_factory=dict)
     limited: bool = False
 
     def since_cut(self, *calls: str) -> list[Event]:
@@ -65,17 +66,33 @@ class Topic:
         if self.limited:
             return True
         started = published.event.transaction.started
-        kept = FOREVER
-        in_force = FOREVER
+        later = FOREVER
+        in_force = {FOREVER}
         for event in self.since_cut("create_topic", "alter_topic"):
             seconds = kept_for(event.rows[0]["retention"]) or FOREVER
-            if event.transaction.ended <= started:
-                in_force = seconds
+            if event.transaction.ended > started:
+                later = min(later, seconds)
+            elif self._reached_all(event, started):
+                in_force = {seconds}
             else:
-                kept = min(kept, seconds)
+                in_force.add(seconds)
+        kept = min(later, *in_force)
         until = self.history.last_cleanup()
         passed = self.history.passed(published.event.started, until)
-        return passed >= min(kept, in_force) - MARGIN
+        return passed >= kept - MARGIN
+
+    def _reached_all(self, event: Event, until: int) -> bool:
+        """Whether new settings were those of all partitions by then: one that somebody publishes
+        to, or gives offsets in, gets them from the next cleanup."""
+        history = self.history
+        if not history.was_beside(event.transaction):
+            return True
+        return any(
+            event.transaction.ended <= cleanup.started
+            and cleanup.ended <= until
+            and not history.was_beside(cleanup.transaction)
+            for cleanup in history.committed("cleanup")
+        )
 
     def range_may_be_gone(self, partition: int, first: int, last: int) -> bool:
         """The same for all offsets of a range."""
@@ -163,6 +180,10 @@ def _read(topic: Topic, link: Link) -> None:
         if answer.code is not None:
             topic.history.violate("gap", f"{topic.name}/{partition} {first} to {last}: {answer}")
         numbers = [number_of(found) or -1 for found in answer.rows]
+        topic.times |= {
+            number: found["published_at"]
+            for found, number in zip(answer.rows, numbers, strict=True)
+        }
         topic.stored[partition] = {
             found["log_offset"]: number for found, number in zip(answer.rows, numbers, strict=True)
         }

@@ -9,6 +9,7 @@ from explorer.check_key_limits import check_key_limits
 from explorer.check_letters import check_letters
 from explorer.check_log import number_of
 from explorer.check_order import check_order, check_round
+from explorer.check_readers import check_peeks
 from explorer.check_room import check_room, probe_room
 from explorer.database import Link
 from explorer.follow_calls import FOLLOWERS, IN_ORDER
@@ -67,6 +68,7 @@ def check_queues(history: History, link: Link, clock: int) -> None:
         check_handed_out(queue)
         check_archive(queue, row["archive"], link)
         check_letters(queue)
+        check_peeks(queue)
         _drain(queue, link)
 
 
@@ -74,8 +76,8 @@ def _check_claims(queue: Queue) -> None:
     history = queue.history
     given_back = {
         (event.arguments["job_id"], event.arguments["lease_token"])
-        for event in history.committed("nack")
-        if event.rows[0]["nack"]
+        for event in history.committed("nack", "reject_job")
+        if event.rows[0][event.call]
     } | {
         (row["job_id"], event.arguments["lease_token"])
         for event in history.committed("nack_batch")

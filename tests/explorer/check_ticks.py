@@ -9,7 +9,7 @@ from explorer.database import Link, Row
 from explorer.history import Event, History
 from explorer.tick_calls import KEYED_TICKS, TICKS
 
-__all__ = ["check_ticks"]
+__all__ = ["check_ticks", "padded"]
 
 STORED = f"""
 select
@@ -112,9 +112,9 @@ def _check_gaps(history: History, answered: list[Row]) -> None:
         if made["missed"] != "all" or "every" not in given:
             continue
         step = INTERVALS[given["every"]]
-        start = datetime.fromisoformat(_padded(made["starts_at"]))
+        start = datetime.fromisoformat(padded(made["starts_at"]))
         ticks = sorted(
-            datetime.fromisoformat(_padded(row["tick_at"]))
+            datetime.fromisoformat(padded(row["tick_at"]))
             for row in answered
             if row["schedule"] == name
         )
@@ -122,6 +122,6 @@ def _check_gaps(history: History, answered: list[Row]) -> None:
             history.violate("tick lost", f"{name}: {[str(tick) for tick in ticks]} from {start}")
 
 
-def _padded(text: str) -> str:
+def padded(text: str) -> str:
     """An offset of hours alone is none for Python."""
     return text + ":00" if text[-3] in "+-" else text

@@ -7,7 +7,7 @@ import random
 
 from explorer.script import Late, Value
 
-__all__ = ["JOB_TTLS", "LEASES", "MOVES", "RETENTIONS", "WINDOWS", "Arguments", "Draw"]
+__all__ = ["JOB_TTLS", "LEASES", "MOVES", "RETENTIONS", "WINDOWS", "Arguments", "Draw", "Near"]
 
 Arguments = dict[str, Value]
 
@@ -26,7 +26,8 @@ class Draw:
     """Draws arguments. ``topics`` has the number of partitions of each topic of the set-up;
     ``deferred``: new ones may be deferred. ``followed``: what is published has headers and keys
     that subscriptions look at. ``keyed``: queues have max_leased_per_key. ``limited``: they have
-    other limits of claims. ``mixed``: schedules and bulk writes write to an ordered queue."""
+    other limits of claims. ``guarded``: roles call. ``mixed``: schedules and bulk writes write to
+    an ordered queue. ``wide``: there are two of each thing in any case. ``place``: see Near."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
@@ -37,6 +38,9 @@ class Draw:
         self.keyed = False
         self.limited = False
         self.mixed = False
+        self.guarded = False
+        self.wide = False
+        self.place: int | None = None
         self._number = 0
 
     def number(self) -> int:
@@ -112,3 +116,30 @@ class Draw:
 
     def late(self, kind: str) -> Late:
         return Late(kind, self.rng.choice([0, 0, 0, 1, 2]))
+
+
+class Near(Draw):
+    """Names the first of all things when ``place`` is 0, the last when it is 1; None: any."""
+
+    def topic(self) -> str:
+        return super().topic() if self.place is None else (list(self.topics) or ["a"])[0]
+
+    def queue(self) -> str:
+        return super().queue() if self.place is None else (self.queues or ["q"])[-self.place]
+
+    def group(self) -> str:
+        return super().group() if self.place is None else "gh"[self.place]
+
+    def effect(self) -> str:
+        return super().effect() if self.place is None else "ef"[self.place]
+
+    def partition(self, share_of_none: float = 0.1) -> int | None:
+        return super().partition(share_of_none) if self.place is None else self.place
+
+    def home(self) -> Arguments:
+        if self.place is None:
+            return super().home()
+        return {"topic": self.topic(), "partition": self.place}
+
+    def late(self, kind: str) -> Late:
+        return super().late(kind) if self.place is None else Late(kind, self.place)

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
+from explorer.calls import CALLS
 from explorer.database import Database
+from explorer.every_pair import function_of, names_of
+from explorer.footprints import measure, pairs_of
 from explorer.history import History, Violation
 from explorer.invariants import check
+from explorer.progress import Progress, product, share
 from explorer.run import Runner
 from explorer.schedule import INTERLEAVINGS, trial_of
-from explorer.script import Trial
+from explorer.script import LEVELS, Trial
 
 __all__ = ["Explorer", "Finding", "names"]
 
@@ -126,8 +131,11 @@ class Explorer:
 
     # ------------------------------------------------------------------ findings
 
-    def explore(self, names: Iterator[str], seconds: float) -> Iterator[Finding]:
-        """Run trials until the time is over; those that fail are made short and given out."""
+    def explore(
+        self, names: Iterable[str], seconds: float, note: Callable[[str], None] = lambda name: None
+    ) -> Iterator[Finding]:
+        """Run trials until the time is over; those that fail are made short and given out, the
+        names of the others are noted."""
         began = time.monotonic()
         for name in names:
             if time.monotonic() - began > seconds:
@@ -140,6 +148,37 @@ class Explorer:
                 found = self.shrunk(trial, history)
                 found.after = after
                 yield found
+            else:
+                note(name)
+
+    def explore_pairs(
+        self,
+        path: Path,
+        seconds: float,
+        part: tuple[int, int] = (1, 1),
+        only: Collection[str] = (),
+    ) -> Iterator[Finding]:
+        """Run what is left of all pairs, or of those with one of some functions: all of it, or one
+        part of so many."""
+        explored: dict[str, object] = {
+            "product": product(),
+            "functions": sorted({function_of(name) for name in CALLS}),
+            "seed": self.seed,
+            "areas": list(self.areas),
+            "levels": list(self.levels),
+            "gates": self.gates,
+        }
+        progress = Progress(path, explored)
+        if progress.footprints is None:
+            progress.begin(measure(self.runner, self.seed, self.areas))
+        assert progress.footprints is not None
+        names = names_of(pairs_of(progress.footprints, only), self.seed)
+        number, parts = part
+        left = [name for name in names[number - 1 :: parts] if name not in progress.done]
+        yield from self.explore(left, seconds, progress.note)
+        progress.read()
+        for line in share(names, progress.done, len(self.levels or LEVELS) ** 2):
+            self._say(line)
 
     def finding(self, trial: Trial, history: History) -> Finding:
         """A finding with all that its replay needs to be told."""
@@ -154,7 +193,8 @@ class Explorer:
 
     def shrunk(self, trial: Trial, history: History) -> Finding:
         """Leave out steps as long as the same promise is broken."""
-        kind = history.violations[0].kind
+        first = history.violations[0]
+        kind = first.kind
         until = time.monotonic() + SHRINKING
         size = max(len(trial.places()) // 2, 1)
         if kind == "endless":
@@ -168,7 +208,7 @@ class Explorer:
                     break
                 shorter = trial.without(places[start : start + size])
                 tried = self.run(shorter)
-                if any(violation.kind == kind for violation in tried.violations):
+                if any(_alike(violation, first) for violation in tried.violations):
                     tried.violations.sort(key=lambda violation: violation.kind != kind)
                     trial, history, left_out = shorter, tried, True
             if not left_out or size > 1:
@@ -176,6 +216,13 @@ class Explorer:
         if kind == "endless":
             self.anew()
         return self.finding(trial, history)
+
+
+def _alike(violation: Violation, first: Violation) -> bool:
+    """Whether it is probably the same that is broken; what cannot be checked has many reasons."""
+    if violation.kind == "cannot be checked":
+        return violation == first
+    return violation.kind == first.kind
 
 
 def names(mode: str) -> Iterator[str]:

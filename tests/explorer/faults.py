@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from explorer.access_faults import ACCESS_FAULTS
 from explorer.job_faults import JOB_FAULTS
 from explorer.plant import Fault
 
 __all__ = ["FAULTS"]
 
 FAULTS = {
+    **ACCESS_FAULTS,
     **JOB_FAULTS,
     "a publish that looks for its offset before it has its lock": Fault(
         "publish",
@@ -157,7 +159,9 @@ FAULTS = {
         "_deliver",
         """
         begin
-            perform {true}(partition_id, segment, first_offset, first_offset);
+            perform {true}(
+                partition_id, stored_partition_id, segment, first_offset, first_offset
+            );
         end
         """,
         ("log", "follow"),

@@ -39,6 +39,7 @@ class Transaction:
     events: list[Event] = field(default_factory=list)
     ended: int = -1
     place: int = 0
+    pid: int = 0
     committed: bool = False
     alone: bool = False
     over: bool = False
@@ -107,6 +108,16 @@ class History:
     def events(self, *calls: str) -> list[Event]:
         """All calls of these names, whatever became of them."""
         return [e for t in self.transactions for e in t.events if e.call in calls]
+
+    def was_beside(self, transaction: Transaction) -> bool:
+        """Whether another transaction was open at any time of this one."""
+        return any(
+            t is not transaction
+            and t.started <= transaction.ended
+            and (t.ended >= transaction.started or t.ended < 0)
+            for t in self.transactions
+            if t.events
+        )
 
     def rounds(self, told: str) -> Iterator[int]:
         """The numbers of the rounds in which something is worked off, which has to end."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from explorer.check_access import check_access
 from explorer.check_deferred import check_deferred, settle_deferred
 from explorer.check_effects import check_effects
 from explorer.check_endings import check_endings
@@ -15,7 +16,9 @@ from explorer.check_log import check_topics
 from explorer.check_order import check_keys_of_order
 from explorer.check_poison import check_poison
 from explorer.check_queue import check_queues
+from explorer.check_readers import check_readers
 from explorer.check_ticks import check_ticks
+from explorer.check_workers import check_workers
 from explorer.database import Link
 from explorer.errors import check_errors
 from explorer.history import History
@@ -33,6 +36,8 @@ def check(history: History, link: Link) -> None:
     check_errors(history)
     check_settings(history, link)
     check_writes(history)
+    check_access(history)
+    check_workers(history, link)
     check_leases(history)
     check_effects(history, link)
     check_keys(history)
@@ -46,6 +51,7 @@ def check(history: History, link: Link) -> None:
     for topic in topics:
         if topic.name in deferred:
             check_deferred(topic)
+    check_readers(topics, history, deferred)
     # late enough for every lease and every delay, too early for most retentions
     ahead = history.clock(0, history.tick)[1] + AHEAD
     link.set_clock(ahead)

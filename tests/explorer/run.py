@@ -13,7 +13,7 @@ from dataclasses import replace
 from explorer.calls import known_from
 from explorer.database import Answer, Database, Link, now, wait_for
 from explorer.history import Event, History, Transaction
-from explorer.script import ENDINGS, HOUSE, Late, Step, Trial, Value
+from explorer.script import ENDINGS, HOUSE, ROUND, Late, Step, Trial, Value
 from explorer.statements import sql_of
 
 __all__ = ["RETRIED", "Runner"]
@@ -53,12 +53,13 @@ class Actor:
 class Runner:
     """Runs trials in a database, on connections that are kept."""
 
-    def __init__(self, database: Database, sessions: int = 4) -> None:
+    def __init__(self, database: Database, sessions: int = 6) -> None:
         self.database = database
         self.actors = [Actor(Link(database.dsn), number) for number in range(sessions + 1)]
         self.trial: Trial
         self.history: History
         self._known: dict[str, list[tuple[int, dict[str, Value]]]] = {}
+        self._tried = 0
 
     def close(self) -> None:
         for actor in self.actors:
@@ -93,6 +94,7 @@ class Runner:
         self.trial = trial
         self.history = History()
         self._known = {}
+        self._tried = 0
         for actor in self.actors[: len(trial.levels) + 1]:
             actor.level = trial.level(actor.number)
         for step in trial.part("setup"):
@@ -109,6 +111,11 @@ class Runner:
     # ------------------------------------------------------------------ steps
 
     def _perform(self, step: Step) -> None:
+        if step.call == ROUND:
+            self._finish()
+            self._retry()
+            self._known = {}
+            return
         actor = self.actors[step.session]
         for paused in self.actors:
             if paused.paused_for == 1:
@@ -140,7 +147,7 @@ class Runner:
         if transaction is None:
             transaction = self._new_transaction(actor)
         transaction.steps.append(step)
-        arguments = self._resolved(step)
+        arguments = self.resolved(step)
         if arguments is None or transaction.over:
             if actor.level is None:
                 actor.transaction = None
@@ -173,6 +180,7 @@ class Runner:
         transaction = Transaction(
             actor.number, actor.level, len(self.history.transactions), self.history.tick
         )
+        transaction.pid = actor.link.pid
         self.history.transactions.append(transaction)
         actor.transaction = transaction
         actor.begun = False
@@ -201,7 +209,7 @@ class Runner:
             transaction.events.append(failed)
         self._settle(None)
 
-    def _resolved(self, step: Step) -> dict[str, Value] | None:
+    def resolved(self, step: Step) -> dict[str, Value] | None:
         """The arguments, those that only the run knows among them; None: there is nothing yet."""
         late = step.arguments.get("*")
         if late is None:
@@ -317,7 +325,7 @@ class Runner:
 
     def _retry(self) -> None:
         """Try what was told to be tried again, alone: it must succeed then."""
-        for failed in list(self.history.transactions):
+        for failed in self.history.transactions[self._tried :]:
             if failed.failed not in RETRIED:
                 continue
             actor = self.actors[failed.session]
@@ -328,6 +336,7 @@ class Runner:
                 self._perform(Step(actor.number, failed.ending))
             for again in self.history.transactions[before:]:
                 again.alone = True
+        self._tried = len(self.history.transactions)
 
     # ------------------------------------------------------------------ the record
 

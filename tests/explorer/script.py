@@ -10,6 +10,7 @@ __all__ = [
     "ENDINGS",
     "HOUSE",
     "LEVELS",
+    "ROUND",
     "Late",
     "Step",
     "Trial",
@@ -19,6 +20,8 @@ __all__ = [
 
 LEVELS = ("read committed", "repeatable read", "serializable")
 ENDINGS = ("commit", "rollback")
+ROUND = "round"
+"""In place of a call: all that was begun ends, and no later call names what was answered so far."""
 HOUSE = 0
 """The session that sets up and tidies up; each of its steps is a transaction of its own."""
 

@@ -92,7 +92,7 @@ def _check_partitions_of_groups(history: History, link: Link) -> None:
         history.violate("torn group", f"group and partition differ: {row}")
 
 
-MOVING = {"updated_at", "paused", "next_at", "last_at", "last_error"}
+MOVING = {"updated_at", "restricted", "paused", "next_at", "last_at", "last_error"}
 """What other calls change as well."""
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from explorer.access_faults import WRONG_ORDER
 from explorer.explore import Explorer, names
 from explorer.faults import FAULTS
 from explorer.plant import Fault, plant
@@ -99,11 +100,13 @@ def test_calls_stop_at_their_gates(stopping: Explorer) -> None:
 
 
 @pytest.mark.slow
-def test_a_look_before_a_write_is_found(stopping: Explorer) -> None:
+@pytest.mark.parametrize("fault", [LOOK_THEN_WRITE, WRONG_ORDER], ids=["look", "order"])
+def test_what_shows_only_between_statements_is_found(stopping: Explorer, fault: Fault) -> None:
     stopping.anew()
-    plant(stopping.database.house, LOOK_THEN_WRITE)
-    assert found_within(stopping, LOOK_THEN_WRITE)
+    plant(stopping.database.house, fault)
+    found = found_within(stopping, fault)
     stopping.anew()
+    assert found
 
 
 def found_within(explorer: Explorer, fault: Fault) -> bool:

@@ -40,6 +40,14 @@ THEMES: tuple[tuple[float, frozenset[str]], ...] = (
     (1, frozenset({"log", "follow", "bulk"})),
     (1, frozenset({"ticks", "log", "queue", "settings"})),
     (2, frozenset({"mixed"})),
+    (2, frozenset({"log", "access"})),
+    (2, frozenset({"queue", "access"})),
+    (1, frozenset({"log", "queue", "access"})),
+    (1, frozenset({"log", "deferred", "access"})),
+    (1, frozenset({"log", "follow", "access"})),
+    (1, frozenset({"queue", "keyed", "access", "workers"})),
+    (2, frozenset({"queue", "workers"})),
+    (1, frozenset({"log", "access", "workers"})),
 )
 
 MIXED = {"bulk", "ticks", "limits"}

@@ -34,6 +34,8 @@ TIMES: tuple[Arguments, ...] = (
 def _name(draw: Draw) -> str:
     if draw.mixed and draw.some(0.7):
         return KEYED_TICKS
+    if draw.place is not None:
+        return "xy"[draw.place]
     return draw.rng.choice(["x", "x", "y"])
 
 

@@ -8,8 +8,10 @@ __all__ = ["check_writes", "written_chunks"]
 
 
 def _targets(history: History) -> dict[str, Event]:
-    """The begin of each write, by its id, if it was committed."""
-    return {event.rows[0]["write_id"]: event for event in history.committed("begin_write")}
+    """The begin of each write, by its id, if it was committed; who begins it again asks in vain
+    for something else."""
+    begun = reversed(history.committed("begin_write"))
+    return {event.rows[0]["write_id"]: event for event in begun}
 
 
 def _commits(history: History) -> dict[str, Event]:
