@@ -1,0 +1,208 @@
+"""What goes wrong on purpose at the end of a fault run, so that a test sees it found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fault_runs.evidence import Evidence, Unit
+from support.session import Session
+
+__all__ = ["PLANTED", "Planted"]
+
+Plant = Callable[[Evidence, Session], None]
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A fault, and the kind of broken promise that gives it away."""
+
+    kind: str
+    plant: Plant
+
+
+def _sql(kind: str, command: str) -> Planted:
+    """A fault in what is stored."""
+    return Planted(kind, lambda evidence, session: _run(session, command))
+
+
+def _run(session: Session, command: str) -> None:
+    done = session.execute(command.encode())
+    assert done.rowcount > 0
+
+
+# The partition of the log that has most, and places in it.
+PARTITION = (
+    "(select p.partition_id from pgq.partition as p inner join pgq.topic as t using (topic_id)"
+    " where t.topic = '{}' and p.partition = 0)"
+)
+LOG = PARTITION.format("log")
+BULK = PARTITION.format("bulk")
+
+
+def _copy_payload(partition: str, to: int, source: int) -> str:
+    return (
+        "update pgq.message as m set payload = (select n.payload from pgq.message as n"
+        f" where (n.partition_id, n.log_offset) = ({partition}, {source}))"
+        f" where (m.partition_id, m.log_offset) = ({partition}, {to})"
+    )
+
+
+def _first(evidence: Evidence, role: str, **wanted: Any) -> Unit:
+    """The first unit that was acknowledged, of a role and about something."""
+    for unit in evidence.of(role):
+        if unit.done and all(unit.about.get(name) == value for name, value in wanted.items()):
+            return unit
+    raise AssertionError(f"no {role} with {wanted}")
+
+
+def _late_commit(evidence: Evidence, session: Session) -> None:
+    units = [
+        unit
+        for unit in evidence.of("publish")
+        if unit.done and unit.about["topic"] == "log" and unit.told["places"][0][0] == 0
+    ]
+    units.sort(key=lambda unit: unit.told["places"][0][1])
+    units[-1].began = units[-1].ended = units[0].began - 1
+
+
+def _never_got(evidence: Evidence, session: Session) -> None:
+    evidence.units = [
+        unit for unit in evidence.units if unit.role != "poll" or unit.told.get("partition") != 0
+    ]
+
+
+def _acknowledged_position(evidence: Evidence, session: Session) -> None:
+    unit = _first(evidence, "commit", group="manual")
+    unit.about = {**unit.about, "until": 10**6}
+
+
+def _wrong_begin(evidence: Evidence, session: Session) -> None:
+    unit = _first(evidence, "fetch")
+    gap = next(u for u in evidence.of("fetch") if u.told.get("names") and u.told["first"] > 1)
+    gap.told = {**gap.told, "first": gap.told["first"] + 10**6}
+    assert unit.done
+
+
+def _two_leases(evidence: Evidence, session: Session) -> None:
+    unit = next(u for u in evidence.of("claim") if u.done and u.told["jobs"])
+    other = replace(unit, told={**unit.told}, began=unit.ended + 1, ended=unit.ended + 2)
+    other.told["jobs"] = [{**job, "token": "another"} for job in unit.told["jobs"]]
+    evidence.units.append(other)
+
+
+def _two_polls(evidence: Evidence, session: Session) -> None:
+    unit = next(u for u in evidence.of("poll") if u.told.get("token"))
+    told = {**unit.told, "token": "another"}
+    evidence.units.append(replace(unit, told=told, began=unit.ended + 1, ended=unit.ended + 2))
+
+
+def _rolled_back(evidence: Evidence, session: Session) -> None:
+    _first(evidence, "publish", topic="log").outcome = "undone"
+
+
+def _rolled_back_job(evidence: Evidence, session: Session) -> None:
+    _first(evidence, "enqueue", queue="jobs").outcome = "undone"
+
+
+def _torn(evidence: Evidence, session: Session) -> None:
+    unit = _first(evidence, "publish", topic="log")
+    unit.outcome = "unknown"
+    unit.about = {**unit.about, "names": [*unit.about["names"], "never published"]}
+
+
+def _code(evidence: Evidence, session: Session) -> None:
+    unit = _first(evidence, "claim")
+    unit.outcome, unit.told = "undone", {"code": "XX000"}
+
+
+def _nobody(evidence: Evidence, session: Session) -> None:
+    session.publish(topic="log", payload={"name": "nobody's"})
+
+
+def _twice(evidence: Evidence, session: Session) -> None:
+    name = _first(evidence, "once").about["names"][0]
+    session.publish(topic="once", payload={"name": name})
+
+
+def _stuck(evidence: Evidence, session: Session) -> None:
+    session.enqueue(queue="jobs", payload={"name": "left"})
+
+
+def _stuck_lease(evidence: Evidence, session: Session) -> None:
+    session.enqueue(queue="followers", payload={"name": "left"})
+    assert session.claim_job(queue="followers", lease="1 year")
+
+
+def _lost_effect(evidence: Evidence, session: Session) -> None:
+    unit = next(u for u in evidence.of("exact") if u.done and u.told["places"])
+    [topic, [[partition, first, _], *_]] = unit.about["topic"], unit.told["places"]
+    _run(
+        session,
+        f"delete from seen where (topic, consumer_group, partition, log_offset)"
+        f" = ('{topic}', 'exact', {partition}, {first})",
+    )
+
+
+def _nothing_truncated(evidence: Evidence, session: Session) -> None:
+    session.execute(
+        "create or replace function pgq._truncate_segments(moment timestamptz)"
+        " returns setof pgq.cleanup_action language plpgsql as 'begin end'"
+    )
+
+
+def _one_of(queue: str) -> str:
+    return f"(select job_id from done where queue = '{queue}' order by place limit 1)"
+
+
+PLANTED = {
+    "a message lost": _sql(
+        "offsets", f"delete from pgq.message where (partition_id, log_offset) = ({LOG}, 3)"
+    ),
+    "a message stored twice": _sql("twice", _copy_payload(LOG, 3, 4)),
+    "a message at the wrong place": _sql("place", _copy_payload(LOG, 3, 4)),
+    "a commit overtaken": Planted("commit order", _late_commit),
+    "a message of a rollback": Planted("undone", _rolled_back),
+    "half a transaction": Planted("torn", _torn),
+    "a message of nobody": Planted("unknown", _nobody),
+    "a key that let a second one in": Planted("twice", _twice),
+    "a bulk write twice": _sql("bulk write", _copy_payload(BULK, 2, 1)),
+    "a group that skipped": _sql(
+        "group", "delete from seen where (topic, log_offset) = ('log', 1) and partition = 1"
+    ),
+    "a group out of order": _sql("order", "update seen set place = default where log_offset = 1"),
+    "an effect lost": Planted("effect", _lost_effect),
+    "a group that never got it": Planted("group", _never_got),
+    "a position lost": Planted("position", _acknowledged_position),
+    "a position that jumped": Planted("position", _wrong_begin),
+    "a job lost": _sql("lost job", f"delete from pgq.job_archive where job_id = {_one_of('jobs')}"),
+    "a job of a rollback": Planted("undone", _rolled_back_job),
+    "a job ended twice": _sql(
+        "ended twice",
+        "insert into pgq.job_archive select * from pgq.job_archive"
+        f" where job_id = {_one_of('jobs')}",
+    ),
+    "an end without its effect": _sql(
+        "effect", f"delete from done where job_id = {_one_of('bulk-jobs')}"
+    ),
+    "a brief job lost": _sql("lost job", "delete from done where queue = 'brief-jobs'"),
+    "two workers with one job": Planted("two leases", _two_leases),
+    "two members with one partition": Planted("two leases", _two_polls),
+    "a key overtaken": _sql(
+        "overtaken", "update done set place = default where queue = 'ordered' and name like '%:0'"
+    ),
+    "a stranded job": Planted("stuck job", _stuck),
+    "a lease without end": Planted("stuck job", _stuck_lease),
+    "a follower that got nothing": _sql(
+        "follower", f"delete from done where job_id = {_one_of('followers')}"
+    ),
+    "a tick twice": _sql(
+        "tick",
+        "insert into done (queue, job_id, name)"
+        " select queue, -1, name from done where queue = 'ticks' limit 1",
+    ),
+    "a code that nobody knows": Planted("code", _code),
+    "an orphan": _sql("orphan", "insert into pgq.unique_job values (1, 'key', -1)"),
+    "storage that is kept": Planted("storage", _nothing_truncated),
+}

@@ -1,0 +1,137 @@
+"""One round of a fault run: clients at work, faults, the end of the work, and the checks."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from fault_runs.check_house import check_codes, check_house
+from fault_runs.check_jobs import check_jobs
+from fault_runs.check_leases import check_leases
+from fault_runs.check_log import check_groups, check_topics
+from fault_runs.evidence import Evidence, Violation, read_journals
+from fault_runs.faults import FAR, Breaker
+from fault_runs.journal import Journal, entries
+from fault_runs.stage import SCENES, Stage
+
+__all__ = ["Outcome", "check", "play", "play_round", "settle"]
+
+PATIENCE = 180.0
+"""Seconds without any progress after which what is left counts as stuck."""
+
+LEFT = """
+select
+    (select coalesce(sum(lag), 0) from pgq.group_lag)
+    + (select coalesce(sum(ready + leased + delayed + waiting), 0) from pgq.queue_stats)
+    + (
+        select coalesce(sum(o.last_offset - e.following + 1), 0)
+        from external_offset as e
+        inner join pgq.list_offsets('log') as o using (partition)
+    )
+"""
+
+
+@dataclass
+class Outcome:
+    """What came of a round."""
+
+    violations: list[Violation]
+    faults: Counter[str]
+    units: Counter[str]
+
+
+def play_round(scene: str, seconds: float, seed: str, folder: Path) -> Outcome:
+    """Play a round, and check what is left of it."""
+    with Stage(SCENES[scene], folder, seed) as stage:
+        breaker = play(stage, seconds, seed)
+        violations = settle(stage, breaker)
+        with psycopg.connect(stage.direct, autocommit=True) as connection:
+            faults = fault_times(folder / "faults")
+            if stage.scene.false_time:
+                # libfaketime ends a server process now and then, and so all of them
+                faults.append({"kind": "backend", "from": 0, "to": 2**63})
+            evidence = Evidence(read_journals(folder / "journals"), faults, connection)
+            evidence.violations += violations
+            check(evidence)
+            check_house(evidence, stage.clock)
+        timeouts = Counter(
+            f"client met {unit.told['code']}"
+            for unit in evidence.units
+            if unit.told.get("code") in ("57014", "55P03", "40001", "40P01")
+        )
+        return Outcome(
+            evidence.violations,
+            breaker.counts + timeouts,
+            Counter(f"{unit.role} {unit.outcome}" for unit in evidence.units),
+        )
+
+
+def check(evidence: Evidence) -> None:
+    """All that can be told without changing anything."""
+    check_codes(evidence)
+    stored = check_topics(evidence)
+    check_groups(evidence, stored)
+    check_leases(evidence)
+    check_jobs(evidence)
+
+
+def play(stage: Stage, seconds: float, seed: str) -> Breaker:
+    """Have the clients work, and break things meanwhile."""
+    rng = random.Random(f"{seed}/pauses")
+    breaker = Breaker(stage, seed, Journal(stage.folder / "faults"))
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        time.sleep(rng.random() * 0.3)
+        breaker.break_something()
+    return breaker
+
+
+def settle(stage: Stage, breaker: Breaker) -> list[Violation]:
+    """Have the producers end what they have begun, and the others do all that is left."""
+    found = [
+        Violation("client", f"{name} has ended by itself") for name in stage.ended_by_themselves()
+    ]
+    found += [
+        Violation("stuck client", f"{name} did not end") for name in stage.end_producers(PATIENCE)
+    ]
+    # no lease, delay or backoff is left, wherever the clock has been
+    stage.tell_true_time()
+    with stage.observe():
+        stage.clock.set_ahead(breaker.latest + 2 * FAR)
+    _wait(stage, found)
+    stage.stop_clients()
+    return found
+
+
+def _wait(stage: Stage, found: list[Violation]) -> None:
+    """Until nothing is left to consume or to do."""
+    least, since = None, time.monotonic()
+    with stage.observe() as connection:
+        while True:
+            connection.execute("select pgq.assign_offsets('later')")
+            [(left,)] = connection.execute(LEFT.encode()).fetchall()
+            if not left:
+                return
+            if least is None or left < least:
+                least, since = left, time.monotonic()
+            if time.monotonic() - since > PATIENCE:
+                found.append(Violation("stuck", f"{left} messages and jobs were left"))
+                return
+            time.sleep(0.05)
+
+
+def fault_times(path: Path) -> list[dict[str, Any]]:
+    """The faults of a round, from when until when."""
+    found: list[dict[str, Any]] = []
+    for entry in entries(path):
+        if entry["what"] == "fault":
+            found.append({"kind": entry["kind"], "from": entry["at"], "to": 2**63})
+        else:
+            found[-1]["to"] = entry["at"]
+    return found

@@ -1,0 +1,355 @@
+"""What a fault run plays on: servers, what stands before them, and the clients."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from fault_runs.house import install
+from fault_runs.run_client import run_client
+from fault_runs.wire import Wire
+from pgq.embedded import Server
+from support.clock import Clock
+from support.pooler import PgBouncer
+from support.waiting import wait_until
+
+__all__ = ["PRODUCING", "SCENES", "Scene", "Stage", "false_time_library"]
+
+SETTINGS = {
+    # a process that dies takes nothing of the system's memory with it
+    "fsync": "off",
+    "max_connections": "100",
+    "max_wal_senders": "4",
+    "client_connection_check_interval": "50ms",
+    "autovacuum_naptime": "1s",
+    "max_wal_size": "64MB",
+    "min_wal_size": "32MB",
+}
+
+DISK = "400m"
+"""How large the disk is that gets full."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What can break, how often in proportion, and where."""
+
+    faults: Mapping[str, float]
+    standby: bool = False
+    small_disk: bool = False
+    false_time: bool = False
+    """The server's own clock is one that can be moved, by libfaketime."""
+
+
+SCENES = {
+    "server": Scene(
+        {
+            "client": 10,
+            "backend": 2,
+            "postmaster": 1,
+            "pooler": 1,
+            "cleanup": 2,
+            "cut": 4,
+            "cancel": 3,
+            "terminate": 3,
+            "clock": 2,
+        }
+    ),
+    "standby": Scene({"client": 8, "failover": 1.5, "cut": 2, "terminate": 2}, standby=True),
+    "time": Scene({"client": 5, "server_clock": 4, "cut": 1, "postmaster": 0.5}, false_time=True),
+    "disk": Scene({"disk": 2, "client": 5, "cut": 1, "backend": 0.5}, small_disk=True),
+}
+
+# A few of each, so that several meet; those that come second go through PgBouncer where it is.
+ROSTER = [
+    *("publisher", "publisher", "once", "enqueuer", "ordered", "bulk"),
+    *("exact", "exact", "whole", "whole", "external", "leased", "leased", "manual"),
+    *("worker", "worker", "worker", "cleaner", "runner"),
+]
+
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["fault_runs.run_client"])
+
+PRODUCING = ("publisher", "once", "enqueuer", "ordered", "bulk", "runner")
+
+
+@dataclass
+class Running:
+    """A client, and the how manieth of its name it is."""
+
+    kind: str
+    process: ForkServerProcess
+    life: int
+    pooled: bool
+
+
+def false_time_library() -> Path | None:
+    """Where libfaketime is, if it is installed."""
+    places = Path("/usr/lib").glob("**/faketime/libfaketime.so.1")
+    return next(places, None)
+
+
+class Stage:
+    """The servers and clients of a run, as a context manager; all files go below a folder."""
+
+    def __init__(self, scene: Scene, folder: Path, seed: str) -> None:
+        self.scene = scene
+        self.folder = folder
+        self.clock: Clock
+        self.pooler: PgBouncer
+        self.wire: Wire
+        self._seed = seed
+        self._lives = 0
+        self._nodes = 0
+        self._clients: dict[str, Running] = {}
+        self._stack = ExitStack()
+        self._standby: Server | None = None
+        self.server: Server
+
+    def __enter__(self) -> Stage:
+        try:
+            self._build()
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop_clients()
+        self._stack.close()
+
+    def _build(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "journals").mkdir()
+        if self.scene.small_disk:
+            self._mount()
+        self.server = self._start_node()
+        self._stack.callback(lambda: self.server.stop())
+        self.clock = install(self.direct)
+        if self.scene.standby:
+            self._stack.callback(lambda: self._standby and self._standby.stop())
+            self._attach_standby()
+        self.wire = Wire(self.server.port, self._seed)
+        self._stack.callback(self.wire.close)
+        self.pooler = PgBouncer(self.wired, "server_login_retry = 0.1\nquery_wait_timeout = 10")
+        self._stack.callback(self.pooler.close)
+        self.pooler.start()
+        for place, kind in enumerate(ROSTER):
+            name = f"{kind}{ROSTER[:place].count(kind) + 1}"
+            self._launch(name, kind, ROSTER[:place].count(kind) == 1)
+        for name in self._clients:
+            wait_until(lambda: self.journal(name).exists(), 60, f"for {name}")  # noqa: B023
+
+    # ------------------------------------------------------------------ servers
+
+    @property
+    def direct(self) -> str:
+        """How to come to the server itself."""
+        return self.server.dsn
+
+    @property
+    def wired(self) -> str:
+        """How clients come to it."""
+        return make_conninfo(
+            host="127.0.0.1", port=self.wire.port, user="postgres", dbname="postgres"
+        )
+
+    @contextmanager
+    def observe(self) -> Iterator[psycopg.Connection[Any]]:
+        """A session of our own, as soon as the server is there."""
+
+        def connected() -> psycopg.Connection[Any] | None:
+            try:
+                return psycopg.connect(self.direct, autocommit=True)
+            except psycopg.OperationalError:
+                return None
+
+        connection = wait_until(connected, 60, "for the server to come back")
+        assert connection is not None
+        with contextlib.closing(connection):
+            yield connection
+
+    def crash(self) -> None:
+        """Kill the server with all its processes, and start it again."""
+        self.server.kill()
+        with self._false_time():
+            self.server.restart()
+
+    def tell_true_time(self) -> None:
+        """From now on the server looks at the clock of the machine."""
+        if self.scene.false_time:
+            self.server.kill()
+            self.server.restart()
+
+    def fail_over(self) -> None:
+        """Kill the primary, and have the standby take its place."""
+        former, standby = self.server, self._standby
+        assert standby is not None
+        former.kill()
+        standby.run("psql", "-X", "-c", "select pg_promote()")
+        self.server = standby
+        self._standby = None
+        self.clock = Clock(self.direct)
+        self.wire.target = standby.port
+        directory = former.directory
+        former.stop()
+        shutil.rmtree(directory, ignore_errors=True)
+        self._attach_standby()
+
+    def _start_node(self, copy_of: Server | None = None) -> Server:
+        self._nodes += 1
+        folder = self._place() / f"node{self._nodes}"
+        if copy_of is not None:
+            folder.mkdir()
+            shutil.chown(folder, copy_of.directory.owner(), copy_of.directory.group())
+            copy_of.run(
+                "pg_basebackup",
+                *("-D", folder / "data", "--write-recovery-conf", "--checkpoint=fast"),
+                as_owner=True,
+            )
+        server = Server(folder, settings=SETTINGS)
+        with self._false_time():
+            return server.start()
+
+    def _place(self) -> Path:
+        return self.folder / "disk" if self.scene.small_disk else self.folder
+
+    def _attach_standby(self) -> None:
+        with psycopg.connect(self.direct, autocommit=True) as connection:
+            connection.execute("alter system set synchronous_standby_names = '*'")
+            self._standby = self._start_node(self.server)
+            connection.execute("select pg_reload_conf()")
+
+            def synchronous() -> bool:
+                [(count,)] = connection.execute(
+                    "select count(*) from pg_stat_replication where sync_state = 'sync'"
+                ).fetchall()
+                return bool(count)
+
+            wait_until(synchronous, 60, "for the standby to be synchronous")
+
+    # ------------------------------------------------------------------ the disk
+
+    def _mount(self) -> None:
+        disk = self.folder / "disk"
+        disk.mkdir()
+        subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"size={DISK},mode=0755", "tmpfs", disk], check=True
+        )
+        self._stack.callback(lambda: subprocess.run(["umount", "--lazy", disk], check=True))
+
+    @contextmanager
+    def full_disk(self) -> Iterator[None]:
+        """Leave no room on the disk; the server is there again at the end."""
+        ballast = self.folder / "disk" / "ballast"
+        with ballast.open("wb") as file, contextlib.suppress(OSError):
+            while True:
+                file.write(bytes(1 << 20))
+                file.flush()
+        try:
+            yield
+        finally:
+            ballast.unlink()
+            if not self.server.running:
+                self.server.restart()
+
+    # ------------------------------------------------------------------ the time
+
+    @contextmanager
+    def _false_time(self) -> Iterator[None]:
+        """Have what is started meanwhile look at a clock of ours, if the scene says so."""
+        if not self.scene.false_time:
+            yield
+            return
+        library = false_time_library()
+        assert library is not None
+        if not (self.folder / "time").exists():
+            self.step_server_clock(0)
+        settings = {
+            "LD_PRELOAD": str(library),
+            "FAKETIME_TIMESTAMP_FILE": str(self.folder / "time"),
+            "FAKETIME_NO_CACHE": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        }
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in settings.items():
+                patch.setenv(name, value)
+            yield
+
+    def step_server_clock(self, seconds: float) -> None:
+        """Let the server's clock be so far ahead of the true one."""
+        written = self.folder / "time.new"
+        written.write_text(f"{seconds:+.3f}\n")
+        written.chmod(0o644)
+        written.replace(self.folder / "time")
+
+    # ------------------------------------------------------------------ clients
+
+    def names(self) -> list[str]:
+        """The clients that run."""
+        return list(self._clients)
+
+    def journal(self, name: str) -> Path:
+        """What a client, and those of its name before, have written down."""
+        return self.folder / "journals" / name
+
+    def _launch(self, name: str, kind: str, pooled: bool, life: int = 1) -> None:
+        self._lives += 1
+        process = FORKS.Process(
+            target=run_client,
+            args=(
+                *(kind, f"{name}.{life}", self.pooler.dsn if pooled else self.wired),
+                *(str(self.journal(name)), f"{self._seed}/{self._lives}"),
+            ),
+            daemon=True,
+        )
+        process.start()
+        self._clients[name] = Running(kind, process, life, pooled)
+
+    def restart(self, name: str) -> str:
+        """Kill a client with -9, and start another in its place; tells its kind."""
+        running = self._clients[name]
+        running.process.kill()
+        running.process.join()
+        self._launch(name, running.kind, running.pooled, running.life + 1)
+        return running.kind
+
+    def ended_by_themselves(self) -> list[str]:
+        """Clients that are not there any more though nobody killed them."""
+        return [name for name, each in self._clients.items() if not each.process.is_alive()]
+
+    def end_producers(self, patience: float) -> list[str]:
+        """Have those that produce end what they have begun; tells who did not."""
+        producers = {n: each for n, each in self._clients.items() if each.kind in PRODUCING}
+        for each in producers.values():
+            each.process.terminate()
+        deadline = time.monotonic() + patience
+        stuck = []
+        for name, each in producers.items():
+            each.process.join(max(0.1, deadline - time.monotonic()))
+            if each.process.is_alive():
+                stuck.append(name)
+                each.process.kill()
+                each.process.join()
+            del self._clients[name]
+        return stuck
+
+    def stop_clients(self) -> None:
+        """Kill all that are left."""
+        for each in self._clients.values():
+            each.process.kill()
+            each.process.join()
+        self._clients.clear()

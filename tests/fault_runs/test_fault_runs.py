@@ -1,0 +1,107 @@
+"""A short fault run of each scene; and its checks, which must find each fault that is planted.
+
+``make faults`` runs longer, and CONTRIBUTING.md says how.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from fault_runs.check_house import check_house
+from fault_runs.evidence import Evidence, read_journals
+from fault_runs.planted import PLANTED
+from fault_runs.round import check, fault_times, play, play_round, settle
+from fault_runs.stage import SCENES, Stage, false_time_library
+from support.clock import Clock
+from support.session import Session
+
+pytestmark = pytest.mark.slow
+
+SECONDS = {"server": 15.0, "standby": 6.0, "time": 6.0, "disk": 6.0}
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    """A folder that the account of a server can come to, which it cannot in those of pytest."""
+    with tempfile.TemporaryDirectory(prefix="pgq-faults-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_no_fault_breaks_a_promise(folder: Path, scene: str) -> None:
+    if scene == "disk" and os.geteuid() != 0:
+        pytest.skip("only root can mount a small disk")
+    if scene == "time" and false_time_library() is None:
+        pytest.skip("no libfaketime: on Debian, apt-get install faketime")
+    outcome = play_round(scene, SECONDS[scene], "7", folder / scene)
+    assert not outcome.violations, "\n".join(map(str, outcome.violations[:20]))
+    assert sum(outcome.faults.values()) > 0
+    assert sum(n for what, n in outcome.units.items() if what.endswith(" done")) > 200
+
+
+# ---------------------------------------------------------------------------- planted faults
+
+
+@pytest.fixture(scope="module")
+def stage(folder: Path) -> Iterator[Stage]:
+    """A round that has ended, with all its journals."""
+    quiet = replace(SCENES["server"], faults={"client": 4, "cut": 1})
+    with Stage(quiet, folder / "planted", "7") as stage:
+        breaker = play(stage, 8, "7")
+        assert settle(stage, breaker) == []
+        stage.pooler.kill()
+        yield stage
+
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def evidence(stage: Stage) -> Iterator[tuple[Evidence, Session]]:
+    """The journals of the round, and a copy of its database."""
+    name = f"planted_{next(_numbers)}"
+    elsewhere = make_conninfo(stage.direct, dbname="template1")
+    with psycopg.connect(elsewhere, autocommit=True) as connection:
+        connection.execute(f"create database {name} template postgres".encode())
+    dsn = stage.server.dsn_for(name)
+    with (
+        psycopg.connect(dsn, autocommit=True) as connection,
+        Session.connect(dsn, autocommit=True) as session,
+    ):
+        yield (
+            Evidence(
+                read_journals(stage.folder / "journals"),
+                fault_times(stage.folder / "faults"),
+                connection,
+            ),
+            session,
+        )
+
+
+def kinds(evidence: Evidence) -> Counter[str]:
+    """What the checks find, by kind."""
+    check(evidence)
+    check_house(evidence, Clock(evidence.connection.info.dsn))
+    return Counter(violation.kind for violation in evidence.violations)
+
+
+def test_nothing_is_found_where_nothing_is_wrong(evidence: tuple[Evidence, Session]) -> None:
+    assert kinds(evidence[0]) == Counter(), evidence[0].violations
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_fault_is_found(evidence: tuple[Evidence, Session], name: str) -> None:
+    planted = PLANTED[name]
+    planted.plant(*evidence)
+    assert planted.kind in kinds(evidence[0]), evidence[0].violations

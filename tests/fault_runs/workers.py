@@ -1,0 +1,101 @@
+"""Clients of a fault run that work on queues."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from fault_runs.client import Role
+
+__all__ = ["QUEUES", "WORKERS"]
+
+QUEUES = ["jobs", "brief-jobs", "bulk-jobs", "ordered", "followers", "ticks"]
+
+CLAIMED = "job_id, lease_token, attempt, leased_until, payload, headers, key"
+
+
+class Worker(Role):
+    """Claims jobs, and ends them with their effect in one transaction, or does otherwise."""
+
+    def step(self) -> None:
+        queue = self.rng.choice(QUEUES)
+        lease = self.rng.choice([0.3, 2.0, 2.0])
+        unflushed = self.rng.random() < 0.3
+        about = {"queue": queue, "lease": lease, "unflushed": unflushed}
+        with self.client.unit("claim", **about) as told:
+            if unflushed:
+                self.client.ask_nothing("set local synchronous_commit = off")
+            jobs = self.client.ask(
+                f"select {CLAIMED} from pgq.claim_job(%s, %s, %s * interval '1 second')",
+                [queue, self.rng.choice([1, 1, 5, 20]), lease],
+            )
+            told["jobs"] = [claimed(job) for job in jobs]
+        if not jobs:
+            self.rest()
+        if self.rng.random() < 0.05:
+            time.sleep(lease)
+        while jobs:
+            job, *jobs = jobs
+            if self.rng.random() < 0.1 and not jobs:
+                self.finish_and_claim(queue, lease, job)
+                continue
+            self.end(queue, job)
+
+    def end(self, queue: str, job: Any) -> None:
+        """Finish a job, or give it back."""
+        job_id, token, _, _, payload, headers, _ = job
+        what = self.rng.choice(
+            ["ack"] * 12 + ["archive_job", "nack", "nack", "release_job", "lose"]
+        )
+        if what == "lose":
+            return
+        about = {"queue": queue, "job_id": job_id, "token": token, "way": what}
+        if what in ("nack", "release_job"):
+            with self.client.unit("end", **about) as told:
+                delay = ", '0.1 seconds'" if what == "nack" else ""
+                [(told["held"],)] = self.client.ask(
+                    f"select pgq.{what}(%s, %s{delay})", [job_id, token]
+                )
+            return
+        level = self.rng.choice(["read committed", "read committed", "serializable"])
+        with self.client.unit("end", level=level, **about) as told:
+            [(held,)] = self.client.ask(f"select pgq.{what}(%s, %s)", [job_id, token])
+            if held:
+                self.note_done(queue, job_id, payload, headers)
+            told["held"] = held
+
+    def finish_and_claim(self, queue: str, lease: float, job: Any) -> None:
+        """End one job and begin the next in one call."""
+        job_id, token, _, _, payload, headers, _ = job
+        about = {"queue": queue, "job_id": job_id, "token": token, "way": "finish_and_claim"}
+        with self.client.unit("end", lease=lease, **about) as told:
+            jobs = self.client.ask(
+                f"select {CLAIMED} from pgq.finish_and_claim(%s, %s, %s, 1,"
+                " %s * interval '1 second')",
+                [queue, [job_id], token, lease],
+            )
+            self.note_done(queue, job_id, payload, headers)
+            told["held"] = True
+            told["jobs"] = [claimed(each) for each in jobs]
+        for each in jobs:
+            self.end(queue, each)
+
+    def note_done(self, queue: str, job_id: int, payload: Any, headers: Any) -> None:
+        name = payload["name"] if queue != "ticks" else headers["scheduled_at"]
+        self.client.connection.execute(
+            b"insert into done (queue, job_id, name) values (%s, %s, %s)", [queue, job_id, name]
+        )
+
+
+def claimed(job: Any) -> dict[str, Any]:
+    job_id, token, attempt, until, payload, _, _ = job
+    return {
+        "job_id": job_id,
+        "token": token,
+        "attempt": attempt,
+        "until": until.timestamp(),
+        "name": payload.get("name"),
+    }
+
+
+WORKERS = {"worker": Worker}
