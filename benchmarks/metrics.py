@@ -169,7 +169,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 for what, statement in (
                     ("metrics()", "select count(*) from pgq.metrics()"),
                     ("metrics_text()", "select length(pgq.metrics_text())"),
-                    ("topics and groups", "select count(*) from pgq._topic_samples(now())"),
+                    ("topics and groups", "select count(*) from pgq._log_figures(now())"),
                     ("queues", "select count(*) from pgq._queue_samples(now())"),
                     ("group_lag, the view", "select count(lag) from pgq.group_lag"),
                 ):

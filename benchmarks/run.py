@@ -19,7 +19,7 @@ from benchmarks import report  # noqa: E402
 from benchmarks.cells import CELLS, Cell, Length, Skipped  # noqa: E402
 from benchmarks.harness import Bench, BenchmarkError, commit_of  # noqa: E402
 from benchmarks.report import Line, Results, Samples  # noqa: E402
-from benchmarks.systems import SYSTEMS  # noqa: E402
+from benchmarks.systems import SYSTEMS, add_peer  # noqa: E402
 
 from pgq.embedded import EmbeddedServerError  # noqa: E402
 
@@ -52,6 +52,8 @@ def measure(
             shown = ", ".join(f"{key} {value:,.2f}" for key, value in found.items())
             print(f"{shown} ({time.monotonic() - start:.0f} s)", file=sys.stderr, flush=True)
     cell.finish(bench)
+    for name in systems:
+        bench.drop(f"bench_{name}")
     return samples, missing
 
 
@@ -62,7 +64,14 @@ def options(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--cell", action="append", metavar="NAME", help="only these cells; wildcards; repeatable"
     )
     parser.add_argument(
-        "--system", action="append", choices=list(SYSTEMS), help="only these systems; repeatable"
+        "--system", action="append", metavar="NAME", help="only these systems; repeatable"
+    )
+    parser.add_argument(
+        "--peer",
+        action="append",
+        default=[],
+        metavar="NAME=FOLDER",
+        help="measure another system too, from its folder of SQL files; repeatable",
     )
     parser.add_argument("--rounds", type=int, default=3, help="rounds per cell (default 3)")
     parser.add_argument("--seconds", type=int, default=10, help="length of a run (default 10)")
@@ -98,7 +107,28 @@ def options(arguments: Sequence[str] | None) -> argparse.Namespace:
         chosen.rounds, chosen.seconds, chosen.snapshot_seconds, chosen.wal = 1, 2, 9, 1
     if min(chosen.rounds, chosen.seconds, chosen.wal) < 1 or chosen.snapshot_seconds < 3:
         parser.error("rounds, seconds and wal start at 1, snapshot-seconds at 3")
+    for peer in chosen.peer:
+        name, _, folder = peer.partition("=")
+        try:
+            add_peer(name, Path(folder))
+        except BenchmarkError as error:
+            parser.error(str(error))
+    unknown = {*(chosen.system or [])} - {*SYSTEMS}
+    if unknown:
+        parser.error(f"no system {', '.join(unknown)}; there are {', '.join(SYSTEMS)}")
     return chosen
+
+
+def systems_of(cell: Cell, wanted: Sequence[str] | None) -> list[str]:
+    """The systems that a cell is measured with, the peers that have its scripts among them."""
+    peers = [name for name, system in SYSTEMS.items() if system.version_of]
+    # A cell that compares fewer systems can be asked for more of those it has scripts for.
+    return [
+        name
+        for name in wanted or [*cell.systems, *peers]
+        if cell.runs(SYSTEMS[name].kind)
+        and all(SYSTEMS[name].has(script) for script in cell.scripts_of(SYSTEMS[name].kind))
+    ]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -131,8 +161,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{name}: {value}", file=sys.stderr)
         results = Results(description, lines, missing)
         for cell in cells:
-            # A cell that compares fewer systems can be asked for more of those it has scripts for.
-            systems = [name for name in chosen.system or cell.systems if cell.runs(name)]
+            systems = systems_of(cell, chosen.system)
             for name in systems:
                 script = chosen.sql if name == "pgq" and chosen.sql else SYSTEMS[name].schema
                 bench.install(f"template_{name}", script)

@@ -17,14 +17,13 @@ nothing to do:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.harness import Bench, Database
 from benchmarks.pgbench import BenchmarkError, body_of
 
-__all__ = ["RELEASED", "SYSTEMS", "System", "install_script"]
+__all__ = ["PEER", "RELEASED", "SYSTEMS", "System", "add_peer", "install_script"]
 
 HERE = Path(__file__).resolve().parent
 
@@ -47,7 +46,7 @@ class System:
     installed_from: Path | None = None
     """A script elsewhere that takes the place of schema.sql."""
     version_of: str | None = None
-    """The system whose folder it shares, because it is another version of it."""
+    """The system whose names of scripts it has: it is another version of it, or a peer."""
 
     @property
     def kind(self) -> str:
@@ -93,7 +92,7 @@ class System:
             raise BenchmarkError(f"{self.name}: {wrong}")
 
 
-SYSTEMS: Mapping[str, System] = {
+SYSTEMS: dict[str, System] = {
     system.name: system
     for system in (
         System(name="bound", folder=HERE / "bound"),
@@ -110,3 +109,17 @@ RELEASED = System(
     version_of="pgq",
 )
 """The first release: the same calls, without what the features of 0.2.0 add to them."""
+
+PEER = "primitives"
+"""The system whose names of scripts a peer has."""
+
+
+def add_peer(name: str, folder: Path) -> System:
+    """Have another system measured: a folder with scripts named like those of the primitives."""
+    peer = System(name=name, folder=folder.resolve(), version_of=PEER)
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name in SYSTEMS:
+        raise BenchmarkError(f'"{name}" cannot be the name of a system')
+    if not peer.has("schema"):
+        raise BenchmarkError(f"{folder} has no schema.sql, which would install {name}")
+    SYSTEMS[name] = peer
+    return peer

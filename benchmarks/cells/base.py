@@ -61,6 +61,10 @@ class Cell(ABC):
     def runs(self, system: str) -> bool:
         """Whether this system can be measured."""
 
+    def scripts_of(self, system: str) -> Sequence[str]:
+        """What pgbench runs of a system that can be measured."""
+        return ()
+
     def finish(self, bench: Bench) -> None:
         """Drop what the cell kept between rounds."""
         for name in self.systems:

@@ -67,6 +67,9 @@ class HeldSnapshot(Cell):
     def runs(self, system: str) -> bool:
         return system in self.task.scripts and system != "bound"
 
+    def scripts_of(self, system: str) -> Sequence[str]:
+        return [self.task.scripts[system]]
+
     def finish(self, bench: Bench) -> None:
         for name in self.task.scripts:
             for suffix in ("_free", "_held"):

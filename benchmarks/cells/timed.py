@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from benchmarks.cells.base import Cell, Length, settle
@@ -40,6 +40,9 @@ class Timed(Cell):
 
     def runs(self, system: str) -> bool:
         return system in self.task.scripts
+
+    def scripts_of(self, system: str) -> Sequence[str]:
+        return [self.task.scripts[system]]
 
     def finish(self, bench: Bench) -> None:
         for name in {*self.task.scripts, *self.filled}:

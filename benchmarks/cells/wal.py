@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.cells.base import Cell, Length
@@ -29,7 +29,7 @@ class PublishWal(Cell):
             system.do(bench, database, "subscribe", queues=self.queues)
         bench.checkpoint()
         load = Load(
-            script=system.script(self.scripts[system.name]),
+            script=system.script(self.scripts[system.kind]),
             batch=self.batch,
             transactions=self.transactions,
         )
@@ -43,6 +43,9 @@ class PublishWal(Cell):
 
     def runs(self, system: str) -> bool:
         return system in self.scripts
+
+    def scripts_of(self, system: str) -> Sequence[str]:
+        return [self.scripts[system]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +75,7 @@ class JobWal(Cell):
         enqueued = bench.pgbench(database, load).transactions * self.batch
         between = bench.wal_position()
         work = Load(
-            script=system.script(self.scripts[system.name]),
+            script=system.script(self.scripts[system.kind]),
             clients=self.clients,
             batch=self.batch,
             transactions=transactions,
@@ -85,3 +88,6 @@ class JobWal(Cell):
 
     def runs(self, system: str) -> bool:
         return system in self.scripts
+
+    def scripts_of(self, system: str) -> Sequence[str]:
+        return [self.enqueue, self.scripts[system]]
