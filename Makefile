@@ -50,11 +50,17 @@ test: test-environment ## the suite on the embedded PostgreSQL; ARGS="-k publish
 test-all: test-environment ## the complete suite, with what kills clusters and takes longest
 	@$(RUN)/pytest -n auto $(ARGS)
 
-test-matrix: test-environment ## the suite on every PostgreSQL major that can be had
+test-matrix: test-environment ## the suite on every PostgreSQL major that can be had, tests/spark on every Spark
 	@$(RUN)/python python/tools/matrix.py $(ARGS) -n auto
 
 explore: test-environment ## interleavings of calls that break a promise; ARGS="--seconds 600 --seed 7"
 	@PYTHONPATH=tests:python/src:python/tools $(RUN)/python -m explorer $(ARGS)
+
+faults: test-environment ## all that pgq does while things are killed; ARGS="--seconds 60 --seed 7"
+	@PYTHONPATH=tests:python/src:python/tools $(RUN)/python -m fault_runs $(ARGS)
+
+fuzz: test-environment ## odd arguments for every function; ARGS="--seconds 600 --seed 7"
+	@PYTHONPATH=tests:python/src:python/tools $(RUN)/python -m fuzz $(ARGS)
 
 lint: lint-environment ## ruff, mypy, sqlfluff and pgspot
 	@$(RUN)/python python/tools/lint.py
@@ -86,6 +92,9 @@ bench-deferred: demo-environment build ## deferred topics: latency, open transac
 bench-metrics: demo-environment build ## what pgq.metrics() takes, with 1,000 topics; ARGS likewise
 	@$(RUN)/python benchmarks/metrics.py $(ARGS)
 
+bench-runs: demo-environment build ## a partition with 10,000 runs of bulk writes beside a plain one; ARGS likewise
+	@$(RUN)/python benchmarks/runs.py $(ARGS)
+
 bench-client: demo-environment build ## measure the Python client beside a plain cursor; ARGS likewise
 	@$(RUN)/python benchmarks/client.py $(ARGS)
 
@@ -94,6 +103,9 @@ bench-worker: demo-environment build ## measure the worker and the producer; ARG
 
 bench-spark: demo-spark-environment build ## measure Spark's ways beside the raw ones; ARGS likewise
 	@$(RUN)/python benchmarks/spark.py $(ARGS)
+
+bench-shards: demo-spark-environment build ## a topic on one server beside the same over two, from Spark
+	@$(RUN)/python benchmarks/spark_shards.py $(ARGS)
 
 site: docs-environment ## build the documentation into .cache/site
 	@cd python && NO_MKDOCS_2_WARNING=1 ../$(RUN)/python -m mkdocs build --strict
@@ -136,7 +148,7 @@ docs-environment:
 lint-environment:
 	@python/tools/environment.sh demo push spark test lint
 
-.PHONY: help demo demo-spark test test-all test-matrix explore lint build install installcheck reference bench bench-compare bench-deferred bench-metrics bench-client bench-worker \
-	bench-spark release clean postgrest demo-environment demo-spark-environment test-environment lint-environment site site-serve docs-environment
+.PHONY: help demo demo-spark test test-all test-matrix explore faults fuzz lint build install installcheck reference bench bench-compare bench-deferred bench-metrics bench-runs bench-client bench-worker \
+	bench-spark bench-shards release clean postgrest demo-environment demo-spark-environment test-environment lint-environment site site-serve docs-environment
 
 endif

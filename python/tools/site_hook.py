@@ -1,8 +1,7 @@
 """What mkdocs does for the site beside its own work; see ``hooks`` in python/mkdocs.yml.
 
-Texts that stand elsewhere in the repository become pages without being copied, a link to a file of
-the repository leads to its page, and pages that are announced but not there yet are left out of the
-navigation.
+Texts that stand elsewhere in the repository become pages without being copied, and a link to a file
+of the repository leads to its page.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any
 
 from mkdocs.structure.files import File, Files
 
-__all__ = ["AWAITED", "ELSEWHERE", "MERMAID", "ROOT", "on_config", "on_files", "on_page_markdown"]
+__all__ = ["ELSEWHERE", "MERMAID", "ROOT", "on_files", "on_page_markdown"]
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = "python/docs/"
@@ -29,6 +28,7 @@ ELSEWHERE = {
         for path in (
             "CHANGELOG.md",
             "CONTRIBUTING.md",
+            "benchmarks/PEERS.md",
             "benchmarks/README.md",
             "python/PUSH.md",
             "python/SPARK.md",
@@ -40,9 +40,6 @@ ELSEWHERE = {
     },
 }
 """Pages that are read from where they stand: their paths in the repository, by their names here."""
-
-AWAITED = ("ui.md",)
-"""Pages that may be missing from the navigation; each joins it as soon as its file is there."""
 
 _log = logging.getLogger("mkdocs.hooks.site")
 
@@ -63,28 +60,6 @@ def _page(path: str) -> str | None:
     if path.startswith(DOCS):
         return path.removeprefix(DOCS)
     return next((page for page, place in ELSEWHERE.items() if place == path), None)
-
-
-def _without_missing(entries: list[Any]) -> list[Any]:
-    kept: list[Any] = []
-    for entry in entries:
-        if isinstance(entry, dict):
-            ((title, value),) = entry.items()
-            if isinstance(value, list):
-                kept.append({title: _without_missing(value)})
-                continue
-        else:
-            value = entry
-        if value in AWAITED and not (ROOT / _path(value)).exists():
-            _log.info("%s is not there yet", value)
-        else:
-            kept.append(entry)
-    return kept
-
-
-def on_config(config: Any) -> Any:
-    config.nav = _without_missing(config.nav)
-    return config
 
 
 def on_files(files: Files, config: Any) -> Files:

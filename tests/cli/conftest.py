@@ -31,6 +31,8 @@ def dsn(shared_dsn: str) -> str:
             client.drop_queue(queue.queue)
         for schedule in client.list_schedules():
             client.drop_schedule(schedule.schedule)
+        for worker in client.list_workers():
+            client.forget_worker(worker.worker)
     return shared_dsn
 
 

@@ -13,7 +13,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from pgq import Client
-from pgq.migrate import migrate
+from pgq.migrate import available_versions, migrate
 from support.clock import Clock
 from support.command import Run
 from support.databases import Databases
@@ -173,6 +173,28 @@ def test_a_schedule_that_nobody_runs(pgq: Run, client: Client, clock: Clock) -> 
     assert found(pgq, "schedules") == []
 
 
+def test_a_schedule_that_fails(pgq: Run, client: Client, clock: Clock) -> None:
+    """Its queue does not take what the tick brings; when it does, nothing is told any more."""
+    client.create_queue("mail", max_unfinished=1)
+    client.create_schedule("tick", queue="mail", payload=1, every=timedelta(minutes=1))
+    client.enqueue("mail", 1)
+    clock.advance("2 minutes")
+    client.run_schedules()
+    [one] = found(pgq, "schedules")
+    assert one["severity"] == "warning"
+    [error] = [row.last_error for row in client.list_schedules()]
+    assert error
+    assert one["what"] == f"schedule tick failed: {error}"
+    assert one["fix"] == "pgq schedules show tick"
+    shown = pgq(*one["fix"].split()[1:])
+    assert (shown.status, error in shown.out) == (0, True)
+    [job] = client.claim_job("mail")
+    client.ack(job.job_id, job.lease_token)
+    clock.advance("2 minutes")
+    client.run_schedules()
+    assert found(pgq, "schedules") == []
+
+
 def test_leases(pgq: Run, client: Client, clock: Clock) -> None:
     client.create_topic("orders", partitions=1)
     client.create_group("orders", "billing")
@@ -283,6 +305,19 @@ def other(databases: Databases, connection: Session) -> Iterator[str]:
     connection.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
 
 
+def test_a_role_that_may_not_install(pgq: Run, connection: Session, other: str, role: str) -> None:
+    """What `pgq migrate` is refused for leads to a grant, after which it works."""
+    place = make_conninfo(other, options=f"-c role={role}")
+    assert "'pgq doctor' says what this role lacks" in pgq("migrate", "--database", place).err
+    one = about(found(pgq, "installation", "--database", place), "may not create a schema")
+    connection.execute(one["fix"].partition(": ")[2].encode())
+    assert about(found(pgq, "installation", "--database", place), "is not installed")
+    assert pgq("migrate", "--database", place).status == 0
+    assert found(pgq, "installation", "--database", place) == []
+    with psycopg.connect(other) as owner:
+        owner.execute(sql.SQL("drop owned by {}").format(sql.Identifier(role)))
+
+
 @pytest.mark.slow
 def test_installations(pgq: Run, other: str) -> None:
     def only() -> tuple[str, str]:
@@ -306,7 +341,22 @@ def test_installations(pgq: Run, other: str) -> None:
         assert pgq("topics", "list", "--database", other).status in (0, 1)
         migrate(other)
         assert found(pgq, "installation", "--database", other) == []
+        connection.execute(
+            "create or replace function pgq.version() returns text language sql immutable"
+            " parallel safe as $$ select '99.0.0' $$"
+        )
+        severity, told = only()
+        assert severity == "warning"
+        assert f"pgq 99.0.0 is installed, this package is {available_versions()[-1]}" in told
+        assert "the Python package of pgq 99.0.0" in told
+        assert "pip install" not in told  # by the name alone that would be another program
+        # what a later version did to its functions is not this package's business
         connection.execute("drop function pgq.ack_batch")
+        assert only() == (severity, told)
+        connection.execute(
+            "create or replace function pgq.version() returns text language sql immutable"
+            f" parallel safe as $$ select '{available_versions()[-1]}' $$".encode()
+        )
         severity, told = only()
         assert severity == "error"
         assert "1 functions are missing or have other arguments: ack_batch" in told

@@ -100,6 +100,7 @@ def test_a_job_leased_anew_while_another_claim_looks(connect: Connect, connectio
         assert ENDS["ack"](quick, job)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("max_jobs", [1, 4])
 def test_many_claims_in_long_transactions(
     connect: Connect, connection: Session, max_jobs: int

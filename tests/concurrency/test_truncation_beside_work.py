@@ -89,6 +89,7 @@ def clean(log: Session) -> None:
     log.execute("select pg_sleep(0.1)")
 
 
+@pytest.mark.slow
 def test_a_burst_goes_when_its_time_has_come(connect: Connect, log: Session) -> None:
     """Sealed after a second, closed when those have ended who were at work, gone after three."""
     with at_work(connect):

@@ -13,6 +13,7 @@ anything. What is not run is listed here.
 
 from __future__ import annotations
 
+import codeop
 import contextlib
 import io
 import os
@@ -41,7 +42,10 @@ GUIDES = ROOT / "python" / "docs"
 ELSEWHERE = {"command-line.md", "drivers.md", "replicas.md", "ui.md", "upgrade.md"}
 """Pages of the site whose examples have tests of their own, beside what they describe."""
 
-SLOW = {"guides/http-jwt.md", "guides/spark-pipeline.md", "tutorial.md"}
+SEVERAL = "guides/several-databases.md"
+"""The page whose SQL goes to two databases."""
+
+SLOW = {"guides/http-jwt.md", SEVERAL, "guides/spark-pipeline.md", "tutorial.md"}
 """Pages that start another program, or many."""
 
 NOT_RUN = {
@@ -51,6 +55,11 @@ NOT_RUN = {
     "guides/from-river.md": ["needs Go and pgx"],
     "guides/http-jwt.md": ["the test starts it with these settings"],
     "guides/schedules.md": ["needs the extension pg_cron"],
+    SEVERAL: ["the addresses are others each time"],
+    "guides/spark-pipeline.md": [
+        "it is installed already",
+        "the address is another one each time",
+    ],
     "operations.md": ["a line of a crontab", "needs the extension pg_cron"],
     "sizing.md": ["formulas"],
     "tutorial.md": [
@@ -70,6 +79,7 @@ DOCUMENTS = sorted(
         ROOT / "python" / "PUSH.md",
         ROOT / "python" / "SPARK.md",
         ROOT / "python" / "WORKER.md",
+        ROOT / "benchmarks" / "PEERS.md",
         ROOT / "benchmarks" / "README.md",
         ROOT / "sql" / "README.md",
         ROOT / "sql" / "metrics" / "README.md",
@@ -132,7 +142,7 @@ def _relative(path: Path) -> str:
 
 
 def _parameters() -> list[Any]:
-    slow = {*(GUIDES / name for name in SLOW), ROOT / "python" / "SPARK.md"}
+    slow = {*(GUIDES / name for name in SLOW), ROOT / "python" / "SPARK.md", ROOT / "README.md"}
     return [
         pytest.param(path, id=_relative(path), marks=[pytest.mark.slow] if path in slow else [])
         for path in DOCUMENTS
@@ -148,15 +158,12 @@ def test_blocks_run(
     request: pytest.FixtureRequest,
     tmp_path: Path,
 ) -> None:
-    parameters = conninfo_to_dict(dsn)
-    monkeypatch.setenv("PGHOST", str(parameters["host"]))
-    monkeypatch.setenv("PGPORT", str(parameters["port"]))
-    monkeypatch.setenv("PGUSER", str(parameters["user"]))
-    monkeypatch.setenv("PGDATABASE", str(parameters["dbname"]))
-    monkeypatch.setenv("DATABASE_URL", server.dsn_for(str(parameters["dbname"])))
-    monkeypatch.setenv(
-        "JDBC_DATABASE_URL", "jdbc:postgresql://{host}:{port}/{dbname}".format(**parameters)
-    )
+    guide = GUIDES in document.parents
+    for name, value in _variables(document, dsn, server).items():
+        if value is None:
+            monkeypatch.delenv(name, raising=False)
+        else:
+            monkeypatch.setenv(name, value)
     monkeypatch.setenv("CHECKPOINTS", str(tmp_path / "checkpoints"))
     if "from pyspark" in document.read_text():
         # what the document builds is then this session, with the JDBC driver among its jars
@@ -167,9 +174,14 @@ def test_blocks_run(
     pgq.chmod(0o755)
     programs = f"{pgq.parent}:{Path(sys.executable).parent}:{server.tool('psql').parent}"
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
-    guide = GUIDES in document.parents
     monkeypatch.chdir(tmp_path if guide else ROOT)
 
+    databases_of_page = [os.environ["DATABASE_URL"]]
+    if document == GUIDES / SEVERAL:
+        shards = request.getfixturevalue("shards")
+        databases_of_page = shards.dsns
+        monkeypatch.setenv("SHARDS", " ".join(shards.urls))
+        monkeypatch.setenv("PGUSER", shards.properties["user"])
     module: dict[str, Any] = {"__name__": "__documentation__"}
     roles = _roles(dsn)
     with ExitStack() as running:
@@ -180,7 +192,9 @@ def test_blocks_run(
         for block in blocks(document):
             shell = block.language in ("sh", "bash", "shell")
             if block.language == "sql":
-                printed = _run(["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1"], block, block.text)
+                for url in databases_of_page:
+                    psql = ["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", url]
+                    printed = _run(psql, block, block.text)
             elif block.language == "python":
                 with contextlib.redirect_stdout(io.StringIO()) as output:
                     exec(compile(block.text, str(block), "exec", dont_inherit=True), module)
@@ -198,6 +212,27 @@ def test_blocks_run(
                 printed = _run(["sh", "-e"], block, block.text)
             elif guide and block.language == "text" and block.follows:
                 assert _matches(block.text, printed), f"{block} shows another answer:\n{printed}"
+
+
+def _variables(document: Path, dsn: str, server: Server) -> dict[str, str | None]:
+    """What tells the programs of a document where the database is.
+
+    Who reads a guide has what the tutorial sets, DATABASE_URL, and what the guide itself sets.
+    """
+    parameters = {name: str(value) for name, value in conninfo_to_dict(dsn).items()}
+    variables: dict[str, str | None] = {
+        "PGHOST": parameters["host"],
+        "PGPORT": parameters["port"],
+        "PGUSER": parameters["user"],
+        "PGDATABASE": parameters["dbname"],
+        "JDBC_DATABASE_URL": "jdbc:postgresql://{host}:{port}/{dbname}".format(**parameters),
+    }
+    if GUIDES in document.parents:
+        text = document.read_text()
+        for name in variables:
+            if not re.search(rf"\b{name}=", text):
+                variables[name] = None
+    return {**variables, "DATABASE_URL": server.dsn_for(parameters["dbname"])}
 
 
 def _matches(shown: str, printed: str) -> bool:
@@ -263,6 +298,22 @@ def _run(command: list[str], block: Block, text: str) -> str:
     return done.stdout
 
 
+@pytest.mark.parametrize("guide", sorted((GUIDES / "guides").glob("*.md")), ids=_relative)
+def test_python_can_be_typed(guide: Path) -> None:
+    """Into a session of python, where only an empty line ends what is indented."""
+    for block in blocks(guide):
+        typed: list[str] = []
+        for line in [*block.text.splitlines(), ""] if block.language == "python" else []:
+            typed.append(line)
+            try:
+                complete = codeop.compile_command("\n".join(typed), str(block), "single")
+            except SyntaxError as error:
+                pytest.fail(f"{block}: {error}: {line}")
+            if complete is not None:
+                typed.clear()
+        assert not typed, f"{block} does not end"
+
+
 def test_what_is_not_run_is_known() -> None:
     """Every block of the site is run, or output, or a diagram, or is listed above."""
     found: dict[str, list[str]] = {}
@@ -280,6 +331,13 @@ def test_what_is_not_run_is_known() -> None:
                 unknown.append(block)
     refuse(unknown)
     assert found == NOT_RUN
+
+
+@pytest.mark.parametrize("document", MARKDOWN, ids=_relative)
+def test_the_package_is_not_installed_by_its_name(document: Path) -> None:
+    """The pgq on PyPI is another one."""
+    blocks = [match["text"] for match in _BLOCK.finditer(document.read_text())]
+    refuse(re.findall(r"pip install [^\n]*?(?<!/)\bpgq\b[^\n]*", "\n".join(blocks)))
 
 
 @pytest.mark.parametrize("document", MARKDOWN, ids=_relative)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import urllib.request
 
 import psycopg
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from pgq import Client
-from support.http import Http
+from support.http import Answer, Http
 from support.postgrest import Postgrest
 
 PROMETHEUS = (
@@ -49,3 +50,32 @@ def test_rows(http: Http) -> None:
     [row] = [row for row in found.body if row["name"] == "pgq_info"]
     assert (row["value"], row["type"]) == (1, "gauge")
     assert row["labels"]["version"]
+
+
+@pytest.mark.parametrize("select", ["*", "name,value", "name,labels,value", "value,name"])
+def test_some_of_the_rows(http: Http, select: str) -> None:
+    """A filter goes by columns that are selected; before 13.0 PostgREST knows no others."""
+    for query in ({}, {"select": select}):
+        found = http.get("rpc/metrics", name="eq.pgq_info", **query)
+        assert found.status == 200, found
+        [row] = found.body
+        assert row["value"] == 1
+    several = http.get(
+        "rpc/metrics", name="in.(pgq_info,pgq_jobs_created_total)", select="name,type"
+    )
+    assert sorted((row["name"], row["type"]) for row in several.body) == [
+        ("pgq_info", "gauge"),
+        ("pgq_jobs_created_total", "counter"),
+    ]
+    assert http.get("rpc/metrics", name="eq.nothing").body == []
+
+
+def test_a_filter_by_what_is_not_selected(http: Http, postgrest: Postgrest) -> None:
+    """README says from which version of PostgREST on this works, and how it is refused before."""
+    with urllib.request.urlopen(postgrest.url, timeout=30) as response:
+        major = int(response.headers["Server"].removeprefix("postgrest/").partition(".")[0])
+    found = http.get("rpc/metrics", name="eq.pgq_info", select="value")
+    if major < 13:
+        assert (found.status, found.body["code"]) == (400, "42703")
+    else:
+        assert found == Answer(200, [{"value": 1}])

@@ -9,6 +9,7 @@ import sys
 import venv
 from collections.abc import Callable
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -92,6 +93,23 @@ def test_the_client_alone_brings_psycopg_and_says_what_the_rest_needs(
     made = ask(programs / "pgq", "topics", "create", "orders", "--database", dsn, "--json")
     assert made.returncode == 0, made.stderr
     assert ask(programs / "pgq", "ui").stderr.endswith("pip install 'pgq[ui]'\n")
+
+    # the page needs nothing that is not in the wheel
+    subprocess.run([*install, f"{wheel}[ui]"], check=True, capture_output=True)
+    serving = subprocess.Popen(
+        [programs / "pgq", "ui", "--no-browser", "--database", dsn],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=tmp_path,
+    )  # fmt: skip
+    try:
+        assert serving.stdout is not None
+        address = serving.stdout.readline().partition("#")[0]
+        static = ROOT / "python" / "src" / "pgq" / "ui" / "static"
+        for file in static.rglob("*.*"):
+            with urlopen(f"{address}static/{file.relative_to(static)}") as answer:
+                assert answer.read() == file.read_bytes()
+    finally:
+        serving.terminate()
+        serving.communicate()
 
 
 @pytest.fixture(scope="module")

@@ -124,7 +124,7 @@ def test_a_deferred_topic_has_no_offsets_to_answer(dsn: str, client: Client, key
 
 
 def test_enqueues_of_many_callers_share_a_transaction(dsn: str, client: Client) -> None:
-    with Producer(queue="mail", conninfo=dsn, linger=0.5, max_batch=40) as producer:
+    with Producer(queue="mail", conninfo=dsn, linger=PATIENCE, max_batch=40) as producer:
         with ThreadPoolExecutor(8) as threads:
             parts = [
                 threads.submit(lambda: [producer.enqueue(number) for number in range(5)])

@@ -119,6 +119,7 @@ def test_a_foreign_pgq_is_not_touched(empty: str, command: str) -> None:
         ).fetchone() == (1,)
 
 
+@pytest.mark.slow
 def test_server_keeps_its_data() -> None:
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         Path(folder).chmod(0o755)

@@ -54,6 +54,10 @@ PYTHON_TYPES = {
     "dict[str, list[Any]]": {"jsonb"},
     "Any": {"jsonb"},
     "list[str]": {"text[]"},
+    "list[str | None]": {"text[]"},
+    "list[bytes]": {"bytea[]"},
+    "list[bytes | None]": {"bytea[]"},
+    "list[int]": {"bigint[]"},
 }
 
 

@@ -22,6 +22,7 @@ from support.session import Session, row
 # For each argument that is a text, or an array of texts, one that all functions take with the
 # others of their call; of those that only some take, see below.
 TEXTS: dict[str, Any] = {
+    "digest": "d",
     "error": "e",
     "idempotency_key": "i",
     "idempotency_keys": ["i", "j"],

@@ -157,9 +157,9 @@ def use_the_log(pgq: Caller, clock: Clock) -> None:
             pgq.release_poll(**held)
         for place, first, last, _ in pgq.list_offsets(**topic):
             where = {**topic, "partition": place, "first_offset": first, "last_offset": last}
-            pgq.fetch_range(**where)
-            pgq.check_range(**where)
-        pgq.list_offsets(**topic, published_at="now")
+            for read in (pgq.fetch_range, pgq.fetch_packed, pgq.check_range):
+                read(**where)
+        pgq.list_offsets(**topic, published_at="now"), pgq.watermark(**topic)
         pgq.seek(**member, published_at="now")
         pgq.seek(**member, start="earliest")
         pgq.seek(**member, partition=1, log_offset=2)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import psycopg
 import pytest
 
+from support.documented import CODE, errors_of
 from support.house import ROOT, refuse
 
 SQL = ROOT / "sql"
@@ -22,9 +23,6 @@ CONFLICTS = {
     f"{FIRST}, or at any level {TRUNCATED} (try again)",
 }
 
-_CODE = r"(?:MQ\d{3}|[0-9][0-9A-Z]{4})"
-_CODES = rf"{_CODE}(?:(?:, | or ){_CODE})*"
-
 
 class Function(NamedTuple):
     name: str
@@ -32,14 +30,6 @@ class Function(NamedTuple):
     requires: bool
     errors: dict[str, str]
     """What the comment says of each code, in its order."""
-
-
-def _errors(comment: str) -> dict[str, str]:
-    text = " ".join(comment.partition("\nErrors: ")[2].split()).removesuffix(".")
-    text = re.sub(r", and those of [a-z_]+(?: and [a-z_]+)*$", "", text)
-    entries = re.findall(rf"({_CODES}) (.+?)(?=, {_CODE}\b|$)", text)
-    assert ", ".join(" ".join(entry) for entry in entries) == text
-    return {code: what for codes, what in entries for code in re.findall(_CODE, codes)}
 
 
 @pytest.fixture
@@ -50,14 +40,14 @@ def functions(connection: psycopg.Connection[Any]) -> list[Function]:
         " where pronamespace = 'pgq'::regnamespace and proname !~ '^_'"
         " and prorettype <> 'trigger'::regtype order by proname"
     ).fetchall()
-    found = [Function(*row[:3], _errors(row[3])) for row in rows]
+    found = [Function(*row[:3], errors_of(row[3])) for row in rows]
     assert sum(bool(function.errors) for function in found) > 40
     return found
 
 
 def test_errors_name_codes_of_the_table_in_one_order(functions: list[Function]) -> None:
     """Those of class MQ first, each class ascending."""
-    table = re.findall(rf"^\| ({_CODE}) \|", (SQL / "README.md").read_text(), re.MULTILINE)
+    table = re.findall(rf"^\| ({CODE}) \|", (SQL / "README.md").read_text(), re.MULTILINE)
 
     def broken() -> Iterator[str]:
         for function in functions:

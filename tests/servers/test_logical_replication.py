@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -26,20 +27,40 @@ def _block(heading: str) -> str:
     return text.partition("```sql\n")[2].partition("```")[0]
 
 
+def _commands(beginning: str) -> str:
+    """The indented block of the guide that begins so."""
+    found = re.search(rf"^ +```\n +({beginning}[^`]+)```", GUIDE.read_text(), re.MULTILINE)
+    assert found is not None
+    return found[1]
+
+
+@pytest.fixture(params=["by psql", "as an extension"])
+def route(request: pytest.FixtureRequest) -> str:
+    """How pgq was installed in the publisher's database."""
+    return str(request.param)
+
+
 @pytest.fixture
-def publisher(start_server: StartServer) -> Server:
+def publisher(start_server: StartServer, route: str) -> Server:
     """A server with pgq, whose log can be decoded."""
     server = start_server(settings=SETTINGS)
     with psycopg.connect(server.dsn) as connection:
-        connection.execute(install_script())
+        script = "create extension pgq" if route == "as an extension" else install_script()
+        connection.execute(script.encode())
     return server
 
 
 @pytest.fixture
-def subscriber(publisher: Server, start_server: StartServer) -> Server:
-    """Another one, which has the tables and nothing in them."""
+def subscriber(publisher: Server, start_server: StartServer, route: str) -> Server:
+    """Another one, which has the tables and nothing in them: made as the guide says."""
     server = start_server(settings=SETTINGS)
-    schema = publisher.run("pg_dump", "--schema-only", "--schema=pgq").stdout
+    if route == "as an extension":
+        section = GUIDE.read_text().partition("## Logical replication of a topic\n")[2]
+        found = re.search(r"`(create extension \w+)` and then\s+`(truncate [^`]+)`", section)
+        assert found is not None
+        schema = ";".join(found.groups())
+    else:
+        schema = publisher.run("pg_dump", "--schema-only", "--schema=pgq").stdout
     server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", input=schema)
     return server
 
@@ -54,6 +75,29 @@ def _rows(connection: psycopg.Connection[Any]) -> dict[str, list[str]]:
         query = sql.SQL("select t::text from pgq.{} as t order by 1").format(sql.Identifier(name))
         found[name] = [text for (text,) in connection.execute(query).fetchall()]
     return {name: rows for name, rows in found.items() if rows}
+
+
+def _copied(below: Session) -> None:
+    """Wait for the first copy of all tables that are subscribed to."""
+    wait_until(
+        lambda: (
+            below.execute("select bool_and(srsubstate = 'r') from pg_subscription_rel").fetchone()
+            == (True,)
+        ),
+        30,
+        "for the first copy",
+    )
+
+
+def _add_leaves(above: Session, below: Session) -> None:
+    """Make those that are missing below, as the guide says."""
+    leaves = "select relname from pg_class where relname ~ '^message_[0-9]+$' order by 1"
+    there = below.execute(leaves).fetchall()
+    for (name,) in above.execute(leaves).fetchall():
+        if (name,) not in there:
+            below.execute(f"select pgq._create_leaf({name.partition('_')[2]})".encode())
+    below.execute("alter subscription pgq_replica refresh publication")
+    _copied(below)
 
 
 def _arrived(above: Session, below: Session) -> None:
@@ -129,35 +173,41 @@ def test_all_tables_are_replicated_and_then_taken_over(
     ):
         above.create_topic(topic="before")
         above.publish(topic="before", payload=0)
-        above.execute("create publication pgq_replica for all tables")
+        above.execute("create table elsewhere (id integer primary key)")
+        publication = _commands("create publication")
+        if above.info.server_version < 150000:  # tells of all tables: that one has to be there
+            publication = publication.replace("for tables in schema pgq", "for all tables")
+            below.execute("create table elsewhere (id integer primary key)")
+        above.execute(publication.encode())
         below.execute(
             sql.SQL("create subscription pgq_replica connection {} publication pgq_replica").format(
                 sql.Literal(publisher.dsn)
             )
         )
-        wait_until(
-            lambda: (
-                below.execute(
-                    "select bool_and(srsubstate = 'r') from pg_subscription_rel"
-                ).fetchone()
-                == (True,)
-            ),
-            30,
-            "for the first copy",
-        )
+        _copied(below)
         _tour(above)
         _arrived(above, below)
 
-        # a segment is sealed, closed and truncated; one more leaf than the installation made
-        above.execute("select pgq._create_leaf(16)")
-        below.execute("select pgq._create_leaf(16)")
-        below.execute("alter subscription pgq_replica refresh publication")
+        # more leaves than the installation made
+        for days in range(20, 40):
+            above.create_topic(topic=f"kept-{days}", partitions=1, retention=f"{days} days")
+            above.publish(topic=f"kept-{days}", payload=days)
+        missing = re.search(r'relation "pgq.message_16" does not exist', GUIDE.read_text())
+        assert missing is not None
+        wait_until(
+            lambda: missing[0] in subscriber.log_file.read_text(), 30, "for a leaf to be missed"
+        )
+        _add_leaves(above, below)
+        _arrived(above, below)
+
+        # a segment is sealed, closed and truncated
         above.execute("update pgq.segment set opened_at = opened_at - interval '1 year'")
         for _ in range(4):
             above.cleanup()
         assert above.execute(
             "select count(*) from pgq.segment where state <> 'open'"
         ).fetchone() != (0,)
+        _add_leaves(above, below)  # for the segments that were opened in their place
         _arrived(above, below)
 
         # reads work there, also a range

@@ -18,7 +18,9 @@ __all__ = [
     "contents_of",
     "numbers",
     "pack",
+    "runs",
     "stage",
+    "stage_long",
     "staged",
     "waiting",
 ]
@@ -74,6 +76,40 @@ def stage(
     )
 
 
+def stage_long(
+    session: Session,
+    write_id: UUID,
+    contents: Sequence[bytes],
+    *,
+    chunks: int = 2,
+    keys: Sequence[str | None] | None = None,
+    **more: Any,
+) -> None:
+    """Write the contents as a task of several chunks, whose messages are stored as runs."""
+    size = -(-len(contents) // chunks)
+    for chunk in range(chunks):
+        part = slice(chunk * size, (chunk + 1) * size)
+        given = more if keys is None else {**more, "keys": list(keys[part])}
+        stage(
+            session,
+            write_id,
+            contents[part],
+            chunk=chunk,
+            last_chunk=chunk == chunks - 1,
+            **given,
+        )
+
+
+def runs(session: Session, topic: str) -> list[tuple[int, int]]:
+    """Which runs there are in the log of a topic: the partition and first offset of each."""
+    return session.execute(
+        "select p.partition, r.first_offset from pgq.segment_range as r"
+        " inner join pgq.partition as p on p.partition_id = r.partition_id"
+        " where p.topic = %s and r.published_at is not null order by p.partition, r.first_offset",
+        [topic],
+    ).fetchall()
+
+
 def contents_of(session: Session, topic: str) -> dict[int, list[Any]]:
     """What each partition that has something holds, in the order of offsets."""
     found = {}
@@ -106,6 +142,7 @@ def staged(connection: psycopg.Connection[Any], write_id: UUID | None = None) ->
             select write_id from pgq.staged_write
             union all select write_id from pgq.staged_task
             union all select write_id from pgq.staged_chunk
+            union all select write_id from pgq.staged_run
         ) as s
         where s.write_id = coalesce(%s, s.write_id)
         """,

@@ -276,12 +276,19 @@ def guarded_role(server: Server, password: str) -> Iterator[str]:
 def grant(connection: psycopg.Connection[Any], role: str) -> None:
     """What the role needs to write from Spark and to read, in the database of the connection."""
     # Spark looks at the columns of what it inserts into.
-    for function in ("begin_write", "commit_write", "abort_write", "list_offsets", "check_range"):
+    for function in (
+        "begin_write",
+        "commit_write",
+        "abort_write",
+        "list_offsets",
+        "check_range",
+        "fetch_packed",
+        "write_chunk",
+        "list_topics",
+    ):
         connection.execute(f"grant execute on function pgq.{function} to {role}")
     connection.execute(
-        f"grant usage on schema pgq to {role};"
-        f" grant select, insert on pgq.write_chunks to {role};"
-        f" grant select on pgq.messages to {role}"
+        f"grant usage on schema pgq to {role}; grant select, insert on pgq.write_chunks to {role};"
     )
 
 

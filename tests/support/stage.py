@@ -62,10 +62,10 @@ class Stage:
             "options": options,
         }
 
-    def publish(self, broker: Any) -> Any:
+    def publish(self, broker: Any, **options: Any) -> Any:
         """The same write by the session of the tests, a driver beside the one of an order."""
         numbers = broker._spark.range(0, ROWS, 1, TASKS).selectExpr("cast(id as string) as value")
-        return broker.publish(numbers, topic=self.topic, **self.order()["options"])
+        return broker.publish(numbers, topic=self.topic, **self.order(**options)["options"])
 
     def stop_commit_after(self, event: str) -> None:
         """Let a COMMIT wait at the barrier after an insert or an update, as ``event`` says."""

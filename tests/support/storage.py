@@ -115,7 +115,7 @@ def held(session: Session) -> tuple[Any, ...]:
     """How many messages and finished jobs are stored."""
     return row(
         session,
-        "select (select count(*) from pgq.message where partition_id > 0),"
+        "select (select count(*) from pgq.message where partition_id <> 0),"
         " (select count(*) from pgq.job_archive)",
     )
 

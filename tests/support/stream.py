@@ -13,7 +13,7 @@ from support.clock import Clock
 from support.log import new_topic
 from support.session import Session
 
-__all__ = ["PASSWORD", "Stream", "remove"]
+__all__ = ["PASSWORD", "Stream", "needs_limits", "remove"]
 
 Location = tuple[str, dict[str, str]]
 PASSWORD = "S3CRET-of-the-stream"
@@ -95,3 +95,13 @@ def remove(log: Session, clock: Clock) -> None:
     for move in ("3 days", "0", "8 days", "0"):
         clock.advance(move)
         log.cleanup()
+
+
+def needs_limits() -> None:
+    """Skip a test of limits where Spark has none."""
+    import pyspark
+
+    from pgq.spark import _source
+
+    if not _source.HAS_LIMITS:
+        pytest.skip(f"Spark {pyspark.__version__} has no limits for Python sources, 4.2 has")

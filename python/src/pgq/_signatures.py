@@ -225,6 +225,7 @@ SIGNATURES: Mapping[str, Signature] = {
         arguments={
             "write_id": "uuid",
             "expected_messages": "bigint",
+            "digest": "text",
         },
         required=frozenset({"write_id"}),
         returns="row",
@@ -434,6 +435,17 @@ SIGNATURES: Mapping[str, Signature] = {
             "after_job_id": "bigint",
         },
         required=frozenset({"queue"}),
+        returns="rows",
+    ),
+    "fetch_packed": Signature(
+        arguments={
+            "topic": "text",
+            "partition": "integer",
+            "first_offset": "bigint",
+            "last_offset": "bigint",
+            "first_partition_id": "bigint",
+        },
+        required=frozenset({"topic", "partition", "first_offset", "last_offset"}),
         returns="rows",
     ),
     "fetch_range": Signature(
@@ -821,6 +833,13 @@ SIGNATURES: Mapping[str, Signature] = {
         arguments={
         },
         required=frozenset(),
+        returns="scalar",
+    ),
+    "watermark": Signature(
+        arguments={
+            "topic": "text",
+        },
+        required=frozenset({"topic"}),
         returns="scalar",
     ),
     "write_chunk": Signature(

@@ -102,12 +102,17 @@ class BulkWrites(Calling):
         )
 
     async def commit_write(
-        self, write_id: UUID, *, expected_messages: int | None = None
+        self,
+        write_id: UUID,
+        *,
+        expected_messages: int | None = None,
+        digest: str | None = None,
     ) -> BulkWriteState:
         """End a bulk write; an atomic one publishes all that was staged, at once.
 
         It waits for transactions that have written chunks and are still open, and counts these
-        chunks if they commit. Repeating the call does no harm. The transaction must be READ
+        chunks if they commit. Repeating the call does no harm, unless it comes with another digest,
+        a text that the writers make of all messages: that is refused. The transaction must be READ
         COMMITTED, or ActiveSqlTransaction is raised.
 
         Raises WriteLost when the write was started again, aborted or forgotten, or when a part of
@@ -119,6 +124,7 @@ class BulkWrites(Calling):
             "commit_write",
             write_id=write_id,
             expected_messages=expected_messages,
+            digest=digest,
         )
 
     async def abort_write(self, write_id: UUID) -> bool:

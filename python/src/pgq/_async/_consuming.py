@@ -6,7 +6,14 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from pgq._async._calling import Calling
-from pgq.messages import LeasedMessage, Message, OffsetRange, PartitionOffsets, SeekResult
+from pgq.messages import (
+    LeasedMessage,
+    Message,
+    OffsetRange,
+    PackedMessages,
+    PartitionOffsets,
+    SeekResult,
+)
 
 __all__ = ["Consuming"]
 
@@ -79,6 +86,30 @@ class Consuming(Calling):
             last_offset=last_offset,
         )
 
+    async def fetch_packed(
+        self,
+        topic: str,
+        partition: int,
+        first_offset: int,
+        last_offset: int,
+        *,
+        first_partition_id: int | None = None,
+    ) -> list[PackedMessages]:
+        """Read the messages of a range as `fetch_range` does, a thousand in an answer.
+
+        `first_partition_id` is what `check_range` said of partition 0: when another topic has the
+        name by now, UnknownPartition is raised.
+        """
+        return await self._rows(
+            PackedMessages,
+            "fetch_packed",
+            topic=topic,
+            partition=partition,
+            first_offset=first_offset,
+            last_offset=last_offset,
+            first_partition_id=first_partition_id,
+        )
+
     async def list_offsets(
         self, topic: str, *, published_at: datetime | None = None
     ) -> list[PartitionOffsets]:
@@ -89,6 +120,14 @@ class Consuming(Calling):
         return await self._rows(
             PartitionOffsets, "list_offsets", topic=topic, published_at=published_at
         )
+
+    async def watermark(self, topic: str) -> datetime:
+        """A time before which nothing more will be published to a topic.
+
+        So a window by `published_at` that ends there, or earlier, loses no message of a transaction
+        that is still open.
+        """
+        return await self._value(datetime, "watermark", topic=topic)
 
     async def assign_offsets(self, topic: str, partition: int | None = None) -> list[OffsetRange]:
         """Give offsets to what a deferred topic has that was committed and has none; return them.

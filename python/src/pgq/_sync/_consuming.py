@@ -8,7 +8,14 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from pgq._sync._calling import Calling
-from pgq.messages import LeasedMessage, Message, OffsetRange, PartitionOffsets, SeekResult
+from pgq.messages import (
+    LeasedMessage,
+    Message,
+    OffsetRange,
+    PackedMessages,
+    PartitionOffsets,
+    SeekResult,
+)
 
 __all__ = ["Consuming"]
 
@@ -81,6 +88,30 @@ class Consuming(Calling):
             last_offset=last_offset,
         )
 
+    def fetch_packed(
+        self,
+        topic: str,
+        partition: int,
+        first_offset: int,
+        last_offset: int,
+        *,
+        first_partition_id: int | None = None,
+    ) -> list[PackedMessages]:
+        """Read the messages of a range as `fetch_range` does, a thousand in an answer.
+
+        `first_partition_id` is what `check_range` said of partition 0: when another topic has the
+        name by now, UnknownPartition is raised.
+        """
+        return self._rows(
+            PackedMessages,
+            "fetch_packed",
+            topic=topic,
+            partition=partition,
+            first_offset=first_offset,
+            last_offset=last_offset,
+            first_partition_id=first_partition_id,
+        )
+
     def list_offsets(
         self, topic: str, *, published_at: datetime | None = None
     ) -> list[PartitionOffsets]:
@@ -91,6 +122,14 @@ class Consuming(Calling):
         return self._rows(
             PartitionOffsets, "list_offsets", topic=topic, published_at=published_at
         )
+
+    def watermark(self, topic: str) -> datetime:
+        """A time before which nothing more will be published to a topic.
+
+        So a window by `published_at` that ends there, or earlier, loses no message of a transaction
+        that is still open.
+        """
+        return self._value(datetime, "watermark", topic=topic)
 
     def assign_offsets(self, topic: str, partition: int | None = None) -> list[OffsetRange]:
         """Give offsets to what a deferred topic has that was committed and has none; return them.

@@ -23,6 +23,7 @@ _QUERIES = {
             current_database()::text as database,
             pg_is_in_recovery() as standby,
             pg_has_role(current_user, 'pg_read_all_stats', 'usage') as sees_all,
+            has_database_privilege(current_database(), 'create') as may_create,
             to_regnamespace('pgq') is not null as has_schema,
             2 = (
                 select count(distinct p.proname)
@@ -48,7 +49,8 @@ _QUERIES = {
             a.xact_start as since,
             a.backend_xid is not null as writes,
             a.backend_xmin is not null and a.datname = current_database() as sees,
-            a.backend_type = 'walsender' and a.backend_xmin is not null as feeds
+            a.backend_type = 'walsender' and a.backend_xmin is not null as feeds,
+            age(a.backend_xmin) as transactions
         from pg_stat_activity as a
         where a.pid <> pg_backend_pid()
             and (

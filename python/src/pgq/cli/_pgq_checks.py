@@ -42,6 +42,14 @@ def installed(look: Examination) -> bool:
             "installation", ERROR, "pgq is not installed in this database", "nothing works here",
             "pgq migrate, with --database for another database",
         )  # fmt: skip
+        if not look.server["may_create"]:
+            look.note(
+                "installation", ERROR,
+                f"role {look.server['role']} may not create a schema in this database",
+                "pgq migrate needs that, and no more",
+                f'as the owner of the database or a superuser: grant create on database '
+                f'"{look.server["database"]}" to "{look.server["role"]}";',
+            )  # fmt: skip
         return False
     if not look.server["is_ours"]:
         look.note(
@@ -73,7 +81,7 @@ def installed(look: Examination) -> bool:
             look.note(
                 "installation", WARNING, f"pgq {version} is installed, this package is {newest}",
                 "this package does not know that version",
-                "pip install --upgrade pgq",
+                f"install the Python package of pgq {version}, from its repository",
             )  # fmt: skip
     broken = [
         name

@@ -59,7 +59,11 @@ def add(app: typer.Typer) -> None:
         "push",
         examples=["pgq push --config push.toml --check", "pgq push --config push.toml"],
     )(_push)
-    command(app, "ui", examples=["pgq ui", "pgq ui --port 8080 --no-browser"])(_ui)
+    command(
+        app,
+        "ui",
+        examples=["pgq ui", "pgq ui --port 8080 --no-browser", "pgq ui --read-only"],
+    )(_ui)
     command(app, "demo", examples=["pgq demo", "pgq demo --rows 20000"])(_demo)
     command(app, "demo-spark", examples=["pgq demo-spark --rows 20000"])(_demo_spark)
 
@@ -218,14 +222,27 @@ def _ui(
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="only print the address")
     ] = False,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="refuse whatever changes something")
+    ] = False,
     database: Database = "",
 ) -> None:
-    """Serve a local page with topics, groups, queues and workers, until Ctrl-C."""
+    """Serve a local page with topics, groups, queues and workers, until Ctrl-C.
+
+    It prints the address, with a token in it: whoever has that sees and does there what the role of
+    the connection may.
+    """
     try:
         run = import_module("pgq.ui").run
     except ModuleNotFoundError as error:
         raise missing(error, "ui") from None
-    run(database=database, host=host, port=port, open_browser=not no_browser)
+    run(
+        database=database,
+        host=host,
+        port=port,
+        open_browser=not no_browser,
+        read_only=read_only,
+    )
 
 
 def _demo(rows: Rows = None, database: DemoDatabase = None) -> int:

@@ -10,6 +10,8 @@ __all__ = ["CHECKS"]
 
 _HELD = "rows that are done with stay, and segments that are due are not closed and not emptied"
 GIGABYTE = 1 << 30
+MANY_TRANSACTIONS = 100_000
+"""A standby with hot_standby_feedback always names a snapshot; one so old hinders something."""
 
 
 def _named(row: Row) -> str:
@@ -31,12 +33,14 @@ def sessions(look: Examination) -> None:
         who = _named(row)
         end = f"select pg_terminate_backend({row['pid']});"
         if row["feeds"]:
-            look.note(
-                "sessions", WARNING, f"a standby holds a snapshot here: {who}",
-                f"its hot_standby_feedback says that it still needs old rows: {_HELD}",
-                "end long queries on the standby, or set hot_standby_feedback = off there",
-                row["since"],
-            )  # fmt: skip
+            if row["transactions"] > MANY_TRANSACTIONS:
+                look.note(
+                    "sessions", WARNING,
+                    f"a standby holds a snapshot here, {row['transactions']:,} transactions old: "
+                    f"{who}",
+                    f"its hot_standby_feedback says that it still needs old rows: {_HELD}",
+                    "end long queries on the standby, or set hot_standby_feedback = off there",
+                )  # fmt: skip
             continue
         since = instant(row["since"])
         if (row["state"] or "").startswith("idle in transaction"):
@@ -91,7 +95,7 @@ def slots(look: Examination) -> None:
                 "the disk fills up, and where the slot has an xmin, " + _HELD,
                 f"start its consumer again, or: {drop}",
             )  # fmt: skip
-        elif row["holds_rows"] and (row["transactions"] or 0) > 100_000:
+        elif row["holds_rows"] and (row["transactions"] or 0) > MANY_TRANSACTIONS:
             look.note(
                 "replication slots", WARNING,
                 f"{told} (process {row['pid']}) keeps rows of {row['transactions']:,} transactions",

@@ -13,6 +13,7 @@ __all__ = [
     "LeasedMessage",
     "Message",
     "OffsetRange",
+    "PackedMessages",
     "PartitionOffsets",
     "PublishBatchResult",
     "PublishResult",
@@ -102,6 +103,23 @@ class OffsetRange:
 
     def __len__(self) -> int:
         return self.last_offset - self.first_offset + 1
+
+
+@dataclass(frozen=True, slots=True)
+class PackedMessages:
+    """Messages of one partition that follow each other, a list for each of their columns."""
+
+    first_offset: int
+    messages: int
+    """How many there are."""
+    contents: list[bytes]
+    """The body of each, or its payload as JSON."""
+    keys: list[bytes | None] | None
+    """Their keys in UTF-8; None: none has a key."""
+    published_micros: list[int]
+    """When each was published, in microseconds since 1970."""
+    headers: list[str | None] | None
+    """JSON of each, an array of key and value for each header; None: none has headers."""
 
 
 @dataclass(frozen=True, slots=True)
