@@ -80,7 +80,7 @@ reference: test-environment build ## generate sql/REFERENCE.md, the client's sig
 	@$(RUN)/python python/tools/catalog.py
 	@$(RUN)/python python/tools/driver_guide.py
 
-bench: demo-environment build ## measure side by side; ARGS go to the runner
+bench: bench-environment build ## measure side by side; ARGS go to the runner
 	@$(RUN)/python benchmarks/run.py $(ARGS)
 
 bench-compare: demo-environment build ## what unused features cost: every rate beside that of 0.1.0; ARGS likewise
@@ -129,6 +129,9 @@ postgrest: .cache/postgrest/postgrest ## fetch the PostgREST binary that the HTT
 demo-environment:
 	@python/tools/environment.sh demo
 
+bench-environment:
+	@python/tools/environment.sh demo bench
+
 demo-spark-environment:
 	@python/tools/environment.sh demo spark
 	@$(RUN)/python python/tools/jdbc.py
@@ -149,6 +152,6 @@ lint-environment:
 	@python/tools/environment.sh demo push spark test lint
 
 .PHONY: help demo demo-spark test test-all test-matrix explore faults fuzz lint build install installcheck reference bench bench-compare bench-deferred bench-metrics bench-runs bench-client bench-worker \
-	bench-spark bench-shards release clean postgrest demo-environment demo-spark-environment test-environment lint-environment site site-serve docs-environment
+	bench-spark bench-shards release clean postgrest demo-environment bench-environment demo-spark-environment test-environment lint-environment site site-serve docs-environment
 
 endif

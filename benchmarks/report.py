@@ -153,6 +153,18 @@ class Results:
         notes = ["", *(f"- {note}" for note in self.notes)] if self.notes else []
         return "\n".join([*facts, "", *table, *notes]) + "\n"
 
+    def ratios(self) -> dict[str, dict[str, float]]:
+        """The ratios of the rates, by cells and systems: what a plot shows."""
+        found: dict[str, dict[str, float]] = {}
+        for line in self.lines:
+            if line.quantity.name != "rate":
+                continue
+            ratios = {name: line.ratio(name, line.quantity.reference) for name in _compared()}
+            shown = {name: ratio for name, ratio in ratios.items() if ratio is not None}
+            if shown:
+                found[line.title] = shown
+        return found
+
     def json(self) -> str:
         """Everything."""
         figures = [

@@ -15,7 +15,7 @@ import psycopg
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from benchmarks import report  # noqa: E402
+from benchmarks import plots, report  # noqa: E402
 from benchmarks.cells import CELLS, Cell, Length, Skipped  # noqa: E402
 from benchmarks.harness import Bench, BenchmarkError, commit_of  # noqa: E402
 from benchmarks.report import Line, Results, Samples  # noqa: E402
@@ -90,6 +90,9 @@ def options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--wal", type=int, default=4, help="GB of WAL kept ready (default 4)")
     parser.add_argument("--json", type=Path, help="write all figures to this file")
     parser.add_argument("--markdown", type=Path, help="write the table to this file")
+    parser.add_argument(
+        "--plot", type=Path, help="draw the ratios of all systems into this SVG file"
+    )
     parser.add_argument(
         "--readme", action="store_true", help="write the table into benchmarks/README.md"
     )
@@ -182,6 +185,8 @@ def write(results: Results, chosen: argparse.Namespace) -> None:
         chosen.json.write_text(results.json())
     if chosen.markdown is not None:
         chosen.markdown.write_text(results.markdown())
+    if chosen.plot is not None and results.ratios():
+        plots.draw_ratios(chosen.plot, "Rates beside the reference of each row", results.ratios())
 
 
 if __name__ == "__main__":

@@ -81,3 +81,18 @@ def test_a_peer_is_run(folder: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     [figure] = json.loads((tmp_path / "out.json").read_text())["figures"]
     assert figure["medians"]["mine"] > 0
+
+
+def test_the_ratios_as_a_picture(peer: str, tmp_path: Path) -> None:
+    [cell] = [cell for cell in CELLS if cell.name == "publish-1"]
+    samples = {"bound": [{"rate": 200.0}], "pgq": [{"rate": 150.0}], peer: [{"rate": 50.0}]}
+    results = report.Results({}, list(report.lines_of(cell, samples)), [])
+    assert results.ratios() == {cell.title: {"pgq": 0.75, peer: 0.25}}
+    (tmp_path / "figures.json").write_text(results.json())
+    written = []
+    for name in ("a.svg", "b.svg"):
+        chosen = ["--of", str(tmp_path / "figures.json"), "--plot", str(tmp_path / name)]
+        assert run.main(chosen) == 0
+        written.append((tmp_path / name).read_text())
+    assert written[0] == written[1]
+    assert all(text in written[0] for text in (cell.title, "pgq", peer))
