@@ -30,7 +30,7 @@ def large(catalog: Catalog, length: int) -> Plan:
         (
             call("publish", topic="'t'", payload=document),
             call("enqueue", queue="'q'", body=body),
-            call("write_chunk", write_id=write, packed_bodies=body, **chunk),
+            call("write_chunk", write_id=write, packed_bodies=body, last_chunk="true", **chunk),
             call("commit_write", write_id=write),
             call("cleanup"),
         ),
