@@ -35,12 +35,13 @@ class RollBack(Exception):
 class Client:
     """A session, and the journal of what is done in it; it connects again when it has lost it."""
 
-    def __init__(self, name: str, dsn: str, path: Path, seed: str) -> None:
+    def __init__(self, name: str, dsn: str, path: Path, seed: str, enough: Path | None) -> None:
         self.name = name
         self.rng = random.Random(seed)
         self.journal = Journal(path)
         self.path = path
         self.ending = False
+        self._enough = enough
         self._dsn = dsn
         self._units = itertools.count()
         self._numbers = itertools.count()
@@ -120,6 +121,9 @@ class Client:
             try:
                 with self.connect() as self.connection:
                     while not (self.connection.closed or (self.ending and role.idle())):
+                        if self._enough and not self.ending and self._enough.exists():
+                            role.rest()
+                            continue
                         try:
                             role.step()
                         except psycopg.Error:

@@ -13,7 +13,7 @@ __all__ = ["PRODUCERS", "bulk_names"]
 
 TOPICS = ["log", "log", "log", "brief", "later"]
 QUEUES = ["jobs", "jobs", "brief-jobs"]
-ORDERED_KEYS = 3
+ORDERED_KEYS = 10
 
 
 def content(name: str, **more: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
 from collections import Counter
@@ -24,6 +25,9 @@ __all__ = ["Outcome", "check", "play", "play_round", "settle"]
 
 PATIENCE = 180.0
 """Seconds without any progress after which what is left counts as stuck."""
+
+ENOUGH = 500
+"""Messages and jobs that are left to do at which producers wait, so that rounds come to an end."""
 
 LEFT = """
 select
@@ -86,10 +90,25 @@ def play(stage: Stage, seconds: float, seed: str) -> Breaker:
     rng = random.Random(f"{seed}/pauses")
     breaker = Breaker(stage, seed, Journal(stage.folder / "faults"))
     deadline = time.monotonic() + seconds
+    looked = 0.0
     while time.monotonic() < deadline:
         time.sleep(rng.random() * 0.3)
         breaker.break_something()
+        if time.monotonic() - looked > 0.5:
+            looked = time.monotonic()
+            _hold_producers(stage)
     return breaker
+
+
+def _hold_producers(stage: Stage) -> None:
+    """Have those that produce wait while the others have enough to do."""
+    # the server may not be there
+    with (
+        contextlib.suppress(psycopg.Error),
+        psycopg.connect(stage.direct, autocommit=True, connect_timeout=1) as connection,
+    ):
+        [(left,)] = connection.execute(LEFT.encode()).fetchall()
+        stage.hold_producers(left > ENOUGH)
 
 
 def settle(stage: Stage, breaker: Breaker) -> list[Violation]:

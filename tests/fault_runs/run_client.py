@@ -14,9 +14,12 @@ from fault_runs.workers import WORKERS
 __all__ = ["run_client"]
 
 
-def run_client(kind: str, name: str, dsn: str, journal: str, seed: str) -> None:
-    """Do the work of a role until killed; SIGTERM ends one that produces."""
-    client = Client(name, dsn, Path(journal), seed)
+def run_client(kind: str, name: str, dsn: str, journal: str, seed: str, enough: str | None) -> None:
+    """Do the work of a role until killed; SIGTERM ends one that produces.
+
+    It waits while the file ``enough`` is there.
+    """
+    client = Client(name, dsn, Path(journal), seed, Path(enough) if enough else None)
 
     def end(number: int, frame: object) -> None:
         client.ending = True

@@ -313,11 +313,24 @@ class Stage:
             args=(
                 *(kind, f"{name}.{life}", self.pooler.dsn if pooled else self.wired),
                 *(str(self.journal(name)), f"{self._seed}/{self._lives}"),
+                str(self._enough) if kind in PRODUCING else None,
             ),
             daemon=True,
         )
         process.start()
         self._clients[name] = Running(kind, process, life, pooled)
+
+    @property
+    def _enough(self) -> Path:
+        """A file that is there while those who produce are to wait."""
+        return self.folder / "enough"
+
+    def hold_producers(self, hold: bool) -> None:
+        """Have those that produce wait before their next step, or go on."""
+        if hold:
+            self._enough.touch()
+        else:
+            self._enough.unlink(missing_ok=True)
 
     def restart(self, name: str) -> str:
         """Kill a client with -9, and start another in its place; tells its kind."""
