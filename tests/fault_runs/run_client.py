@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 from pathlib import Path
 
@@ -19,6 +20,8 @@ def run_client(kind: str, name: str, dsn: str, journal: str, seed: str, enough: 
 
     It waits while the file ``enough`` is there.
     """
+    # that connections are lost is what this is about
+    logging.getLogger("psycopg").setLevel(logging.ERROR)
     client = Client(name, dsn, Path(journal), seed, Path(enough) if enough else None)
 
     def end(number: int, frame: object) -> None:
