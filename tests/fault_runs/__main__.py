@@ -8,12 +8,14 @@ that breaks a promise; its journals are kept then.
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import random
 import shutil
 import tempfile
 import time
 from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from fault_runs.round import Outcome, play_round
@@ -46,41 +48,67 @@ def main() -> int:
     # the server may run as another user
     folder.mkdir(exist_ok=True)
     folder.chmod(0o755)
-    faults: Counter[str] = Counter()
-    units: Counter[str] = Counter()
-    broken = 0
+    scenes = [s for s in ([options.scene] if options.scene else TURNS) if can_be_played(s)]
+    if not scenes:
+        return 1
+    totals = Totals()
     began = time.monotonic()
-    turn = 0
-    while time.monotonic() - began < options.seconds:
-        scene = options.scene or TURNS[turn % len(TURNS)]
-        turn += 1
-        if scene == "disk" and os.geteuid() != 0:
-            print("a full disk: left out, since only root can mount a small one", flush=True)
-            continue
-        if scene == "time" and false_time_library() is None:
-            print("the server's clock: left out, there is no libfaketime", flush=True)
-            continue
-        length = min(options.round, options.seconds - (time.monotonic() - began))
-        outcome = play_round(scene, length, str(seed), folder / str(seed))
-        tell(scene, seed, outcome)
-        faults += outcome.faults
-        units += outcome.units
-        broken += bool(outcome.violations)
-        if outcome.violations:
-            print(f"  the journals are in {folder / str(seed)}", flush=True)
-            if not options.all:
+    try:
+        for number in itertools.count():
+            left = options.seconds - (time.monotonic() - began)
+            if left <= 0:
                 break
-        else:
-            shutil.rmtree(folder / str(seed), ignore_errors=True)
-        seed += 1
-    print(f"\n{turn} rounds in {time.monotonic() - began:.0f} s, {broken} with broken promises")
-    for what, count in sorted(faults.items()):
-        print(f"  {count:6} {what}")
-    print(f"  {kills(faults):6} kills of processes in all")
-    print(f"{sum(units.values())} transactions:")
-    for what, count in sorted(units.items()):
-        print(f"  {count:6} {what}")
-    return 1 if broken else 0
+            scene = scenes[number % len(scenes)]
+            outcome = play_round(scene, min(options.round, left), str(seed), folder / str(seed))
+            tell(scene, seed, outcome)
+            totals.add(outcome)
+            if outcome.violations:
+                print(f"  the journals are in {folder / str(seed)}", flush=True)
+                if not options.all:
+                    break
+            else:
+                shutil.rmtree(folder / str(seed), ignore_errors=True)
+            seed += 1
+    except KeyboardInterrupt:
+        print("stopped", flush=True)
+    totals.tell(time.monotonic() - began)
+    return 1 if totals.broken else 0
+
+
+def can_be_played(scene: str) -> bool:
+    """Whether this machine has what a scene asks for; it is said where it has not."""
+    if scene == "disk" and os.geteuid() != 0:
+        print("a full disk: left out, since only root can mount a small one", flush=True)
+        return False
+    if scene == "time" and false_time_library() is None:
+        print("the server's clock: left out, there is no libfaketime", flush=True)
+        return False
+    return True
+
+
+@dataclass
+class Totals:
+    """What came of all rounds so far."""
+
+    rounds: int = 0
+    broken: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+    units: Counter[str] = field(default_factory=Counter)
+
+    def add(self, outcome: Outcome) -> None:
+        self.rounds += 1
+        self.broken += bool(outcome.violations)
+        self.faults += outcome.faults
+        self.units += outcome.units
+
+    def tell(self, seconds: float) -> None:
+        print(f"\n{self.rounds} rounds in {seconds:.0f} s, {self.broken} with broken promises")
+        for what, count in sorted(self.faults.items()):
+            print(f"  {count:6} {what}")
+        print(f"  {kills(self.faults):6} kills of processes in all")
+        print(f"{sum(self.units.values())} transactions:")
+        for what, count in sorted(self.units.items()):
+            print(f"  {count:6} {what}")
 
 
 def tell(scene: str, seed: int, outcome: Outcome) -> None:

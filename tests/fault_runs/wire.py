@@ -69,7 +69,9 @@ class Wire:
             asyncio.ensure_future(self._back(inner, writer, outer, lost)),
         ]
         try:
-            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            # cancelled when all ends
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for task in both:
                 task.cancel()
