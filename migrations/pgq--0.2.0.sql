@@ -24411,6 +24411,11 @@ select pgq._bury_exhausted(
                 and j.priority = f.place - 1
                 and (j.visible_at, j.job_id) >= (f.floor_time, f.floor_id)
                 and j.visible_at <= _bury_front.moment
+                and (
+                    j.expires_at is null
+                    or j.expires_at > _bury_front.moment
+                    or j.attempt >= coalesce(j.max_attempts, _bury_front.max_attempts)
+                )
             order by j.visible_at, j.job_id
             limit 1000
         ) as k
@@ -24426,7 +24431,7 @@ comment on function pgq._bury_front(
     bigint, integer, timestamptz[], bigint[], timestamptz, integer
 ) is
 'Moves up to so many jobs that had all their attempts out of the way of a claim: of each priority,
-those among the 1000 that come first.';
+those among the 1000 that come first, expired ones aside.';
 
 -- ==== sql/queue/_free_claimed.sql
 
@@ -25796,14 +25801,7 @@ begin
     -- The limits stop the scan, and so the locking, as soon as there are enough.
     if most_per_key is not null then
         chosen := pgq._limited_jobs(
-            target_id,
-            most_per_key,
-            wanted,
-            _claim_jobs.label,
-            most_attempts,
-            moment,
-            times,
-            ids,
+            target_id, most_per_key, wanted, _claim_jobs.label, most_attempts, moment, times, ids,
             subscribed
         );
         places := chosen.places;
@@ -25888,6 +25886,12 @@ begin
                     and k.priority = f.priority - 1
                     and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
                     and k.visible_at <= moment
+                    -- One that has expired is passed by until cleanup removes it.
+                    and (
+                        k.expires_at is null
+                        or k.expires_at > moment
+                        or k.attempt >= coalesce(k.max_attempts, most_attempts)
+                    )
                 order by k.visible_at, k.job_id
                 limit 1
             ) as j

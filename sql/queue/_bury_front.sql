@@ -23,6 +23,11 @@ select pgq._bury_exhausted(
                 and j.priority = f.place - 1
                 and (j.visible_at, j.job_id) >= (f.floor_time, f.floor_id)
                 and j.visible_at <= _bury_front.moment
+                and (
+                    j.expires_at is null
+                    or j.expires_at > _bury_front.moment
+                    or j.attempt >= coalesce(j.max_attempts, _bury_front.max_attempts)
+                )
             order by j.visible_at, j.job_id
             limit 1000
         ) as k
@@ -38,4 +43,4 @@ comment on function pgq._bury_front(
     bigint, integer, timestamptz[], bigint[], timestamptz, integer
 ) is
 'Moves up to so many jobs that had all their attempts out of the way of a claim: of each priority,
-those among the 1000 that come first.';
+those among the 1000 that come first, expired ones aside.';

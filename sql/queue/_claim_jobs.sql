@@ -186,14 +186,7 @@ begin
     -- The limits stop the scan, and so the locking, as soon as there are enough.
     if most_per_key is not null then
         chosen := pgq._limited_jobs(
-            target_id,
-            most_per_key,
-            wanted,
-            _claim_jobs.label,
-            most_attempts,
-            moment,
-            times,
-            ids,
+            target_id, most_per_key, wanted, _claim_jobs.label, most_attempts, moment, times, ids,
             subscribed
         );
         places := chosen.places;
@@ -278,6 +271,12 @@ begin
                     and k.priority = f.priority - 1
                     and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
                     and k.visible_at <= moment
+                    -- One that has expired is passed by until cleanup removes it.
+                    and (
+                        k.expires_at is null
+                        or k.expires_at > moment
+                        or k.attempt >= coalesce(k.max_attempts, most_attempts)
+                    )
                 order by k.visible_at, k.job_id
                 limit 1
             ) as j

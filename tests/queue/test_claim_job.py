@@ -180,6 +180,28 @@ def test_many_that_crashed_hide_none_behind_them(connection: Session, clock: Clo
     assert stats(connection, queue) == {"leased": 1, "dead": 20}
 
 
+def test_one_that_expired_hides_no_crashed_one(connection: Session, clock: Clock) -> None:
+    """It waits for cleanup, but what stands behind it becomes a dead letter now."""
+    queue = new_queue(connection, job_ttl="3 hours", no_limit=["max_attempts"])
+    expired = enqueue(connection, queue)
+    clock.advance("2 hours")
+    crashed = enqueue(connection, queue, max_attempts=1)
+    assert [job.job_id for job in claim(connection, queue, 2)] == [expired, crashed]
+    clock.advance("90 minutes")
+    assert claim(connection, queue, 2) == []
+    dead = connection.fetch_dead_letters(queue=queue)
+    assert [letter.job_id for letter in dead] == [crashed]
+
+
+def test_one_that_expired_and_crashed_is_a_dead_letter(connection: Session, clock: Clock) -> None:
+    queue = new_queue(connection, job_ttl="3 hours", max_attempts=1)
+    job_id = enqueue(connection, queue)
+    claim(connection, queue, 1)
+    clock.advance("4 hours")
+    assert claim(connection, queue, 1) == []
+    assert [letter.job_id for letter in connection.fetch_dead_letters(queue=queue)] == [job_id]
+
+
 def test_all_crashed(connection: Session, clock: Clock) -> None:
     queue = new_queue(connection, max_attempts=1)
     enqueue_many(connection, queue, 3)
