@@ -255,14 +255,15 @@ class Stage:
     def full_disk(self) -> Iterator[None]:
         """Leave no room on the disk; the server is there again at the end."""
         ballast = self.folder / "disk" / "ballast"
-        with ballast.open("wb") as file, contextlib.suppress(OSError):
+        # it may be full already
+        with contextlib.suppress(OSError), ballast.open("wb") as file:
             while True:
                 file.write(bytes(1 << 20))
                 file.flush()
         try:
             yield
         finally:
-            ballast.unlink()
+            ballast.unlink(missing_ok=True)
             if not self.server.running:
                 self.server.restart()
 
