@@ -29,22 +29,22 @@ where j.due_at is not null or exists (
 )
 """
 
-# The letter stops its ordered key, and is not redriven while another job has its unique key: that
-# may be one that waits behind it.
+# Letters that are not redriven, since another job has their unique key. Where one stops its key, that
+# may be one that waits behind it; and so may the job that others are waiting for.
 STOPPED = """
-with stopping as (
-    select d.job_id, d.queue_id, d.ordered_key
+with held as (
+    select d.job_id, d.queue_id, d.ordered_key, d.stops_key
     from pgq.dead_job as d
-    where d.stops_key and exists (
+    where exists (
         select from pgq.unique_job as u
         where (u.queue_id, u.unique_key) = (d.queue_id, d.unique_key) and u.job_id <> d.job_id
     )
 )
-select s.job_id from stopping as s
+select h.job_id from held as h
 union all
 select j.job_id
 from pgq.job as j
-inner join stopping as s on (s.queue_id, s.ordered_key) = (j.queue_id, j.ordered_key)
+inner join held as h on (h.queue_id, h.ordered_key) = (j.queue_id, j.ordered_key) and h.stops_key
 """
 
 
