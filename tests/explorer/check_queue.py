@@ -29,8 +29,8 @@ where j.due_at is not null or exists (
 )
 """
 
-# Letters that are not redriven, since another job has their unique key. Where one stops its key, that
-# may be one that waits behind it; and so may the job that others are waiting for.
+# Letters that are not redriven, since another job has their unique key. Where one stops its key,
+# that may be one that waits behind it; and others may be waiting for that one.
 STOPPED = """
 with held as (
     select d.job_id, d.queue_id, d.ordered_key, d.stops_key
