@@ -1,0 +1,71 @@
+"""Growth with clients: what a transaction costs the machine when more and more ask at once."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from benchmarks.growing import Measured, Part
+from benchmarks.harness import Bench, Database
+from benchmarks.pgbench import Load
+from benchmarks.systems import SYSTEMS
+
+__all__ = ["CROWDS", "Crowd"]
+
+PGQ = SYSTEMS["pgq"]
+BODY = 200
+MESSAGES = 200_000
+GROUPS = 40
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crowd(Part):
+    """Loads by pgbench, with as many clients as the step says; all in one database.
+
+    The cost is the time that passes for a transaction while all clients are at work: it falls until
+    the cores are busy, and should not rise from there. Each transaction waits for its flush.
+    """
+
+    def build(self, bench: Bench, database: Database, step: int) -> None:
+        """A filled topic and a queue."""
+        PGQ.do(bench, database, "create_topic", partitions=16)
+        PGQ.do(bench, database, "create_queue")
+        PGQ.fill(bench, database, "messages", MESSAGES, BODY)
+
+    def measure(
+        self, bench: Bench, database: Database, step: int, seconds: float, luck: random.Random
+    ) -> Sequence[Measured]:
+        """One run of each load."""
+        length = max(1, round(3 * seconds))
+        found = []
+        for script, name, batch in (
+            ("publish", "publish", 1),
+            ("consume", "consume 10", 10),
+            ("enqueue", "enqueue", 1),
+            ("claim_ack", "claim and ack", 1),
+        ):
+            if script == "consume":
+                # each group reads the log once; a run that is faster than this finds its end
+                PGQ.do(bench, database, "create_groups", groups=GROUPS)
+            if script == "claim_ack":
+                PGQ.fill(bench, database, "jobs", 10_000 * length, BODY)
+            bench.checkpoint()
+            load = Load(
+                script=PGQ.script(script), clients=step, body=BODY, batch=batch, seconds=length
+            )
+            rate = bench.pgbench(database, load).rate
+            found.append(Measured(name, "µs of all for a transaction", 1e6 / rate, None))
+        return found
+
+
+CROWDS: Sequence[Crowd] = (
+    Crowd(
+        name="clients",
+        title="Clients at work at once",
+        axis="clients",
+        picture="clients",
+        steps=(1, 2, 4, 8, 16, 32, 64),
+        apart=False,
+    ),
+)
