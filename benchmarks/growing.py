@@ -22,6 +22,8 @@ FEW = 3
 """Calls that are made of everything, however long they take."""
 MANY = 300
 WARM_UP = 2
+NOBODY = "00000000-0000-0000-0000-000000000000"
+"""The lease of a job that EXPLAIN has claimed, and does not show."""
 
 
 @dataclass(frozen=True)
@@ -203,5 +205,6 @@ def _pages(
     assert row is not None
     plan = row["QUERY PLAN"][0]["Plan"]
     for statement in line.after:
-        _run(connection, statement, {"job_id": 0, "lease_token": None, **values})
-    return float(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
+        _run(connection, statement, {"job_id": 0, "lease_token": NOBODY, **values})
+    pages = float(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
+    return pages / float(values[line.per] or 1) if line.per in values else pages

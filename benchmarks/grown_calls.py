@@ -127,7 +127,7 @@ TOPIC_LINES = [
         statement="select * from pgq.create_topic('new' || %(unique)s::bigint)",
         after=["select pgq.drop_topic('new' || %(unique)s::bigint)"],
     ),
-    CLEANUP,
+    per_object("cleanup", "pgq.cleanup()"),
     Line(
         name="topic_stats of one",
         statement="select * from pgq.topic_stats where topic = 't' || %(any)s::int",
@@ -147,7 +147,7 @@ QUEUE_LINES = [
         statement="select * from pgq.create_queue('new' || %(unique)s::bigint)",
         after=["select pgq.drop_queue('new' || %(unique)s::bigint)"],
     ),
-    CLEANUP,
+    per_object("cleanup", "pgq.cleanup()"),
     Line(
         name="queue_stats of one",
         statement="select * from pgq.queue_stats where queue = 'q' || %(any)s::int",
@@ -168,7 +168,7 @@ GROUP_LINES = [
         statement="select * from pgq.create_group('t1', 'new' || %(unique)s::bigint)",
         after=["select pgq.drop_group('t1', 'new' || %(unique)s::bigint)"],
     ),
-    CLEANUP,
+    per_object("cleanup", "pgq.cleanup()"),
     Line(
         name="group_lag of one",
         statement="select * from pgq.group_lag"
@@ -213,8 +213,8 @@ GRANTS = """
 select %(n)s - max(i) as left from generate_series(
     %(number)s * 100 + 1, least(%(number)s * 100 + 100, %(n)s)
 ) as i,
-    pgq.grant_access('growth_reader', 'publish', topic => 't' || i),
-    pgq.grant_access('growth_reader', 'publish', queue => 'q' || i)
+    pgq.grant_access('growth_reader', 'publish', topic => 't' || i) as a,
+    pgq.grant_access('growth_reader', 'publish', queue => 'q' || i) as b
 """
 
 # ---------------------------------------------------------------- messages
@@ -261,7 +261,7 @@ JOB_LINES = [
     ENQUEUE_LINE,
     CLAIM_LINE,
     ACK_LINE,
-    Line(name="peek_jobs", statement="select * from pgq.peek_jobs('q1', 10)"),
+    Line(name="peek_jobs", statement="select * from pgq.peek_jobs('q1', max_jobs => 10)"),
     Line(name="metrics", statement="select count(*) from pgq.metrics()"),
     Line(name="queue_stats, for a job", statement="select * from pgq.queue_stats", per="n"),
 ]
