@@ -1,4 +1,4 @@
-"""Growth with clients: what a transaction costs the machine when more and more ask at once."""
+"""Growth with clients: what a call costs when more and more ask at once."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import psutil
 from benchmarks.growing import Measured, Part
 from benchmarks.harness import Bench, Database
 from benchmarks.pgbench import Load
@@ -23,8 +24,9 @@ GROUPS = 40
 class Crowd(Part):
     """Loads by pgbench, with as many clients as the step says; all in one database.
 
-    The cost is the time that passes for a transaction while all clients are at work: it falls until
-    the cores are busy, and should not rise from there. Each transaction waits for its flush.
+    What a call takes of the processor is that of the sessions of the server. The time that passes
+    for one while all clients are at work falls until the cores are busy, and should not rise from
+    there. Each call waits for its flush.
     """
 
     def build(self, bench: Bench, database: Database, step: int) -> None:
@@ -54,9 +56,20 @@ class Crowd(Part):
             load = Load(
                 script=PGQ.script(script), clients=step, body=BODY, batch=batch, seconds=length
             )
-            rate = bench.pgbench(database, load).rate
-            found.append(Measured(name, "µs of all for a transaction", 1e6 / rate, None))
+            before = _computed(bench)
+            outcome = bench.pgbench(database, load)
+            used = (_computed(bench) - before) / outcome.transactions
+            found.append(Measured(name, "µs of processor for a call", used * 1e6, None))
+            found.append(
+                Measured(f"{name}, all", "µs that pass for a call", 1e6 / outcome.rate, None)
+            )
         return found
+
+
+def _computed(bench: Bench) -> float:
+    """Seconds of processor that sessions of the server have taken which have ended."""
+    times = psutil.Process(bench.server_process).cpu_times()
+    return float(times.children_user + times.children_system)
 
 
 CROWDS: Sequence[Crowd] = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import statistics
 import time
 from abc import ABC, abstractmethod
@@ -20,10 +21,20 @@ __all__ = ["Calls", "Line", "Measured", "Part"]
 
 FEW = 3
 """Calls that are made of everything, however long they take."""
-MANY = 300
+MANY = 200
 WARM_UP = 2
 NOBODY = "00000000-0000-0000-0000-000000000000"
 """The lease of a job that EXPLAIN has claimed, and does not show."""
+
+SESSION = {
+    # a flush takes what the disk likes to, and the same at each step
+    "synchronous_commit": "off",
+    # what a call takes of the processor is told to the client, and stands in no log
+    "log_statement_stats": "on",
+    "client_min_messages": "log",
+    "log_min_messages": "panic",
+}
+USED = re.compile(r"([0-9.]+) s user, ([0-9.]+) s system, [0-9.]+ s elapsed")
 
 
 @dataclass(frozen=True)
@@ -52,7 +63,7 @@ class Line:
     @property
     def unit(self) -> str:
         """What the cost is counted in."""
-        return f"µs for {self.of}"
+        return f"µs of processor for {self.of}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,34 +138,34 @@ class Calls(Part):
         self, bench: Bench, database: Database, step: int, seconds: float, luck: random.Random
     ) -> Sequence[Measured]:
         """All lines, each for so many seconds at most."""
-        with _session(database) as connection:
-            return [self._measure(connection, line, step, seconds, luck) for line in self.lines]
+        with _Session(database) as session:
+            return [self._measure(session, line, step, seconds, luck) for line in self.lines]
 
     def finish(self, database: Database, step: int) -> Sequence[Measured]:
         """The last lines: one call each."""
         found = []
-        with _session(database) as connection:
+        with _Session(database) as session:
             for line in self.last:
                 values = self._values(step, random.Random(step))
-                cost = _call(connection, line, values)
+                cost = session.call(line, values)
                 found.append(Measured(line.name, line.unit, cost, None))
         return found
 
     def _measure(
         self,
-        connection: psycopg.Connection[dict[str, Any]],
+        session: _Session,
         line: Line,
         step: int,
         seconds: float,
         luck: random.Random,
     ) -> Measured:
         for _ in range(WARM_UP):
-            _call(connection, line, self._values(step, luck))
+            session.call(line, self._values(step, luck))
         taken: list[float] = []
         begun = time.perf_counter()
         while len(taken) < FEW or (len(taken) < MANY and time.perf_counter() - begun < seconds):
-            taken.append(_call(connection, line, self._values(step, luck)))
-        pages = [_pages(connection, line, self._values(step, luck)) for _ in range(FEW)]
+            taken.append(session.call(line, self._values(step, luck)))
+        pages = [session.pages(line, self._values(step, luck)) for _ in range(FEW)]
         return Measured(line.name, line.unit, statistics.median(taken), statistics.median(pages))
 
 
@@ -163,48 +174,53 @@ def _body(size: int) -> bytes:
     return body_of(size).encode()
 
 
-def _session(database: Database) -> psycopg.Connection[dict[str, Any]]:
-    connection = psycopg.connect(database.dsn, autocommit=True, row_factory=dict_row)
-    # a flush takes what the disk likes to, and the same at each step
-    connection.execute("set synchronous_commit = off")
-    return connection
+class _Session:
+    """A session that the server tells what each statement took of its processor."""
 
+    def __init__(self, database: Database) -> None:
+        self.connection = psycopg.connect(database.dsn, autocommit=True, row_factory=dict_row)
+        self.used = 0.0
+        for name, value in SESSION.items():
+            self.connection.execute(f"set {name} = '{value}'".encode())
+        self.connection.add_notice_handler(self._note)
 
-def _run(
-    connection: psycopg.Connection[dict[str, Any]], statement: str, values: dict[str, Any]
-) -> None:
-    found = connection.execute(statement.encode(), values)
-    row = found.fetchone() if found.description else None
-    values.update(row or {})
+    def _note(self, notice: psycopg.errors.Diagnostic) -> None:
+        found = USED.search(notice.message_detail or "")
+        if found:
+            self.used += (float(found[1]) + float(found[2])) * 1e6
 
+    def run(self, statement: str, values: dict[str, Any]) -> float:
+        """Execute a statement; the values of its first row join the others. Microseconds."""
+        self.used = 0.0
+        found = self.connection.execute(statement.encode(), values)
+        rows = found.fetchall() if found.description else []
+        values.update(rows[0] if rows else {})
+        return self.used
 
-def _call(
-    connection: psycopg.Connection[dict[str, Any]], line: Line, values: dict[str, Any]
-) -> float:
-    """The microseconds of one call, divided by what its line says."""
-    for statement in line.before:
-        _run(connection, statement, values)
-    begun = time.perf_counter()
-    found = connection.execute(line.statement.encode(), values)
-    rows = found.fetchall() if found.description else []
-    taken = (time.perf_counter() - begun) * 1e6
-    values.update(rows[0] if rows else {})
-    for statement in line.after:
-        _run(connection, statement, values)
-    return taken / float(values[line.per] or 1) if line.per else taken
+    def call(self, line: Line, values: dict[str, Any]) -> float:
+        """The microseconds of one call, divided by what its line says."""
+        for statement in line.before:
+            self.run(statement, values)
+        used = self.run(line.statement, values)
+        for statement in line.after:
+            self.run(statement, values)
+        return used / float(values[line.per] or 1) if line.per else used
 
+    def pages(self, line: Line, values: dict[str, Any]) -> float:
+        """How many pages a call touches, with those of all that it calls; divided likewise."""
+        for statement in line.before:
+            self.run(statement, values)
+        explain = f"explain (analyze, buffers, timing off, format json) {line.statement}"
+        row = self.connection.execute(explain.encode(), values).fetchone()
+        assert row is not None
+        plan = row["QUERY PLAN"][0]["Plan"]
+        for statement in line.after:
+            self.run(statement, {"job_id": 0, "lease_token": NOBODY, **values})
+        pages = float(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
+        return pages / float(values[line.per] or 1) if line.per in values else pages
 
-def _pages(
-    connection: psycopg.Connection[dict[str, Any]], line: Line, values: dict[str, Any]
-) -> float:
-    """How many pages a call touches, with those of all that it calls."""
-    for statement in line.before:
-        _run(connection, statement, values)
-    explain = f"explain (analyze, buffers, timing off, format json) {line.statement}"
-    row = connection.execute(explain.encode(), values).fetchone()
-    assert row is not None
-    plan = row["QUERY PLAN"][0]["Plan"]
-    for statement in line.after:
-        _run(connection, statement, {"job_id": 0, "lease_token": NOBODY, **values})
-    pages = float(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
-    return pages / float(values[line.per] or 1) if line.per in values else pages
+    def __enter__(self) -> _Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.connection.close()

@@ -19,7 +19,7 @@ FLAT = 1.3
 """At most so many times the cheapest step, and a line is flat."""
 STEEP = 0.25
 """At most so much of the cheapest step more for each doubling, and it is logarithmic."""
-LINES = 5
+LINES = 7
 """So many in one picture."""
 
 
@@ -139,15 +139,15 @@ class Figures:
         for unit in units:
             lines = [one for one in self.series if one.unit == unit]
             for first in range(0, len(lines), LINES):
+                shown = lines[first : first + LINES]
+                # one that is alone has no legend
+                title = f"{self.title}: {shown[0].name}" if len(shown) == 1 else self.title
                 found.append(
                     Panel(
-                        title=self.title,
+                        title=title,
                         x=self.axis,
                         y=unit,
-                        lines={
-                            one.name: list(one.costs.items())
-                            for one in lines[first : first + LINES]
-                        },
+                        lines={one.name: list(one.costs.items()) for one in shown},
                         log_x=True,
                         log_y=True,
                     )
