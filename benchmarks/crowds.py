@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import psutil
 from benchmarks.growing import Measured, Part
 from benchmarks.harness import Bench, Database
-from benchmarks.pgbench import Load
+from benchmarks.pgbench import BenchmarkError, Load
 from benchmarks.systems import SYSTEMS
 
 __all__ = ["CROWDS", "Crowd"]
@@ -58,6 +60,7 @@ class Crowd(Part):
             )
             before = _computed(bench)
             outcome = bench.pgbench(database, load)
+            _wait_for_the_end(bench, database)
             used = (_computed(bench) - before) / outcome.transactions
             found.append(Measured(name, "µs of processor for a call", used * 1e6, None))
             found.append(
@@ -70,6 +73,20 @@ def _computed(bench: Bench) -> float:
     """Seconds of processor that sessions of the server have taken which have ended."""
     times = psutil.Process(bench.server_process).cpu_times()
     return float(times.children_user + times.children_system)
+
+
+def _wait_for_the_end(bench: Bench, database: Database, seconds: float = 10) -> None:
+    """Until the sessions of the database are gone, and count."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        titles = []
+        for child in psutil.Process(bench.server_process).children():
+            with suppress(psutil.Error):
+                titles.append(" ".join(child.cmdline()))
+        if not any(f" {database.name} " in title for title in titles):
+            return
+        time.sleep(0.02)
+    raise BenchmarkError(f"sessions of {database.name} do not end")
 
 
 CROWDS: Sequence[Crowd] = (

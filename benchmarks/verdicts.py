@@ -35,14 +35,14 @@ class Verdict:
 
 
 def judge(costs: Mapping[int, float]) -> Verdict | None:
-    """Flat, logarithmic or grows; None for less than two steps.
+    """Flat, logarithmic or grows; None for less than two steps, or nothing.
 
     A logarithm adds the same for each doubling, and little; a line that rises with its axis adds
     twice as much for each as for the one before. So the steepest stretch decides. Steps before the
     cheapest one do not count: there a fixed cost is shared by more and more.
     """
     steps = sorted(costs)
-    if len(steps) < 2:
+    if len(steps) < 2 or min(costs.values()) <= 0:
         return None
     cheapest = min(steps, key=lambda step: costs[step])
     base = costs[cheapest]
