@@ -164,7 +164,7 @@ PARTS: Sequence[Part] = (
         title="Leaves in use: topics and queues with retentions of their own",
         axis="leaves",
         picture="partitions",
-        steps=(8, 16, 32, 64),
+        steps=(8, 16, 32, 64, 128, 256),
         builds=[LEAVES],
         lines=[
             *TOPIC_LINES[:2],
