@@ -31,9 +31,13 @@ class Crowd(Part):
     there. Each call waits for its flush.
     """
 
+    partitions: int
+    loads: Sequence[tuple[str, str, int]]
+    """Scripts, what they are called, and how many messages each call takes."""
+
     def build(self, bench: Bench, database: Database, step: int) -> None:
         """A filled topic and a queue."""
-        PGQ.do(bench, database, "create_topic", partitions=16)
+        PGQ.do(bench, database, "create_topic", partitions=self.partitions)
         PGQ.do(bench, database, "create_queue")
         PGQ.fill(bench, database, "messages", MESSAGES, BODY)
 
@@ -43,12 +47,7 @@ class Crowd(Part):
         """One run of each load."""
         length = max(1, round(3 * seconds))
         found = []
-        for script, name, batch in (
-            ("publish", "publish", 1),
-            ("consume", "consume 10", 10),
-            ("enqueue", "enqueue", 1),
-            ("claim_ack", "claim and ack", 1),
-        ):
+        for script, name, batch in self.loads:
             if script == "consume":
                 # each group reads the log once; a run that is faster than this finds its end
                 PGQ.do(bench, database, "create_groups", groups=GROUPS)
@@ -89,13 +88,28 @@ def _wait_for_the_end(bench: Bench, database: Database, seconds: float = 10) -> 
     raise BenchmarkError(f"sessions of {database.name} do not end")
 
 
+LOG = (("publish", "publish", 1), ("consume", "consume 10", 10))
+QUEUE = (("enqueue", "enqueue", 1), ("claim_ack", "claim and ack", 1))
+
 CROWDS: Sequence[Crowd] = (
     Crowd(
         name="clients",
-        title="Clients at work at once",
+        title="Clients at work at once, 16 partitions",
         axis="clients",
         picture="clients",
         steps=(1, 2, 4, 8, 16, 32, 64),
         apart=False,
+        partitions=16,
+        loads=(*LOG, *QUEUE),
+    ),
+    Crowd(
+        name="wide",
+        title="Clients at work at once, 64 partitions",
+        axis="clients",
+        picture="clients",
+        steps=(1, 2, 4, 8, 16, 32, 64),
+        apart=False,
+        partitions=64,
+        loads=LOG,
     ),
 )

@@ -3,7 +3,7 @@
 Each part makes a database for each of its steps, ten times as many topics in each for example, and
 then makes the same calls in all of them. Steps take turns, in a new random order in each round, so
 that a slow minute of the machine does not look like growth. A figure is the processor time of a
-call, as the server tells it: the median over the rounds of the medians of each round. The time that
+call, which the server tells: the median over the rounds of the medians of each round. The time that
 passes is measured for many clients only.
 
 What is said about a line: it is flat when its last step costs at most 1.3 times its cheapest one,
