@@ -92,6 +92,9 @@ bench-deferred: demo-environment build ## deferred topics: latency, open transac
 bench-metrics: demo-environment build ## what pgq.metrics() takes, with 1,000 topics; ARGS likewise
 	@$(RUN)/python benchmarks/metrics.py $(ARGS)
 
+bench-growth: bench-environment build ## how costs grow with topics, messages, jobs, clients, bytes; ARGS likewise
+	@$(RUN)/python benchmarks/growth.py $(ARGS)
+
 bench-runs: demo-environment build ## a partition with 10,000 runs of bulk writes beside a plain one; ARGS likewise
 	@$(RUN)/python benchmarks/runs.py $(ARGS)
 
@@ -151,7 +154,7 @@ docs-environment:
 lint-environment:
 	@python/tools/environment.sh demo push spark test lint
 
-.PHONY: help demo demo-spark test test-all test-matrix explore faults fuzz lint build install installcheck reference bench bench-compare bench-deferred bench-metrics bench-runs bench-client bench-worker \
+.PHONY: help demo demo-spark test test-all test-matrix explore faults fuzz lint build install installcheck reference bench bench-compare bench-deferred bench-metrics bench-growth bench-runs bench-client bench-worker \
 	bench-spark bench-shards release clean postgrest demo-environment bench-environment demo-spark-environment test-environment lint-environment site site-serve docs-environment
 
 endif

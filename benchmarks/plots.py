@@ -14,7 +14,7 @@ from typing import Any
 try:
     import matplotlib as mpl
     from matplotlib.figure import Figure
-    from matplotlib.ticker import FuncFormatter
+    from matplotlib.ticker import FuncFormatter, NullFormatter
 except ImportError as error:  # pragma: no cover - without the extra
     raise SystemExit("plots need matplotlib: pip install 'pgq[bench]'") from error
 
@@ -23,6 +23,9 @@ __all__ = ["Panel", "draw", "draw_ratios", "short"]
 # told apart without colour vision as well: Okabe and Ito's, without the yellow
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 MARKS = ("o", "s", "^", "D", "v", "P", "X")
+
+DECADES = 100.0
+"""What is at the top of a logarithmic axis, at least, in units of what is at its bottom."""
 
 mpl.rcParams["svg.hashsalt"] = "pgq"  # else the names inside a file are new each time
 mpl.rcParams["svg.fonttype"] = "none"
@@ -51,7 +54,8 @@ def short(value: float, _position: Any = None) -> str:
 def draw(path: Path, title: str, panels: Sequence[Panel], *, columns: int = 2) -> None:
     """Write panels, so many side by side, into an SVG file.
 
-    An axis that is not logarithmic begins at 0, so that what looks flat is flat.
+    A vertical axis begins at 0, or has two decades at least where it is logarithmic: so that what
+    is flat looks flat.
     """
     columns = min(columns, len(panels))
     rows = -(-len(panels) // columns)
@@ -80,6 +84,10 @@ def _draw_panel(axes: Any, panel: Panel) -> None:
         axes.set_xscale("log")
     if panel.log_y:
         axes.set_yscale("log")
+        low, high = axes.get_ylim()
+        wider = max(1.0, (DECADES / (high / low)) ** 0.5)
+        axes.set_ylim(low / wider, high * wider)
+        axes.yaxis.set_minor_formatter(NullFormatter())
     else:
         axes.set_ylim(bottom=0)
     axes.xaxis.set_major_formatter(FuncFormatter(short))

@@ -4538,12 +4538,25 @@ begin
         );
     end if;
 
+    -- There are thousands of grants and few roles, and each question about a role takes its time.
     return array(
+        with roles as materialized (
+            select distinct g.role
+            from pgq.access_grant as g
+            where g.scope = _visible_to.scope
+        )
+
         select coalesce(g.topic_id, g.queue_id)
         from pgq.access_grant as g
         where g.scope = _visible_to.scope
             and (g.access in (_visible_to.access, 'admin') or _visible_to.access = 'monitor')
-            and pgq._has_role(_visible_to.role, array[g.role])
+            and g.role = any(
+                array(
+                    select r.role
+                    from roles as r
+                    where pgq._has_role(_visible_to.role, array[r.role])
+                )
+            )
     );
 end
 $$;
@@ -4618,10 +4631,12 @@ begin
     return query
     select t.topic_id, t.topic
     from pgq.topic as t
-    where t.topic_id = any(
-            pgq._visible_in_view(_visible_topics.reader, 'topic', _visible_topics.access)
-        )
-        or not t.restricted;
+    where not t.restricted
+        or t.topic_id in (
+            select unnest(
+                pgq._visible_in_view(_visible_topics.reader, 'topic', _visible_topics.access)
+            )
+        );
 end
 $$;
 
@@ -4651,10 +4666,12 @@ begin
     return query
     select q.queue_id, q.queue
     from pgq.queue as q
-    where q.queue_id = any(
-            pgq._visible_in_view(_visible_queues.reader, 'queue', _visible_queues.access)
-        )
-        or not q.restricted;
+    where not q.restricted
+        or q.queue_id in (
+            select unnest(
+                pgq._visible_in_view(_visible_queues.reader, 'queue', _visible_queues.access)
+            )
+        );
 end
 $$;
 
@@ -5961,7 +5978,7 @@ select i.*
 from pgq.topic as t
 cross join lateral pgq._topic_info(t.topic) as i
 where not t.restricted
-    or t.topic_id = any((select pgq._visible('topic', 'monitor'))::bigint[])
+    or t.topic_id in (select unnest(pgq._visible('topic', 'monitor')))
 order by t.topic
 $$;
 
@@ -6418,7 +6435,7 @@ begin
     where t.topic = coalesce(list_groups.topic collate "C", t.topic)
         and (
             not t.restricted
-            or t.topic_id = any((select pgq._visible('topic', 'monitor'))::bigint[])
+            or t.topic_id in (select unnest(pgq._visible('topic', 'monitor')))
         )
     order by t.topic, g.consumer_group;
 end
@@ -7210,11 +7227,11 @@ inner join pgq.topic as t on t.topic_id = s.topic_id
 inner join pgq.queue as q on q.queue_id = s.queue_id
 where (
     not t.restricted
-    or t.topic_id = any((select pgq._visible('topic', 'monitor'))::bigint[])
+    or t.topic_id in (select unnest(pgq._visible('topic', 'monitor')))
 )
 and (
     not q.restricted
-    or q.queue_id = any((select pgq._visible('queue', 'monitor'))::bigint[])
+    or q.queue_id in (select unnest(pgq._visible('queue', 'monitor')))
 )
 order by s.subscription
 $$;
@@ -19734,7 +19751,7 @@ select i.*
 from pgq.queue as q
 cross join lateral pgq._queue_info(q.queue) as i
 where not q.restricted
-    or q.queue_id = any((select pgq._visible('queue', 'monitor'))::bigint[])
+    or q.queue_id in (select unnest(pgq._visible('queue', 'monitor')))
 order by q.queue
 $$;
 
@@ -28999,6 +29016,13 @@ begin
     for place in
         select q.queue_id, p.priority, s.due_before, f.seen, f.expired_ids, f.last_at, f.last_id
         from pgq.queue as q
+        -- Of thousands of queues most are empty.
+        cross join lateral (
+            select
+            from pgq.job as j
+            where j.queue_id = q.queue_id
+            limit 1
+        ) as a
         cross join generate_series(0, 9) as p (priority)
         cross join lateral (
             values ('-infinity'::timestamptz, 'infinity'::timestamptz), ('infinity', null)
@@ -35749,7 +35773,7 @@ begin
         select t.topic_id, t.topic
         from pgq.topic as t
         where not t.restricted
-            or t.topic_id = any((select pgq._visible('topic', 'monitor'))::bigint[])
+            or t.topic_id in (select unnest(pgq._visible('topic', 'monitor')))
     )
 
     select array_agg(t.topic_id), array_agg(t.topic)
@@ -36005,7 +36029,7 @@ begin
             where t.deferred
                 and (
                     not t.restricted
-                    or t.topic_id = any((select pgq._visible('topic', 'monitor'))::bigint[])
+                    or t.topic_id in (select unnest(pgq._visible('topic', 'monitor')))
                 )
         )
 
@@ -36374,7 +36398,7 @@ begin
         select q.queue_id, q.queue, q.paused
         from pgq.queue as q
         where not q.restricted
-            or q.queue_id = any((select pgq._visible('queue', 'monitor'))::bigint[])
+            or q.queue_id in (select unnest(pgq._visible('queue', 'monitor')))
     )
 
     select array_agg(q.queue_id), array_agg(q.queue), array_agg(q.paused)

@@ -41,6 +41,9 @@ ELSEWHERE = {
 }
 """Pages that are read from where they stand: their paths in the repository, by their names here."""
 
+PLOTS = "benchmarks/plots/"
+"""Pictures that pages show, in the same place here."""
+
 _log = logging.getLogger("mkdocs.hooks.site")
 
 # fenced blocks and code in a line are left alone
@@ -56,7 +59,9 @@ def _path(page: str) -> str:
 
 
 def _page(path: str) -> str | None:
-    """The page of a file of the repository, if it has one."""
+    """The page of a file of the repository, or the picture, if it has one."""
+    if path.startswith(PLOTS) and (ROOT / path).exists():
+        return path
     if path.startswith(DOCS):
         return path.removeprefix(DOCS)
     return next((page for page, place in ELSEWHERE.items() if place == path), None)
@@ -66,6 +71,9 @@ def on_files(files: Files, config: Any) -> Files:
     for page, path in ELSEWHERE.items():
         if (ROOT / path).exists():
             files.append(File.generated(config, page, abs_src_path=str(ROOT / path)))
+    for picture in sorted((ROOT / PLOTS).glob("*.svg")):
+        name = PLOTS + picture.name
+        files.append(File.generated(config, name, abs_src_path=str(picture)))
     if MERMAID.exists():
         files.append(File.generated(config, "assets/mermaid.min.js", abs_src_path=str(MERMAID)))
     else:

@@ -17,10 +17,12 @@ begin
     return query
     select q.queue_id, q.queue
     from pgq.queue as q
-    where q.queue_id = any(
-            pgq._visible_in_view(_visible_queues.reader, 'queue', _visible_queues.access)
-        )
-        or not q.restricted;
+    where not q.restricted
+        or q.queue_id in (
+            select unnest(
+                pgq._visible_in_view(_visible_queues.reader, 'queue', _visible_queues.access)
+            )
+        );
 end
 $$;
 

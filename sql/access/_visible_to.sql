@@ -24,12 +24,25 @@ begin
         );
     end if;
 
+    -- There are thousands of grants and few roles, and each question about a role takes its time.
     return array(
+        with roles as materialized (
+            select distinct g.role
+            from pgq.access_grant as g
+            where g.scope = _visible_to.scope
+        )
+
         select coalesce(g.topic_id, g.queue_id)
         from pgq.access_grant as g
         where g.scope = _visible_to.scope
             and (g.access in (_visible_to.access, 'admin') or _visible_to.access = 'monitor')
-            and pgq._has_role(_visible_to.role, array[g.role])
+            and g.role = any(
+                array(
+                    select r.role
+                    from roles as r
+                    where pgq._has_role(_visible_to.role, array[r.role])
+                )
+            )
     );
 end
 $$;

@@ -17,10 +17,12 @@ begin
     return query
     select t.topic_id, t.topic
     from pgq.topic as t
-    where t.topic_id = any(
-            pgq._visible_in_view(_visible_topics.reader, 'topic', _visible_topics.access)
-        )
-        or not t.restricted;
+    where not t.restricted
+        or t.topic_id in (
+            select unnest(
+                pgq._visible_in_view(_visible_topics.reader, 'topic', _visible_topics.access)
+            )
+        );
 end
 $$;
 

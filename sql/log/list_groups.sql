@@ -30,7 +30,7 @@ begin
     where t.topic = coalesce(list_groups.topic collate "C", t.topic)
         and (
             not t.restricted
-            or t.topic_id = any((select pgq._visible('topic', 'monitor'))::bigint[])
+            or t.topic_id in (select unnest(pgq._visible('topic', 'monitor')))
         )
     order by t.topic, g.consumer_group;
 end

@@ -10,7 +10,7 @@ select i.*
 from pgq.topic as t
 cross join lateral pgq._topic_info(t.topic) as i
 where not t.restricted
-    or t.topic_id = any((select pgq._visible('topic', 'monitor'))::bigint[])
+    or t.topic_id in (select unnest(pgq._visible('topic', 'monitor')))
 order by t.topic
 $$;
 

@@ -53,7 +53,7 @@ begin
         select t.topic_id, t.topic
         from pgq.topic as t
         where not t.restricted
-            or t.topic_id = any((select pgq._visible('topic', 'monitor'))::bigint[])
+            or t.topic_id in (select unnest(pgq._visible('topic', 'monitor')))
     )
 
     select array_agg(t.topic_id), array_agg(t.topic)

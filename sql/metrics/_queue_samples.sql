@@ -19,7 +19,7 @@ begin
         select q.queue_id, q.queue, q.paused
         from pgq.queue as q
         where not q.restricted
-            or q.queue_id = any((select pgq._visible('queue', 'monitor'))::bigint[])
+            or q.queue_id in (select unnest(pgq._visible('queue', 'monitor')))
     )
 
     select array_agg(q.queue_id), array_agg(q.queue), array_agg(q.paused)

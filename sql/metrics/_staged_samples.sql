@@ -23,7 +23,7 @@ begin
             where t.deferred
                 and (
                     not t.restricted
-                    or t.topic_id = any((select pgq._visible('topic', 'monitor'))::bigint[])
+                    or t.topic_id in (select unnest(pgq._visible('topic', 'monitor')))
                 )
         )
 

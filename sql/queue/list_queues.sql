@@ -10,7 +10,7 @@ select i.*
 from pgq.queue as q
 cross join lateral pgq._queue_info(q.queue) as i
 where not q.restricted
-    or q.queue_id = any((select pgq._visible('queue', 'monitor'))::bigint[])
+    or q.queue_id in (select unnest(pgq._visible('queue', 'monitor')))
 order by q.queue
 $$;
 

@@ -13,11 +13,11 @@ inner join pgq.topic as t on t.topic_id = s.topic_id
 inner join pgq.queue as q on q.queue_id = s.queue_id
 where (
     not t.restricted
-    or t.topic_id = any((select pgq._visible('topic', 'monitor'))::bigint[])
+    or t.topic_id in (select unnest(pgq._visible('topic', 'monitor')))
 )
 and (
     not q.restricted
-    or q.queue_id = any((select pgq._visible('queue', 'monitor'))::bigint[])
+    or q.queue_id in (select unnest(pgq._visible('queue', 'monitor')))
 )
 order by s.subscription
 $$;
