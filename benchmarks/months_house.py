@@ -11,7 +11,7 @@ __all__ = ["BRIEF", "CAPPED_BYTES", "READERS", "make", "warm_up"]
 BRIEF = ("brief-1", "brief-2", "brief-3", "brief-4")
 """Topics whose messages are kept for less than a day, each in segments of its own."""
 
-CAPPED_BYTES = 4_000_000
+CAPPED_BYTES = 2_000_000
 
 TOPICS = f"""
 select pgq.create_topic('events', 4, '2 days', idempotency_window => '12 hours');
@@ -42,17 +42,21 @@ select pgq.subscribe('followers', 'events', 'followers', '{"kind": ["a"]}');
 
 # Ticks are counted: each of those with an interval has to be there once.
 SCHEDULES = """
-select pgq.create_schedule('hourly-' || n, queue => 'ticks', payload => '{}', every => '1 hour',
-    missed => 'all')
-from generate_series(1, 4) as n;
-select pgq.create_schedule('quarterly', queue => 'ticks', payload => '{}', every => '15 minutes',
-    missed => 'all');
-select pgq.create_schedule('cron', queue => 'ticks', payload => '{}', cron => '5 */2 * * *');
+select pgq.create_schedule(name, queue => 'ticks', payload => to_jsonb(name), every => every,
+    cron => cron, missed => 'all')
+from (
+    values
+    ('hourly 1', interval '1 hour', null),
+    ('hourly 2', interval '1 hour', null),
+    ('hourly 3', interval '1 hour', null),
+    ('quarterly', interval '15 minutes', null),
+    ('cron', null, '5 */2 * * *')
+) as schedules (name, every, cron);
 """
 
 GROUPS = {
     "events": ("exact", "leased"),
-    **{topic: ("exact",) for topic in BRIEF},
+    **dict.fromkeys(BRIEF, ("exact",)),
     "capped": ("exact",),
     "later": ("exact",),
     "bulk": ("exact",),
