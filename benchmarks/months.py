@@ -2,8 +2,9 @@
 
 The clock of pgq runs thousands of times faster (scaled.py), so that minutes hold months of leases,
 retries, ticks and retention. Publishers, consumers, workers of whom some die, bulk writers,
-schedules and cleanup work at fixed rates, well below what a machine can do. Every few seconds sizes,
-dead rows, ages, catalogs, memory of sessions and latencies are sampled. There are four phases:
+schedules and cleanup work at fixed rates, well below what a machine can do. Every few seconds
+sizes, dead rows, ages, catalogs, memory of sessions and latencies are sampled. There are four
+phases:
 
 calm: nothing else happens;
 snapshots: there is always at least one transaction with an old snapshot open;
