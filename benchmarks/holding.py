@@ -116,6 +116,7 @@ class Standby(Hold):
         main.run("select pg_create_physical_replication_slot('held', true)")
         self.stack.callback(main.run, "select pg_drop_replication_slot('held')")
         _feed_back(main, "held")
+        _wait(main, "held", "not active")
 
 
 class Logical(Hold):
@@ -153,13 +154,16 @@ def _feed_back(main: Database, slot: str) -> None:
         message = struct.pack("!cqIIII", b"h", 0, xid & 0xFFFFFFFF, xid >> 32, 0, 0)
         wire.put_copy_data(message)
         wire.flush()
-        end = time.monotonic() + PATIENCE
-        while not main.row(
-            f"select xmin is not null from pg_replication_slots where slot_name = '{slot}'"
-        )[0]:
-            if time.monotonic() > end:
-                raise BenchmarkError("the slot has no xmin")
-            time.sleep(0.05)
+        _wait(main, slot, "xmin is not null")
+
+
+def _wait(main: Database, slot: str, state: str) -> None:
+    end = time.monotonic() + PATIENCE
+    query = f"select {state} from pg_replication_slots where slot_name = '{slot}'"
+    while not main.row(query)[0]:
+        if time.monotonic() > end:
+            raise BenchmarkError(f"the slot {slot} is not yet: {state}")
+        time.sleep(0.05)
 
 
 class Overlapping:

@@ -43,12 +43,12 @@ select pgq.subscribe('followers', 'events', 'followers', '{"kind": ["a"]}');
 # Ticks are counted: each of those with an interval has to be there once.
 SCHEDULES = """
 select pgq.create_schedule(name, queue => 'ticks', payload => to_jsonb(name), every => every,
-    cron => cron, missed => 'all')
+    cron => cron, missed => 'all', starts_at => date_trunc('hour', pgq._clock()))
 from (
     values
-    ('hourly 1', interval '1 hour', null),
-    ('hourly 2', interval '1 hour', null),
-    ('hourly 3', interval '1 hour', null),
+    ('hourly-1', interval '1 hour', null),
+    ('hourly-2', interval '1 hour', null),
+    ('hourly-3', interval '1 hour', null),
     ('quarterly', interval '15 minutes', null),
     ('cron', null, '5 */2 * * *')
 ) as schedules (name, every, cron);

@@ -20,18 +20,23 @@ MASK = (1 << 64) - 1
 
 @dataclass
 class Digest:
-    """Numbers that were written, or read: how many, and sums that tell one set from another."""
+    """Numbers that were written, or read: how many, and a sum that tells one set from another."""
 
     count: int = 0
-    total: int = 0
-    squares: int = 0
+    mixed: int = 0
 
     def add(self, numbers: Iterable[int]) -> None:
-        """Take these numbers in."""
+        """Take these numbers in, in any order."""
         for number in numbers:
             self.count += 1
-            self.total += number
-            self.squares = (self.squares + number * number) & MASK
+            self.mixed = (self.mixed + _mix(number)) & MASK
+
+
+def _mix(number: int) -> int:
+    """A number far from those of its neighbours (the last steps of splitmix64)."""
+    number = (number ^ number >> 30) * 0xBF58476D1CE4E5B9 & MASK
+    number = (number ^ number >> 27) * 0x94D049BB133111EB & MASK
+    return number ^ number >> 31
 
 
 class Recorder:

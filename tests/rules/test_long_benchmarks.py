@@ -28,9 +28,9 @@ Points = Sequence[tuple[float, float]]
 
 
 def series(value: Callable[[float], float], count: int = 200, begin: float = 0) -> Points:
-    """Samples of a second each, with a tenth of noise."""
+    """Samples of a second each, with a little noise."""
     noise = random.Random(7)
-    return [(begin + n, value(n / count) * noise.uniform(0.95, 1.05)) for n in range(count)]
+    return [(begin + n, value(n / count) * noise.uniform(0.98, 1.02)) for n in range(count)]
 
 
 # ---------------------------------------------------------------------------- judging
@@ -96,7 +96,7 @@ def test_a_report_is_good_only_when_nothing_grows_and_no_promise_was_broken():
     good = Report(phases, {"MB: database": level, "segments": level}, {}, [], {})
     assert good.good
     assert not Report(phases, good.series, {}, ["an offset was given twice"], {}).good
-    steep = [(x, y if x < 400 else y + (x - 400)) for x, y in level]
+    steep = [(x, y if x < 400 else y * 1.02 ** (x - 400)) for x, y in level]
     grown = Report(phases, {"MB: database": level, "rows: job": steep}, {}, [], {})
     assert not grown.good
     assert set(grown.growing()) == {"rows: job"}
