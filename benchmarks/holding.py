@@ -12,7 +12,7 @@ import struct
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from types import TracebackType
 from typing import Any
 
@@ -145,7 +145,8 @@ def _feed_back(main: Database, slot: str) -> None:
     """Say to a slot, as a standby does, that the oldest row needed is that of now."""
     xid = int(main.row("select pg_current_xact_id()::text")[0])
     lsn = main.row("select pg_current_wal_lsn()::text")[0]
-    with psycopg.connect(main.dsn, replication="yes", autocommit=True) as standby:
+    # not ended by a commit, which it would not take
+    with closing(psycopg.connect(main.dsn, replication="yes", autocommit=True)) as standby:
         wire = standby.pgconn
         result = wire.exec_(f"START_REPLICATION SLOT {slot} PHYSICAL {lsn}".encode())
         if result.status != pq.ExecStatus.COPY_BOTH:
