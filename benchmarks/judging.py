@@ -13,7 +13,16 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-__all__ = ["BOUNDED", "Judgement", "Limit", "judge", "judge_return", "levels", "percentile"]
+__all__ = [
+    "BOUNDED",
+    "Judgement",
+    "Limit",
+    "judge",
+    "judge_peak",
+    "judge_return",
+    "levels",
+    "percentile",
+]
 
 Points = Sequence[tuple[float, float]]
 PARTS = 10
@@ -100,6 +109,15 @@ def judge_return(before: Points, after: Points, limit: Limit) -> Judgement:
     first, last = early[1], late[-1]
     if limit.most is not None:
         return Judgement(first, last, BOUNDED if last <= limit.most else "grows")
+    return Judgement(first, last, "flat" if last <= _allowed(first, limit) else "grows")
+
+
+def judge_peak(before: Sequence[float], after: Points, limit: Limit) -> Judgement:
+    """Compare the last tenth of a time with the most that there ever was before."""
+    late = levels(after)
+    if not late or not before:
+        return Judgement(0.0, 0.0, "too short")
+    first, last = max(before), late[-1]
     return Judgement(first, last, "flat" if last <= _allowed(first, limit) else "grows")
 
 

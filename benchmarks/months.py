@@ -12,9 +12,11 @@ ids: the same, and those transactions have ids, as if they had written something
 after: nothing of that any more.
 
 Calm is judged by its second tenth and its last one, the two beside it by the peaks of their second
-and last third, and after by its last tenth and the second of calm. At the end all that was written
-has to have been consumed once and in order, and each job has to have one end. The exit status says
-whether all of this is so and nothing grew.
+and last third, and after by its last tenth and the second of calm, or, where something keeps the
+most that it ever had, by the peaks of the phases before. Latencies are judged as multiples of what
+a commit without pgq takes at that time, so a machine that gets slower is not pgq's. At the end all
+that was written has to have been consumed once and in order, and each job has to have one end. The
+exit status says whether all of this is so and nothing grew.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from benchmarks import months_house as house  # noqa: E402
 from benchmarks.harness import Bench, Database, commit_of  # noqa: E402
 from benchmarks.holding import Overlapping  # noqa: E402
 from benchmarks.judging import percentile  # noqa: E402
-from benchmarks.months_actors import Actor, Cleaner, Clock, World  # noqa: E402
+from benchmarks.months_actors import Actor, Cleaner, Clock, Pace, World  # noqa: E402
 from benchmarks.months_jobs import job_actors  # noqa: E402
 from benchmarks.months_ledger import check  # noqa: E402
 from benchmarks.months_log import log_actors  # noqa: E402
@@ -64,7 +66,7 @@ SETTINGS = {
     "autovacuum_multixact_freeze_max_age": "10000",
 }
 
-SHARES = {"calm": 0.5, "snapshots": 0.2, "ids": 0.15, "after": 0.15}
+SHARES = {"calm": 0.45, "snapshots": 0.25, "ids": 0.17, "after": 0.13}
 FEWEST = 20
 """Calls that a percentile is taken of, at least."""
 DRAIN = 120.0
@@ -176,6 +178,7 @@ def play(bench: Bench, chosen: argparse.Namespace) -> Report:
         *job_actors(world),
         Cleaner(world, "cleaner"),
         Clock(world, "clock"),
+        Pace(world, "pace"),
     ]
     phases = phases_of(chosen.seconds)
     sampler = Sampler(world, chosen.scale)

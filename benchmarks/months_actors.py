@@ -13,12 +13,13 @@ from typing import Any
 import psycopg
 from benchmarks.months_ledger import Ledger, Recorder
 
-__all__ = ["Actor", "Cleaner", "Clock", "World"]
+__all__ = ["PACE", "Actor", "Cleaner", "Clock", "Pace", "World"]
 
 PATIENCE = 2.0
 """Seconds behind its time after which an actor does not try to catch up."""
 NOTE_EVERY = 10.0
 TRIES = 20
+PACE = "a commit without pgq"
 
 
 @dataclass
@@ -139,3 +140,12 @@ class Clock(Actor):
         for (error,) in self.ask("run_schedules", "select error from pgq.run_schedules()"):
             if error is not None:
                 self.ledger.trouble(f"a tick was refused: {error}")
+
+
+class Pace(Actor):
+    """Writes something and commits, without pgq: how fast the machine is at this moment."""
+
+    rate = 20
+
+    def step(self) -> None:
+        self.ask(PACE, "select pg_logical_emit_message(true, 'pace', repeat('x', 500))")
