@@ -19,7 +19,7 @@ sys.path.append(str(ROOT))
 from benchmarks import held, months
 from benchmarks.holding import Overlapping
 from benchmarks.judging import Limit, judge, judge_peak, judge_return, levels
-from benchmarks.months_ledger import Digest, Ledger
+from benchmarks.months_ledger import Digest, Ledger, check
 from benchmarks.months_report import Phase, Report, limit_of
 from benchmarks.pgbench import BenchmarkError
 from benchmarks.scaled import scale_clock
@@ -183,11 +183,60 @@ def test_a_digest_tells_sets_apart():
     assert one not in others
 
 
+def test_the_database_has_to_agree_in_the_end(connection: Session):
+    ledger = Ledger()
+    connection.create_topic(topic="t", partitions=1)
+    connection.create_group(topic="t", consumer_group="g")
+    connection.create_queue(queue="q")
+    assert check(connection, ledger, ["t by g"]) == []
+    connection.publish(topic="t", payload={})
+    ledger.publish("t", [7])
+    [unread, behind] = check(connection, ledger, ["t by g"])
+    assert unread.startswith("t by g: ")
+    assert behind == "g of t/0 is at 0 of 1, having read 0"
+    [message] = connection.consume(topic="t", consumer_group="g")
+    ledger.consume("t", "g", 0, {message.log_offset: 7})
+    assert check(connection, ledger, ["t by g"]) == []
+
+    [job_id, lost_id] = (connection.enqueue(queue="q", payload={}).job_id for _ in "ab")
+    ledger.enqueued["q"] |= {job_id, lost_id}
+    assert len(check(connection, ledger, [])) == 2
+    for job in connection.claim_job(queue="q", max_jobs=2):
+        assert connection.ack(job_id=job.job_id, lease_token=job.lease_token)
+    ledger.end("q", [job_id])
+    assert check(connection, ledger, []) == [f"q: 1 jobs have no end, such as [{lost_id}]"]
+    ledger.end("q", [lost_id])
+    assert check(connection, ledger, []) == []
+
+
+def test_each_tick_has_to_be_there_once(connection: Session):
+    ledger = Ledger()
+    connection.create_topic(topic="t")
+    connection.create_schedule(
+        schedule="s",
+        topic="t",
+        payload={},
+        every="1 hour",
+        starts_at="2026-01-01 00:00+00",
+        missed="all",
+    )
+    connection.run_schedules(max_ticks=2)
+    assert check(connection, ledger, []) == ["schedule s: 0 ticks, not 2"]
+    ledger.ticks.update([("s", "first"), ("s", "second")])
+    assert check(connection, ledger, []) == []
+    ledger.ticks.update([("s", "second")])
+    assert check(connection, ledger, []) == ["tick ('s', 'second') was written more than once"]
+
+
 # ---------------------------------------------------------------------------- clock and holds
 
 
 def test_the_clock_runs_faster(connection: Session):
     scale_clock(connection, 3600)
+    [(elapsed,)] = connection.execute(
+        "select prosrc from pg_proc where proname = '_raise_floor'"
+    ).fetchall()
+    assert "(clock_timestamp() - now()) * 3600" in elapsed
     ahead = "select extract(epoch from pgq._clock() - clock_timestamp())"
     [(first,)] = connection.execute(ahead).fetchall()
     connection.execute("select pg_sleep(0.1)")
