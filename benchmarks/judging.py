@@ -38,6 +38,8 @@ class Limit:
     slack: float = 0.0
     most: float | None = None
     """For what rises and falls by its nature: no sample of the last part may be above this."""
+    fills: bool = False
+    """For what fills up by and by: judged from the middle on, and never called creeping."""
 
 
 BOUNDED = "bounded"
@@ -84,6 +86,8 @@ def levels(
 
 def judge(points: Points, limit: Limit, *, parts: int = PARTS, peaks: bool = False) -> Judgement:
     """Compare the second part with the last one; by their highest samples where peaks are asked."""
+    if limit.fills and not peaks:
+        points = points[len(points) // 2 :]
     found = levels(points, parts, max if peaks or limit.most is not None else statistics.median)
     if not found:
         return Judgement(0.0, 0.0, "too short")
@@ -94,6 +98,7 @@ def judge(points: Points, limit: Limit, *, parts: int = PARTS, peaks: bool = Fal
         return Judgement(first, last, "grows")
     if (
         len(found) >= PARTS
+        and not limit.fills
         and _rising(found[1:]) >= STEADY
         and last > _allowed(first, Limit(limit.share / 3, limit.slack / 3))
     ):

@@ -224,6 +224,7 @@ def options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--quick", action="store_true", help="a minute: shows that it works, judges little"
     )
+    parser.add_argument("--of", type=Path, help="judge the run of this JSON file once more")
     parser.add_argument("--pg-bin", type=Path, help="folder with the PostgreSQL programs to use")
     parser.add_argument("--json", type=Path, help="write all samples and figures to this file")
     parser.add_argument("--markdown", type=Path, help="write the tables to this file")
@@ -239,6 +240,9 @@ def options(arguments: Sequence[str] | None) -> argparse.Namespace:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Play, judge, write; 0 when nothing grew, and nothing was lost or came twice."""
     chosen = options(arguments)
+    if chosen.of is not None:
+        written = json.loads(chosen.of.read_text())
+        return tell(Report.read(written), written["machine"], chosen)
     try:
         with Bench(bin_dir=chosen.pg_bin, wal_gigabytes=1, settings=SETTINGS) as bench:
             bench.install("template_pgq", SYSTEMS["pgq"].schema)
@@ -251,6 +255,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (EmbeddedServerError, psycopg.Error) as error:
         print(f"the run failed: {error}", file=sys.stderr)
         return 1
+    return tell(report, machine, chosen)
+
+
+def tell(report: Report, machine: Mapping[str, str], chosen: argparse.Namespace) -> int:
+    """Print and write what was seen; 0 when it is good."""
     print(report.markdown(machine))
     if chosen.json is not None:
         chosen.json.write_text(json.dumps(report.written(machine), indent=1) + "\n")

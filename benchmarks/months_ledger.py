@@ -165,7 +165,8 @@ def check(connection: psycopg.Connection[Any], ledger: Ledger, readers: Sequence
         expected = ledger.following.get((topic, group, partition), 1) - 1
         if (committed, last or 0) != (expected, expected):
             troubles.append(
-                f"{group} of {topic}/{partition} is at {committed} of {last}, having read {expected}"
+                f"{group} of {topic}/{partition} is at {committed} of {last},"
+                f" having read {expected}"
             )
     for queue, given in ledger.enqueued.items():
         hopeless = ledger.hopeless if queue == "work" else set()

@@ -76,6 +76,13 @@ def test_peaks_are_compared_where_asked():
     assert judge(spikes, Limit(0.1), parts=3, peaks=True).verdict == "grows"
 
 
+def test_what_fills_up_is_judged_from_the_middle_on():
+    filling = series(lambda x: min(100 + 60 * x, 115 + 15 * x))
+    assert judge(filling, Limit(0.1)).verdict == "grows"
+    assert judge(filling, Limit(0.1, fills=True)).verdict == "flat"
+    assert judge(series(lambda x: 100 + 60 * x), Limit(0.1, fills=True)).verdict == "grows"
+
+
 def test_too_few_samples_say_nothing():
     assert judge([(0.0, 1.0)] * 9, Limit()).verdict == "too short"
     assert judge_return([(0.0, 1.0)] * 9, [(0.0, 1.0)] * 50, Limit()).verdict == "too short"
@@ -104,6 +111,8 @@ def test_a_report_is_good_only_when_nothing_grows_and_no_promise_was_broken():
         *("snapshots", "ids", "after")
     }
     assert "not flat: rows: job" in grown.markdown({"revision": "x"})
+    again = Report.read(json.loads(json.dumps(grown.written({}))))
+    assert again.markdown({}) == grown.markdown({})
 
 
 def test_what_keeps_its_most_is_held_against_that():
