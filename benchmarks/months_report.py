@@ -252,6 +252,8 @@ def _number(value: float) -> str:
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
 
 
+DRAWN = 120
+
 PANELS: Sequence[tuple[str, str, Sequence[str], bool]] = (
     ("size", "MB", ("MB: database", "MB: tables of pgq", "MB: message_[*]", "MB: job"), False),
     ("dead rows", "rows", ("dead rows: tables of pgq", "dead rows: job"), False),
@@ -261,10 +263,17 @@ PANELS: Sequence[tuple[str, str, Sequence[str], bool]] = (
     ("oldest ids", "ids", ("age: oldest transaction id", "age: oldest multixact"), False),
     ("memory", "MB", ("MB: private memory*", "MB: memory contexts*"), False),
     ("median latency", "ms", tuple(f"ms: {n}, p50" for n in (
-        "publish", "consume", "claim", "archive", "cleanup")), True),
+        "publish", "consume", "claim", "archive", "cleanup", PACE)), True),
     ("p99 latency", "ms", tuple(f"ms: {n}, p99" for n in (
-        "publish", "consume", "claim", "archive", "cleanup")), True),
+        "publish", "consume", "claim", "archive", "cleanup", PACE)), True),
 )  # fmt: skip
+
+
+def _thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """No more than so many points: of neighbours the one in the middle."""
+    size = -(-len(points) // DRAWN)
+    groups = (sorted(points[n : n + size], key=lambda p: p[1]) for n in range(0, len(points), size))
+    return [(min(p[0] for p in group), group[len(group) // 2][1]) for group in groups]
 
 
 def picture(path: Path, report: Report) -> None:
@@ -276,7 +285,8 @@ def picture(path: Path, report: Report) -> None:
     for title, unit, patterns, log in PANELS:
         lines = {
             name.split(": ")[-1].removesuffix(", p50").removesuffix(", p99"): [
-                (moment / 60, value) for moment, value in report.series[name]
+                (round(moment / 60, 2), round(value, 2))
+                for moment, value in _thinned(report.series[name])
             ]
             for pattern in patterns
             for name in report.series
