@@ -98,6 +98,12 @@ bench-growth: bench-environment build ## how costs grow with topics, messages, j
 bench-runs: demo-environment build ## a partition with 10,000 runs of bulk writes beside a plain one; ARGS likewise
 	@$(RUN)/python benchmarks/runs.py $(ARGS)
 
+bench-months: bench-environment build ## months in minutes, on a fast clock: does anything grow; ARGS="--seconds 600"
+	@$(RUN)/python benchmarks/months.py $(ARGS)
+
+bench-held: bench-environment build ## held snapshots, ids, slots beside the published primitives; ARGS="--seconds 60"
+	@$(RUN)/python benchmarks/held.py $(ARGS)
+
 bench-client: demo-environment build ## measure the Python client beside a plain cursor; ARGS likewise
 	@$(RUN)/python benchmarks/client.py $(ARGS)
 
@@ -154,7 +160,7 @@ docs-environment:
 lint-environment:
 	@python/tools/environment.sh demo push spark test lint
 
-.PHONY: help demo demo-spark test test-all test-matrix explore faults fuzz lint build install installcheck reference bench bench-compare bench-deferred bench-metrics bench-growth bench-runs bench-client bench-worker \
+.PHONY: help demo demo-spark test test-all test-matrix explore faults fuzz lint build install installcheck reference bench bench-compare bench-deferred bench-metrics bench-growth bench-runs bench-months bench-held bench-client bench-worker \
 	bench-spark bench-shards release clean postgrest demo-environment bench-environment demo-spark-environment test-environment lint-environment site site-serve docs-environment
 
 endif

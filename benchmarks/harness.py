@@ -82,11 +82,18 @@ class Database:
 class Bench:
     """A private server with settled write-ahead log, and the systems installed as templates."""
 
-    def __init__(self, *, bin_dir: Path | None = None, wal_gigabytes: int = 4) -> None:
+    def __init__(
+        self,
+        *,
+        bin_dir: Path | None = None,
+        wal_gigabytes: int = 4,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         self._wal_gigabytes = wal_gigabytes
         self._installed: dict[str, Path] = {}
         self._server = Server(
-            bin_dir=bin_dir, settings={**SETTINGS, "min_wal_size": f"{wal_gigabytes}GB"}
+            bin_dir=bin_dir,
+            settings={**SETTINGS, "min_wal_size": f"{wal_gigabytes}GB", **(settings or {})},
         )
 
     def __enter__(self) -> Bench:

@@ -37267,11 +37267,12 @@ begin
         where s.state = 'sealed'
             and (
                 s.horizon is null
+                -- Whoever takes an id from now on sees it sealed, however old those at work are.
                 and (
-                    s.sealed_xid < pg_snapshot_xmin(_close_segments.started)
+                    pg_visible_in_snapshot(s.sealed_xid, _close_segments.started)
                     or s.sealed_xid >= pg_snapshot_xmax(pg_current_snapshot())
                 )
-                -- one that this transaction sealed looks like one of the future
+                -- Others do not see what this transaction sealed.
                 and s.sealed_xid <> pg_current_xact_id()
                 or s.horizon >= pg_snapshot_xmax(pg_current_snapshot())
             )
