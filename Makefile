@@ -62,6 +62,9 @@ faults: test-environment ## all that pgq does while things are killed; ARGS="--s
 fuzz: test-environment ## odd arguments for every function; ARGS="--seconds 600 --seed 7"
 	@PYTHONPATH=tests:python/src:python/tools $(RUN)/python -m fuzz $(ARGS)
 
+mutants: test-environment ## break the SQL on purpose, and see which tests notice; ARGS="--limit 20 --seed 7"
+	@PYTHONPATH=tests:python/src:python/tools $(RUN)/python -m mutants $(ARGS)
+
 lint: lint-environment ## ruff, mypy, sqlfluff and pgspot
 	@$(RUN)/python python/tools/lint.py
 
@@ -160,7 +163,7 @@ docs-environment:
 lint-environment:
 	@python/tools/environment.sh demo push spark test lint
 
-.PHONY: help demo demo-spark test test-all test-matrix explore faults fuzz lint build install installcheck reference bench bench-compare bench-deferred bench-metrics bench-growth bench-runs bench-months bench-held bench-client bench-worker \
+.PHONY: help demo demo-spark test test-all test-matrix explore faults fuzz mutants lint build install installcheck reference bench bench-compare bench-deferred bench-metrics bench-growth bench-runs bench-months bench-held bench-client bench-worker \
 	bench-spark bench-shards release clean postgrest demo-environment bench-environment demo-spark-environment test-environment lint-environment site site-serve docs-environment
 
 endif

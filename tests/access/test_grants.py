@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from access.conftest import acting
-from support.session import Connect, Session, refused, unchanged
+from support.session import Connect, Session, refused, row, unchanged
 
 APP = "pgq_test_app"
 OTHER = "pgq_test_other"
@@ -257,3 +257,13 @@ def test_odd_names_of_roles(house: Session, connect: Connect) -> None:
             house.revoke_access(role=name, topic="t")
         finally:
             house.execute(f"drop role {quoted}".encode())
+
+
+def test_who_has_it_of_its_own_comes_before_who_only_administers(house: Session) -> None:
+    """Roles are asked one after the other: most callers are members of the first."""
+    house.grant_access(role=APP, access="admin", topic="t")
+    house.grant_access(role=OTHER, access="admin", topic="*")
+    house.grant_access(role=OTHER, access="publish", topic="t")
+    [target] = row(house, "select t.topic_id from pgq.topic as t where t.topic = 't'")
+    found = row(house, "select pgq._granted('topic', %s, 'publish')", [target])
+    assert found == ([OTHER, APP],)

@@ -250,8 +250,9 @@ def test_jobs_that_finished_in_two_segments(connection: Session) -> None:
 
 def test_long_queues_are_estimated(connection: Session) -> None:
     """Short ones beside them are counted, and so is what is leased."""
-    long, short = new_queue(connection), new_queue(connection)
+    long, short, later = (new_queue(connection) for _ in range(3))
     enqueue_many(connection, short, 30)
+    enqueue_many(connection, later, 2000, delay="1 hour")
     claim(connection, short, 4)
     add_jobs(connection, long, 150_000)
     enqueue_many(connection, long, 30)
@@ -267,6 +268,8 @@ def test_long_queues_are_estimated(connection: Session) -> None:
     assert found[key_of("pgq_queue_retrying_jobs", queue=long)] == pytest.approx(1500, rel=0.5)
     assert found[key_of("pgq_queue_jobs_estimated", queue=short)] == 0
     assert (jobs(short, "ready"), jobs(short, "leased")) == (26, 4)
+    assert found[key_of("pgq_queue_jobs_estimated", queue=later)] == 1
+    assert jobs(later, "delayed") >= 1000
     connection.execute("delete from pgq.job where visible_at > now() + interval '5 minutes'")
     found = figures(connection)
     assert jobs(long, "leased") == 25

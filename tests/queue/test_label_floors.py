@@ -107,6 +107,24 @@ def test_a_label_beside_jobs_that_wait(connection: Session, clock: Clock) -> Non
     assert stats(connection, queue) == {"ready": 1, "leased": 3}
 
 
+def test_a_label_passes_what_is_done_of_one_batch(connection: Session, clock: Clock) -> None:
+    """Jobs that were enqueued at once have one time: the floor passes those that are done."""
+    queue = new_queue(connection)
+    enqueue(connection, queue, "other", label="other")
+    job_ids = enqueue_many(connection, queue, 6, labels=["customer"] * 6)
+    for job_id in job_ids[:4]:
+        clock.advance("1 second")
+        job = claim_one(connection, queue, label="customer")
+        assert job.job_id == job_id
+        assert connection.ack(job_id=job_id, lease_token=job.lease_token)
+    floor = row(
+        connection,
+        "select f.floor_ids[1] from pgq.queue_floor as f where f.label = '=customer'"
+        " order by f.seq desc limit 1",
+    )
+    assert floor == (job_ids[3],) or floor == (job_ids[4],)
+
+
 def test_a_label_has_one_row(connection: Session, clock: Clock) -> None:
     queue = new_queue(connection)
     enqueue(connection, queue, "other", label="other")

@@ -63,6 +63,17 @@ def test_behind_one_that_nobody_claims(connection: Session, queue: str) -> None:
     assert stats(connection, queue) == {"dead": 1, "leased": 1, "ready": 1}
 
 
+@pytest.mark.parametrize("change", [{"max_attempts": 9}, {"max_attempts": 5}, {"lease": "1 hour"}])
+def test_nothing_is_looked_for_when_none_has_had_too_many(
+    connection: Session, queue: str, change: dict[str, Any]
+) -> None:
+    """Looking walks over all jobs of the queue."""
+    connection.alter_queue(queue=queue, max_attempts=5)
+    connection.execute("delete from pgq.lowered_queue")
+    connection.alter_queue(queue=queue, **change)
+    assert row(connection, "select count(*) from pgq.lowered_queue") == (0,)
+
+
 @pytest.mark.parametrize("kept", [True, False])
 def test_one_that_is_leased(connection: Session, clock: Clock, queue: str, kept: bool) -> None:
     """Its worker may still end it, also after a heartbeat; when it is lost, so is the job."""

@@ -9,7 +9,7 @@ import pytest
 from support.clock import Clock
 from support.ordered import add, add_many, held
 from support.queue import ack, claim, claim_one, enqueue_many, new_queue, settings, stats
-from support.session import Session, refused, row
+from support.session import Connect, Session, refused, row
 
 
 @pytest.fixture
@@ -207,6 +207,25 @@ def test_switched_on(connection: Session) -> None:
         assert ids(connection, queue) == []
         assert ack(connection, job)
     assert ids(connection, queue) == [made[2]]
+
+
+def test_cleanup_finds_what_waits_in_every_queue(connection: Session, connect: Connect) -> None:
+    """Somebody had the waiting jobs locked when the limits of several queues were lifted."""
+    queues = [new_queue(connection, max_leased_per_key=1) for _ in range(4)]
+    waiting = {}
+    for queue in queues:
+        made = add_many(connection, queue, ["a", "a"])
+        assert claim_one(connection, queue).job_id == made[0]
+        assert claim(connection, queue) == []
+        waiting[queue] = made[1:]
+    other = connect()
+    other.execute("select from pgq.job as j where j.due_at is not null for update")
+    for queue in queues:
+        connection.alter_queue(queue=queue, no_limit=["max_leased_per_key"])
+        assert claim(connection, queue) == []
+    other.rollback()
+    connection.cleanup()
+    assert {queue: ids(connection, queue) for queue in queues} == waiting
 
 
 def test_labels_do_not_hold_each_other_up(connection: Session, clock: Clock, queue: str) -> None:

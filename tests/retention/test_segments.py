@@ -41,6 +41,32 @@ def test_from_opening_to_truncation(connection: Session, clock: Clock) -> None:
     assert held(connection) == (0, 0)
 
 
+def test_what_was_closed_first_goes_first(connection: Session, clock: Clock) -> None:
+    """One call empties so many and no more: the rest is younger."""
+    for number in range(4):
+        topic = f"t{number}"
+        connection.create_topic(topic=topic, partitions=1, retention=f"{9 + number} hours")
+        connection.publish(topic=topic, payload=number)
+    clock.advance("5 hours")
+    for _ in range(2):
+        connection.cleanup()
+    assert states(connection).count("closed") == 4
+    # each row that is written stands behind the others
+    for segment, age in ((3, 1), (2, 3), (1, 2), (4, 4)):
+        connection.execute(
+            "update pgq.segment as s set closed_at = s.closed_at - %s * interval '1 minute'"
+            " where s.segment = (select n.segment from pgq.segment as n"
+            " where n.state = 'closed' order by n.segment limit 1 offset %s)",
+            [age, segment - 1],
+        )
+    order = connection.execute(
+        "select s.segment::text from pgq.segment as s where s.state = 'closed' order by s.closed_at"
+    ).fetchall()
+    clock.advance("1 day")
+    gone = [r.target for r in connection.cleanup() if r.action == "segment truncated"]
+    assert gone == [segment for (segment,) in order]
+
+
 def test_kept_for_the_retention_and_a_third(connection: Session, clock: Clock) -> None:
     """With a cleanup now and then, that holds for every message and job, old or young."""
     connection.create_topic(topic="t", partitions=1, retention="30 days")

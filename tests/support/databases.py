@@ -21,7 +21,8 @@ __all__ = ["Databases"]
 class Databases:
     """Makes databases on one server, as a context manager; ``place`` is how to connect to it.
 
-    Their names tell the processes of a run apart.
+    Their names tell the processes of a run apart. ``PGQ_TEST_TEMPLATE`` names a database to copy
+    that others have made.
     """
 
     def __init__(self, place: Mapping[str, Any]) -> None:
@@ -33,14 +34,16 @@ class Databases:
         }
         self._prefix = "pgq_test" + os.environ.get("PYTEST_XDIST_WORKER", "")
         self._numbers = count(1)
+        self._given = os.environ.get("PGQ_TEST_TEMPLATE")
         self._template = DatabaseJanitor(
-            dbname=self.name("template"), as_template=True, **self._place
+            dbname=self._given or self.name("template"), as_template=True, **self._place
         )
 
     def __enter__(self) -> Databases:
-        self._template.drop()
-        self._template.init()
-        self._template.load(load_pgq)
+        if not self._given:
+            self._template.drop()
+            self._template.init()
+            self._template.load(load_pgq)
         return self
 
     def __exit__(
@@ -49,7 +52,8 @@ class Databases:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._template.drop()
+        if not self._given:
+            self._template.drop()
 
     def dsn_of(self, name: str) -> str:
         """The connection string of a database of the server."""

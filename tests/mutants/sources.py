@@ -1,0 +1,48 @@
+"""The texts that are broken: bodies of functions and of views, without comments and literals."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+__all__ = ["bodies", "code_lines", "masked", "sources"]
+
+# `exception 'argument must not be null'` is a text, and `-- for the leaf: x` belongs to the tools
+_HIDDEN = re.compile(r"--[^\n]*|'(?:[^']|'')*'")
+_FUNCTION = re.compile(r"\nas \$\$\n(.*?)\n\$\$;", re.DOTALL)
+_VIEW = re.compile(r"^create view .*?\bas$(.*?;)\n", re.DOTALL | re.MULTILINE)
+
+
+def sources(root: Path) -> list[Path]:
+    """The files that may have something to break."""
+    found = [*(root / "sql").rglob("*.sql"), *(root / "sql").rglob("*.plpgsql")]
+    return sorted(path for path in found if path.parent.name != "sql")
+
+
+def masked(text: str) -> str:
+    """The text with blanks for all that is comment or literal, so that places stay the same."""
+    return _HIDDEN.sub(lambda match: re.sub(r"[^\n]", "\x01", match[0]), text)
+
+
+def bodies(path: Path, text: str) -> Iterator[tuple[int, int]]:
+    """Where the bodies begin and end."""
+    if path.suffix == ".plpgsql":  # a part that is pasted into bodies
+        yield 0, len(text)
+        return
+    for match in _FUNCTION.finditer(text):
+        yield match.span(1)
+    hidden = masked(text)
+    for match in _VIEW.finditer(hidden):
+        yield match.span(1)
+
+
+def code_lines(path: Path, text: str) -> int:
+    """Lines of bodies that hold more than a comment."""
+    hidden = masked(text)
+    return sum(
+        1
+        for begin, end in bodies(path, text)
+        for line in hidden[begin:end].splitlines()
+        if line.strip(" \x01")
+    )
