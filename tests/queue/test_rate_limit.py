@@ -179,3 +179,18 @@ def test_the_settings(connection: Session) -> None:
         connection.create_queue(queue=queue, rate_limit=10, rate_interval="1000 ms").rate_burst
         == 10
     )
+
+
+@pytest.mark.parametrize("limit", [{"rate_limit": 2}, {"max_leased": 2}])
+def test_a_limit_stays_when_another_queue_is_dropped(
+    connection: Session, clock: StoppedClock, limit: dict[str, int]
+) -> None:
+    """What was handed out of each of them is counted alone."""
+    queues = [new_queue(connection, lease="1 hour", **limit) for _ in range(3)]
+    for queue in queues:
+        enqueue_many(connection, queue, 3)
+        assert len(claim(connection, queue, 3)) == 2
+    connection.drop_queue(queue=queues[1])
+    for queue in (queues[0], queues[2]):
+        assert held_by(connection, queue) == next(iter(limit))
+        assert claim(connection, queue) == []
