@@ -125,6 +125,27 @@ def test_a_label_passes_what_is_done_of_one_batch(connection: Session, clock: Cl
     assert floor == (job_ids[3],) or floor == (job_ids[4],)
 
 
+def test_the_floors_of_another_label_are_none_of_its_own(connection: Session, clock: Clock) -> None:
+    """Not even when they have risen since those of all claims, and oftener."""
+    queue = new_queue(connection)
+    enqueue(connection, queue, "other", label="other")
+    work_by_label(connection, queue, clock, "slow")
+    waiting = enqueue(connection, queue, label="slow")
+    clock.advance("1 second")
+    connection.execute(
+        "with busy as (insert into pgq.queue_floor"
+        " select f.queue_id, '=busy', 1000, f.epoch, array_fill(c.moment, array[10]),"
+        " array_fill(9223372036854775807, array[10]), c.moment, c.moment, f.candidate_at,"
+        " f.candidate_xid from pgq.queue_floor as f"
+        " inner join pgq.queue as q using (queue_id), pgq._clock() as c (moment)"
+        " where q.queue = %s and f.label = '' order by f.seq desc limit 1"
+        " returning queue_id, recorded_at)"
+        " select pgq._raise_label_floor(b.queue_id, 'slow', b.recorded_at) from busy as b",
+        [queue],
+    )
+    assert claim_one(connection, queue, label="slow").job_id == waiting
+
+
 def test_a_label_has_one_row(connection: Session, clock: Clock) -> None:
     queue = new_queue(connection)
     enqueue(connection, queue, "other", label="other")
