@@ -15,7 +15,13 @@ FIRST = ("spark", "tests/spark/test_connect.py", "tests/explorer/test_explorer.p
 # all their tests use the Spark session of the process, or so do those that take long
 WITH_SPARK = ("tests/spark/", "tests/local_spark/test_session.py", "tests/documentation/")
 # but these have a JVM of their own
-WITHOUT = ("tests/spark/test_connect.py", "tests/spark/test_credentials.py")
+WITHOUT = (
+    "tests/spark/test_connect.py",
+    "tests/spark/test_credentials.py",
+    "tests/spark/test_missing_driver.py",
+    "tests/spark/test_shards_servers.py",
+    "tests/spark/test_shipping.py",
+)
 
 
 def _group(nodeid: str) -> str:
