@@ -9,11 +9,39 @@ from typing import Any
 import psycopg
 import pytest
 
+from pgq.local_spark import SparkSetupError, find_java, find_jdbc_driver
+from support.cluster import Cluster, Driver
 from support.session import Connect, Session
 from support.shards import location_of
 from support.stream import Stream
 
 Location = tuple[str, dict[str, str]]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A standalone cluster for the tests of a module."""
+    try:
+        find_java()
+        find_jdbc_driver()
+    except SparkSetupError as error:
+        pytest.skip(str(error))
+    with Cluster(tmp_path_factory.mktemp("cluster")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def driver(cluster: Cluster) -> Iterator[Driver]:
+    """The driver on the cluster."""
+    with Driver(cluster.url, cluster.folder / "driver.log") as started:
+        yield started
+
+
+@pytest.fixture
+def local_driver(cluster: Cluster, tmp_path: Path) -> Iterator[Driver]:
+    """A driver that is its own executor, for a test that kills it."""
+    with Driver("local[2]", tmp_path / "driver.log") as started:
+        yield started
 
 
 @pytest.fixture

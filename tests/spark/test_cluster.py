@@ -2,48 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pgq.local_spark import SparkSetupError, find_java, find_jdbc_driver
 from support.bulk import staged
 from support.cluster import PATIENCE, Cluster, Driver
 from support.stage import PASSWORD, ROWS, TASKS, Stage
 from support.waiting import aside
 
 pytest.importorskip("pyspark")
-
-# ---------------------------------------------------------------------------- processes
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A standalone cluster for the tests of this module."""
-    try:
-        find_java()
-        find_jdbc_driver()
-    except SparkSetupError as error:
-        pytest.skip(str(error))
-    with Cluster(tmp_path_factory.mktemp("cluster")) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def driver(cluster: Cluster) -> Iterator[Driver]:
-    """The driver on the cluster."""
-    with Driver(cluster.url, cluster.folder / "driver.log") as started:
-        yield started
-
-
-@pytest.fixture
-def local_driver(cluster: Cluster, tmp_path: Path) -> Iterator[Driver]:
-    """A driver that is its own executor, for a test that kills it."""
-    with Driver("local[2]", tmp_path / "driver.log") as started:
-        yield started
-
 
 # ---------------------------------------------------------------------------- killed executors
 
