@@ -2268,6 +2268,80 @@ comment on function pgq._check_read_committed(text) is
 'Raises 25001 above READ COMMITTED: an old snapshot does not show all that the function is for;
 25006 on a standby.';
 
+-- ==== sql/shared/_have_ended.sql
+
+create function pgq._have_ended(before_xid xid8, tables regclass[])
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+set enable_nestloop = off
+set jit = off
+as $$
+#variable_conflict use_column
+begin
+    if _have_ended.before_xid is null then
+        return null;
+    end if;
+    if _have_ended.before_xid <= pg_snapshot_xmin(pg_current_snapshot()) then
+        return true;
+    end if;
+    -- What it reads next it would read as of now.
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        return false;
+    end if;
+
+    -- Of those that are open, a transaction without a lock on these tables has read nothing of them
+    -- yet: locks are taken before anything is read, and kept to the end. So whatever it reads later
+    -- it reads as one whose id comes later. Locks go after the rows of their transaction can be
+    -- seen: who is not met here has come later, or is seen by the next statement. All from one look
+    -- at the locks, which has those on tables first and then those on ids.
+    return not exists (
+        with held as materialized (
+            select
+                l.locktype,
+                l.virtualtransaction,
+                l.relation,
+                l.transactionid::text::bigint as low_xid
+            from pg_locks as l
+            where l.locktype = 'relation'
+                and l.database = (
+                    select d.oid
+                    from pg_database as d
+                    where d.datname = current_database()
+                )
+                or l.locktype = 'transactionid'
+                and l.mode = 'ExclusiveLock'
+                and l.granted
+        )
+
+        select
+        from held as x
+        inner join held as t on t.virtualtransaction = x.virtualtransaction
+        where x.locktype = 'transactionid'
+            -- Lower, as far as the lower half of an id tells.
+            and (_have_ended.before_xid::text::bigint - x.low_xid) & 4294967295
+                between 1 and 2147483647
+            and t.locktype = 'relation'
+            and t.relation in (
+                select unnest(_have_ended.tables)
+                union all
+                select c.oid
+                from pg_class as c
+                -- Sequences keep their locks when a savepoint is undone.
+                where c.relkind in ('r', 'p')
+                    and c.relnamespace = 'pgq'::regnamespace
+                    and _have_ended.tables is null
+            )
+    );
+end
+$$;
+
+comment on function pgq._have_ended(xid8, regclass[]) is
+'True when every transaction with an id below this one has ended, or has read nothing of these
+tables so far (null: of any table of pgq), and so will read what is there by then. The rows of
+those that have ended are seen by the next statement.';
+
 -- ==== sql/shared/_check_interval.sql
 
 create function pgq._check_interval(argument text, length interval, zero_allowed boolean)
@@ -9317,8 +9391,6 @@ as $$
 declare
     target record;
     matched bigint[];
-    -- The caller has stored the messages, and so has its transaction id: the floor relies on it.
-    moment timestamptz := pgq._clock();
 begin
     -- Heard when this transaction commits.
     perform pg_notify('pgq_topic', case when t.restricted then '' else t.topic end)
@@ -9336,8 +9408,10 @@ begin
             q.queue,
             q.notify,
             q.ordered,
-            moment + q.delay as visible_at,
-            moment + q.job_ttl as expires_at
+            -- The caller has stored the messages, and so has its transaction id, and this statement
+            -- has locked the queue: the floor relies on both.
+            pgq._clock() + q.delay as visible_at,
+            pgq._clock() + q.job_ttl as expires_at
         from pgq.partition as p
         inner join pgq.subscription as s on s.topic_id = p.topic_id
         inner join pgq.queue as q on q.queue_id = s.queue_id
@@ -21422,8 +21496,8 @@ begin
             horizon is null
             or horizon <> pg_current_xact_id()
             and (
-                horizon <= pg_snapshot_xmin(pg_current_snapshot())
-                or horizon >= pg_snapshot_xmax(pg_current_snapshot())
+                horizon >= pg_snapshot_xmax(pg_current_snapshot())
+                or pgq._have_ended(horizon, array['pgq.queue', 'pgq.job']::regclass[])
             )
         )
     then
@@ -24560,7 +24634,6 @@ as $$
 #variable_conflict use_column
 declare
     state pgq.queue_floor;
-    snapshot pg_snapshot;
     -- When this transaction began: whoever had read the clock by then had an id, and a lower one
     -- than this transaction. An id of the snapshot is not enough: running ones may have higher ids
     -- than the latest that has ended. Never later than this moment, should the clock have been set
@@ -24582,7 +24655,6 @@ begin
         and f.label = ''
     order by f.seq desc
     limit 1;
-    snapshot := pg_current_snapshot();
 
     if state.recorded_at > _raise_floor.moment then
         if state.recorded_at <= pgq._clock() then
@@ -24599,16 +24671,25 @@ begin
         state.candidate_xid := pg_current_xact_id();
     end if;
 
-    -- Whoever writes a visible_at has its transaction id first and reads the clock then. So once
-    -- every transaction below candidate_xid has ended, nothing is written below candidate_at any
-    -- more: the others have read a later clock. The id of a row that another transaction wrote is
-    -- below the snapshot's highest one, unless it is from before a restore into another cluster:
-    -- then all its contemporaries are gone.
-    if state.candidate_xid <= pg_snapshot_xmin(snapshot)
-        or (
-            state.candidate_xid >= pg_snapshot_xmax(snapshot)
-            and state.candidate_xid <> pg_current_xact_id()
-        )
+    -- Whoever writes a visible_at has its transaction id first, then a lock on the table of queues
+    -- or of jobs, and reads the clock only then. So once every transaction below candidate_xid has
+    -- ended, or has no such lock yet, nothing is written below candidate_at any more: the others
+    -- will have read a later clock. The locks are looked through where some transaction stays open,
+    -- and not each time, since that takes as long as walking over a thousand dead rows. The id of a
+    -- row that another transaction wrote is below the snapshot's highest one, unless it is from
+    -- before a restore into another cluster: then all its contemporaries are gone.
+    if (
+        case
+            when state.candidate_xid <= pg_snapshot_xmin(pg_current_snapshot()) then true
+            when state.candidate_xid >= pg_snapshot_xmax(pg_current_snapshot())
+                then state.candidate_xid <> pg_current_xact_id()
+            when state.seq % 16 = 0
+                or state.recorded_at < _raise_floor.moment - interval '10 seconds'
+                then pgq._have_ended(
+                    state.candidate_xid, array['pgq.queue', 'pgq.job']::regclass[]
+                )
+        end
+    )
     then
         state.safe_at := greatest(state.safe_at, state.candidate_at);
         state.candidate_at := begun_at;
@@ -25034,10 +25115,10 @@ begin
     moment := pgq._clock();
     anew := state.counted_xid is distinct from switched_xid;
     if anew
-        or state.horizon <> pg_current_xact_id()
+        or (state.horizon <> pg_current_xact_id()) is true
         and (
-            state.horizon <= pg_snapshot_xmin(pg_current_snapshot())
-            or state.horizon >= pg_snapshot_xmax(pg_current_snapshot())
+            state.horizon >= pg_snapshot_xmax(pg_current_snapshot())
+            or pgq._have_ended(state.horizon, array['pgq.queue', 'pgq.job']::regclass[])
         )
     then
         -- max_leased was switched on: all that is leased counts. And once more, when all have ended
@@ -32392,8 +32473,7 @@ begin
             set horizon = note.horizon
             where n.queue_id = note.queue_id;
         end if;
-        continue when note.horizon is null
-            or note.horizon > pg_snapshot_xmin(pg_current_snapshot());
+        continue when pgq._have_ended(note.horizon, null) is not true;
 
         -- By their ids, in which they stay where they are, whatever becomes of them.
         select
@@ -41636,7 +41716,7 @@ begin
         where o.remove_at <= _clean_leftovers.moment
             and (
                 o.horizon is null
-                or o.horizon <= pg_snapshot_xmin(_clean_leftovers.started)
+                or pgq._have_ended(o.horizon, null)
                 or o.horizon >= pg_snapshot_xmax(pg_current_snapshot())
             )
         order by o.remove_at
@@ -41782,7 +41862,7 @@ begin
     update pgq.former_window as f
     set ends_at = _clean_windows.moment + f.keep
     where f.ends_at is null
-        and f.horizon <= pg_snapshot_xmin(_clean_windows.started);
+        and pgq._have_ended(f.horizon, null);
 
     update pgq.former_window as f
     set horizon = _clean_windows.horizon
@@ -41870,7 +41950,7 @@ begin
         select s.segment
         from pgq.segment as s
         where s.state = 'sealed'
-            and s.horizon <= pg_snapshot_xmin(_close_segments.started)
+            and pgq._have_ended(s.horizon, null)
         order by s.segment
         for update skip locked
     loop

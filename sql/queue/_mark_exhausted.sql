@@ -41,8 +41,7 @@ begin
             set horizon = note.horizon
             where n.queue_id = note.queue_id;
         end if;
-        continue when note.horizon is null
-            or note.horizon > pg_snapshot_xmin(pg_current_snapshot());
+        continue when pgq._have_ended(note.horizon, null) is not true;
 
         -- By their ids, in which they stay where they are, whatever becomes of them.
         select

@@ -9,7 +9,6 @@ as $$
 #variable_conflict use_column
 declare
     state pgq.queue_floor;
-    snapshot pg_snapshot;
     -- When this transaction began: whoever had read the clock by then had an id, and a lower one
     -- than this transaction. An id of the snapshot is not enough: running ones may have higher ids
     -- than the latest that has ended. Never later than this moment, should the clock have been set
@@ -31,7 +30,6 @@ begin
         and f.label = ''
     order by f.seq desc
     limit 1;
-    snapshot := pg_current_snapshot();
 
     if state.recorded_at > _raise_floor.moment then
         if state.recorded_at <= pgq._clock() then
@@ -48,16 +46,25 @@ begin
         state.candidate_xid := pg_current_xact_id();
     end if;
 
-    -- Whoever writes a visible_at has its transaction id first and reads the clock then. So once
-    -- every transaction below candidate_xid has ended, nothing is written below candidate_at any
-    -- more: the others have read a later clock. The id of a row that another transaction wrote is
-    -- below the snapshot's highest one, unless it is from before a restore into another cluster:
-    -- then all its contemporaries are gone.
-    if state.candidate_xid <= pg_snapshot_xmin(snapshot)
-        or (
-            state.candidate_xid >= pg_snapshot_xmax(snapshot)
-            and state.candidate_xid <> pg_current_xact_id()
-        )
+    -- Whoever writes a visible_at has its transaction id first, then a lock on the table of queues
+    -- or of jobs, and reads the clock only then. So once every transaction below candidate_xid has
+    -- ended, or has no such lock yet, nothing is written below candidate_at any more: the others
+    -- will have read a later clock. The locks are looked through where some transaction stays open,
+    -- and not each time, since that takes as long as walking over a thousand dead rows. The id of a
+    -- row that another transaction wrote is below the snapshot's highest one, unless it is from
+    -- before a restore into another cluster: then all its contemporaries are gone.
+    if (
+        case
+            when state.candidate_xid <= pg_snapshot_xmin(pg_current_snapshot()) then true
+            when state.candidate_xid >= pg_snapshot_xmax(pg_current_snapshot())
+                then state.candidate_xid <> pg_current_xact_id()
+            when state.seq % 16 = 0
+                or state.recorded_at < _raise_floor.moment - interval '10 seconds'
+                then pgq._have_ended(
+                    state.candidate_xid, array['pgq.queue', 'pgq.job']::regclass[]
+                )
+        end
+    )
     then
         state.safe_at := greatest(state.safe_at, state.candidate_at);
         state.candidate_at := begun_at;

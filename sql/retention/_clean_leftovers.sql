@@ -54,7 +54,7 @@ begin
         where o.remove_at <= _clean_leftovers.moment
             and (
                 o.horizon is null
-                or o.horizon <= pg_snapshot_xmin(_clean_leftovers.started)
+                or pgq._have_ended(o.horizon, null)
                 or o.horizon >= pg_snapshot_xmax(pg_current_snapshot())
             )
         order by o.remove_at

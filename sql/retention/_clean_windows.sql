@@ -21,7 +21,7 @@ begin
     update pgq.former_window as f
     set ends_at = _clean_windows.moment + f.keep
     where f.ends_at is null
-        and f.horizon <= pg_snapshot_xmin(_clean_windows.started);
+        and pgq._have_ended(f.horizon, null);
 
     update pgq.former_window as f
     set horizon = _clean_windows.horizon

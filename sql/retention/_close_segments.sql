@@ -62,7 +62,7 @@ begin
         select s.segment
         from pgq.segment as s
         where s.state = 'sealed'
-            and s.horizon <= pg_snapshot_xmin(_close_segments.started)
+            and pgq._have_ended(s.horizon, null)
         order by s.segment
         for update skip locked
     loop

@@ -14,8 +14,6 @@ as $$
 declare
     target record;
     matched bigint[];
-    -- The caller has stored the messages, and so has its transaction id: the floor relies on it.
-    moment timestamptz := pgq._clock();
 begin
     -- Heard when this transaction commits.
     perform pg_notify('pgq_topic', case when t.restricted then '' else t.topic end)
@@ -33,8 +31,10 @@ begin
             q.queue,
             q.notify,
             q.ordered,
-            moment + q.delay as visible_at,
-            moment + q.job_ttl as expires_at
+            -- The caller has stored the messages, and so has its transaction id, and this statement
+            -- has locked the queue: the floor relies on both.
+            pgq._clock() + q.delay as visible_at,
+            pgq._clock() + q.job_ttl as expires_at
         from pgq.partition as p
         inner join pgq.subscription as s on s.topic_id = p.topic_id
         inner join pgq.queue as q on q.queue_id = s.queue_id

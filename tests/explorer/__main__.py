@@ -12,6 +12,7 @@ import os
 import time
 from pathlib import Path
 
+from explorer.every_pair import NEARNESS
 from explorer.explore import Explorer, names, new_seed
 from explorer.progress import DEFAULT
 from pgq.embedded import Server
@@ -47,6 +48,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--only", default="", help="of all pairs: those with one of these functions"
     )
+    parser.add_argument("--near", choices=NEARNESS, help="of all pairs: those that are so near")
     parser.add_argument("--trial", help="replay one trial: its name")
     parser.add_argument("--drop", default="", help="the steps to leave out of it, with commas")
     parser.add_argument("--times", type=int, default=1, help="how often to replay it")
@@ -70,7 +72,9 @@ def explore(explorer: Explorer, options: argparse.Namespace) -> int:
     if options.mode == "all-pairs":
         only = [name for name in options.only.split(",") if name]
         number, parts = (int(part) for part in options.part.split("/"))
-        findings = explorer.explore_pairs(options.resume, options.seconds, (number, parts), only)
+        findings = explorer.explore_pairs(
+            options.resume, options.seconds, (number, parts), only, options.near
+        )
     else:
         findings = explorer.explore(names(options.mode), options.seconds)
     for finding in findings:

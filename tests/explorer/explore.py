@@ -157,9 +157,10 @@ class Explorer:
         seconds: float,
         part: tuple[int, int] = (1, 1),
         only: Collection[str] = (),
+        near: str | None = None,
     ) -> Iterator[Finding]:
-        """Run what is left of all pairs, or of those with one of some functions: all of it, or one
-        part of so many."""
+        """Run what is left of all pairs, or of those with one of some functions, or that are so near
+        (NEARNESS): all of it, or one part of so many."""
         explored: dict[str, object] = {
             "product": product(),
             "functions": sorted({function_of(name) for name in CALLS}),
@@ -174,7 +175,11 @@ class Explorer:
         assert progress.footprints is not None
         names = names_of(pairs_of(progress.footprints, only), self.seed)
         number, parts = part
-        left = [name for name in names[number - 1 :: parts] if name not in progress.done]
+        left = [
+            name
+            for name in names[number - 1 :: parts]
+            if name not in progress.done and name.endswith(near or "")
+        ]
         yield from self.explore(left, seconds, progress.note)
         progress.read()
         for line in share(names, progress.done, len(self.levels or LEVELS) ** 2):

@@ -154,6 +154,26 @@ def test_workers_with_snapshots_of_their_own(
     _refuse_growth(work)
 
 
+@pytest.mark.parametrize("label", [None, "blue"])
+def test_claims_beside_an_open_id(
+    reader: Reader, connection: psycopg.Connection[Any], connect: Connect, label: str | None
+) -> None:
+    """A transaction that has written elsewhere holds no floor, as it has called no queue."""
+    connection.execute("select pgq.create_queue('work')")
+    asked = {} if label is None else {"label": label}
+    connect().execute("create table public.note (n integer)")
+    work = []
+    for _ in range(ROUNDS):
+        _enqueue(reader, JOBS_PER_ROUND + 19, labels=[label] * (JOBS_PER_ROUND + 19))
+        _done(reader, JOBS_PER_ROUND, **asked)
+        # each raises the floor, and some of them look through the locks
+        for _ in range(18):
+            time.sleep(0.021)
+            _done(reader, 1, **asked)
+        work.append(_done(reader, 1, **asked))
+    _refuse_growth(work)
+
+
 @pytest.mark.parametrize("level", STRICT)
 @pytest.mark.parametrize("max_jobs", [1, 3])
 def test_they_lock_no_floor(

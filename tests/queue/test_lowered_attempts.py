@@ -124,7 +124,7 @@ def test_a_claim_that_knows_the_limit_before(
     owner.commit()
     for _ in range(2):
         connection.cleanup()
-    later.execute("select pg_current_xact_id()")
+    later.execute("select pg_current_xact_id(), count(*) from pgq.queue")
     worker.commit()
     clock.advance("1 minute")
     connection.cleanup()
@@ -206,7 +206,7 @@ def test_one_that_is_locked_for_long(connect: Connect, connection: Session) -> N
         connection.alter_queue(queue=each, max_attempts=1)
     mark = "select pgq._mark_exhausted(pg_current_snapshot(), pg_current_xact_id(), 2)"
     earlier, worker = connect(), connect()
-    earlier.execute("select pg_current_xact_id()")
+    earlier.execute("select pg_current_xact_id(), count(*) from pgq.queue")
     assert row(connection, mark) == (False,)
     # it comes later than that, and so it is not waited for
     assert worker.extend_lease(job_id=jobs[0].job_id, lease_token=jobs[0].lease_token)

@@ -314,7 +314,7 @@ def test_former_windows_are_forgotten(
     """A window after all have ended who may know nothing else."""
     target.write(connection, "a", 0)
     late = connect()
-    late.execute("select pg_current_xact_id()")
+    late.execute("select pg_current_xact_id(), count(*) from pgq.topic")
     target.alter(connection, idempotency_window="2 days")
     target.alter(connection, idempotency_window="2 days")
     former = "select count(*), count(horizon), count(ends_at) from pgq.former_window"

@@ -45,7 +45,7 @@ def test_a_queue_that_is_dropped(
     dropper.commit()
     for _ in range(3):
         clean(connection)
-    later.execute("select pg_current_xact_id()")
+    later.execute("select pg_current_xact_id(), count(*) from pgq.queue")
     slow.commit()
     assert _left(connection) == (1, 0, 1)
     for _ in range(2):
