@@ -21,7 +21,7 @@ from psycopg.types.json import Jsonb
 
 from support.bulk import begin, numbers, stage
 from support.clock import Clock
-from support.queue import claim, claim_one, enqueue, enqueue_many, new_queue
+from support.queue import claim, claim_one, enqueue, enqueue_many
 from support.session import Connect, Session, new_name, row
 from support.snapshots import LEVELS, TRY_AGAIN, answer_of
 from support.subscription import publish_many, subscribe

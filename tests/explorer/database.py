@@ -184,18 +184,18 @@ class Database:
         with psycopg.connect(self.dsn) as connection:
             # how long cleanup waits is up to the trial
             connection.execute("alter routine pgq.cleanup reset lock_timeout")
-            self._emptying = self._make_emptying(connection)
+            self._make_emptying(connection)
         self.house = Link(self.dsn)
+        # a session of its own: each change of the setting makes a session forget its plans
+        self._broom = Link(self.dsn)
+        self._broom.rows("set session_replication_role = replica")
         if self._gates:
             install_gates(self.house)
 
-    def _make_emptying(self, connection: psycopg.Connection[Any]) -> str:
-        """The statements that bring every table back to what it held when it was installed."""
+    def _make_emptying(self, connection: psycopg.Connection[Any]) -> None:
+        """A function that brings every table back to what it held when it was installed."""
         connection.execute("create schema explorer")
-        lines = [
-            "set session_replication_role = replica",
-            "select setval('public.clock_offset', 0)",
-        ]
+        lines = ["perform setval('public.clock_offset', 0)"]
         tables = connection.execute(
             "select c.oid::regclass::text, c.relname from pg_class as c"
             " where c.relnamespace = 'pgq'::regnamespace and c.relkind in ('r', 'p')"
@@ -212,13 +212,16 @@ class Database:
             " where relnamespace = 'pgq'::regnamespace and relkind = 'S' order by 1"
         ).fetchall()
         # numbers of one trial must not look like those of another
-        lines += [f"select setval('{sequence}', 1, false)" for (sequence,) in sequences]
-        lines.append("set session_replication_role = origin")
-        return "; ".join(lines)
+        lines += [f"perform setval('{sequence}', 1, false)" for (sequence,) in sequences]
+        body = ";\n".join(lines)
+        connection.execute(
+            "create function explorer.empty() returns void language plpgsql"
+            f" as $$ begin {body}; end $$".encode()
+        )
 
     def empty(self) -> None:
         """Make it as it was when it was new; nobody else may be within a transaction."""
-        self.house.rows(self._emptying)
+        self._broom.rows("select explorer.empty()")
 
     def vacuum(self) -> None:
         """Remove what earlier trials left behind."""
@@ -242,9 +245,14 @@ class Database:
             sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(self.name))
         )
 
+    def close(self) -> None:
+        """End its own sessions."""
+        self.house.close()
+        self._broom.close()
+
     def drop(self) -> None:
         """Remove it."""
-        self.house.close()
+        self.close()
         with psycopg.connect(self._server_dsn, autocommit=True) as connection:
             self._drop(connection)
             for role in (HEIR, *ROLES):

@@ -125,7 +125,7 @@ class Explorer:
         """Make the database anew."""
         self._used = 0
         self.runner.close()
-        self.database.house.close()
+        self.database.close()
         self.database.create()
         self.runner = Runner(self.database)
 
@@ -159,8 +159,8 @@ class Explorer:
         only: Collection[str] = (),
         near: str | None = None,
     ) -> Iterator[Finding]:
-        """Run what is left of all pairs, or of those with one of some functions, or that are so near
-        (NEARNESS): all of it, or one part of so many."""
+        """Run what is left of all pairs, or of those with one of some functions, or of those that
+        are so near (NEARNESS): all of it, or one part of so many."""
         explored: dict[str, object] = {
             "product": product(),
             "functions": sorted({function_of(name) for name in CALLS}),
