@@ -111,7 +111,7 @@ from (
     where c.relnamespace = 'pgq'::regnamespace
         and x.grantee <> c.relowner
 ) as k
-where k.name = any ('{_bury, _carry_jobs, _check_group, _check_topic_settings, _has_jobs, _jobs_of_segment, _last_offset, _lock_partition, _nack, _partition_figures, alter_group, alter_queue, alter_topic, commit_write, create_group, create_queue, create_topic, enqueue, enqueue_batch, enqueue_rows, group_lag, publish, publish_batch, publish_rows, purge_queue, redrive, topic_stats}')
+where k.name = any ('{_bury, _carry_jobs, _check_group, _check_topic_settings, _clean_jobs, _clean_leftovers, _close_segments, _has_jobs, _jobs_of_segment, _last_offset, _lock_partition, _mark_exhausted, _nack, _partition_figures, alter_group, alter_queue, alter_topic, commit_write, create_group, create_queue, create_topic, enqueue, enqueue_batch, enqueue_rows, group_lag, publish, publish_batch, publish_rows, purge_queue, redrive, topic_stats}')
     and (k.grantee <> 0 or k.name <> all ('{_partition_figures}'));
 
 drop view pgq.enqueue_rows;
@@ -119,12 +119,16 @@ drop view pgq.publish_rows;
 drop view pgq.topic_stats;
 drop view pgq.group_lag;
 
+drop function pgq._close_segments;
+drop function pgq._clean_leftovers;
 drop function pgq.commit_write;
 drop function pgq._publish_packed;
 drop function pgq._stays_packed;
 drop function pgq._has_jobs;
 drop function pgq._carry_jobs;
 drop function pgq._jobs_of_segment;
+drop function pgq._clean_jobs;
+drop function pgq._mark_exhausted;
 drop function pgq.redrive;
 drop function pgq._nack;
 drop function pgq._bury;
@@ -1697,79 +1701,86 @@ comment on function pgq._check_read_committed(text) is
 'Raises 25001 above READ COMMITTED: an old snapshot does not show all that the function is for;
 25006 on a standby.';
 
-create function pgq._have_ended(before_xid xid8, tables regclass[])
-returns boolean
+create function pgq._settled_xid(tables text[])
+returns xid8
 language plpgsql
 volatile
 parallel unsafe
-set enable_nestloop = off
-set jit = off
 as $$
 #variable_conflict use_column
+declare
+    snapshot pg_snapshot := pg_current_snapshot();
+    open_xids bigint[] := array(select x::text::bigint from pg_snapshot_xip(snapshot) as x);
+    database_id oid;
+    table_ids oid[];
+    bystanders bigint[];
+    next_xid bigint := pg_snapshot_xmax(snapshot)::text::bigint;
 begin
-    if _have_ended.before_xid is null then
-        return null;
-    end if;
-    if _have_ended.before_xid <= pg_snapshot_xmin(pg_current_snapshot()) then
-        return true;
-    end if;
-    -- What it reads next it would read as of now.
-    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-        return false;
+    -- Above READ COMMITTED the next statement sees no more than this one.
+    if open_xids = '{}'
+        or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+    then
+        return pg_snapshot_xmin(snapshot);
     end if;
 
-    -- Of those that are open, a transaction without a lock on these tables has read nothing of them
-    -- yet: locks are taken before anything is read, and kept to the end. So whatever it reads later
-    -- it reads as one whose id comes later. Locks go after the rows of their transaction can be
-    -- seen: who is not met here has come later, or is seen by the next statement. All from one look
-    -- at the locks, which has those on tables first and then those on ids.
-    return not exists (
-        with held as materialized (
-            select
-                l.locktype,
-                l.virtualtransaction,
-                l.relation,
-                l.transactionid::text::bigint as low_xid
-            from pg_locks as l
-            where l.locktype = 'relation'
-                and l.database = (
-                    select d.oid
-                    from pg_database as d
-                    where d.datname = current_database()
-                )
-                or l.locktype = 'transactionid'
-                and l.mode = 'ExclusiveLock'
-                and l.granted
+    database_id := (select d.oid from pg_database as d where d.datname = current_database());
+    if _settled_xid.tables is null then
+        -- Without sequences: these keep their locks when a savepoint is undone.
+        table_ids := array(
+            select c.oid
+            from pg_class as c
+            where c.relnamespace = 'pgq'::regnamespace
+                and c.relkind in ('r', 'p')
+        );
+    else
+        table_ids := array(
+            select to_regclass('pgq.' || t)::oid
+            from unnest(_settled_xid.tables) as t
+        );
+    end if;
+
+    -- Open transactions without a lock on these tables have read nothing of them: locks are taken
+    -- before anything is read, and kept to the end. What they read later they read as one whose id
+    -- comes later. Each has to be met, with its id, in this one look: one that has just ended is
+    -- not, and one whose id is not shown yet. No joins, whatever settings the caller has.
+    bystanders := array(
+        select unnest(
+            array_agg(l.transactionid::text::bigint) filter (where l.locktype = 'transactionid')
         )
-
-        select
-        from held as x
-        inner join held as t on t.virtualtransaction = x.virtualtransaction
-        where x.locktype = 'transactionid'
-            -- Lower, as far as the lower half of an id tells.
-            and (_have_ended.before_xid::text::bigint - x.low_xid) & 4294967295
-                between 1 and 2147483647
-            and t.locktype = 'relation'
-            and t.relation in (
-                select unnest(_have_ended.tables)
-                union all
-                select c.oid
-                from pg_class as c
-                -- Sequences keep their locks when a savepoint is undone.
-                where c.relkind in ('r', 'p')
-                    and c.relnamespace = 'pgq'::regnamespace
-                    and _have_ended.tables is null
-            )
+        from pg_locks as l
+        where l.locktype = 'transactionid'
+            and l.mode = 'ExclusiveLock'
+            and l.granted
+            or l.locktype = 'relation'
+            and l.database = database_id
+            and l.relation = any(table_ids)
+        group by l.virtualtransaction
+        having not bool_or(l.locktype = 'relation')
     );
+
+    -- Half of an id stands with its lock; of those that are open it tells all.
+    return least(
+        next_xid,
+        pg_current_xact_id_if_assigned()::text::bigint,
+        (
+            select min(next_xid - ((next_xid - i.low) & 4294967295))
+            from (
+                select x.xid & 4294967295
+                from unnest(open_xids) as x (xid)
+                except
+                select unnest(bystanders)
+            ) as i (low)
+        )
+    )::text::xid8;
 end
 $$;
 
-revoke all on function pgq._have_ended from public;
+revoke all on function pgq._settled_xid from public;
 
-comment on function pgq._have_ended(xid8, regclass[]) is
-'True when every transaction with an id below this one has ended, or has read nothing of these
-tables so far (null: of any table of pgq), and so will read what is there by then. The rows of
-those that have ended are seen by the next statement.';
+comment on function pgq._settled_xid(text[]) is
+'Every transaction with a lower id than this one has ended, or has read nothing of these tables of
+pgq so far (null: of any), and so will read what is there by then. The next statement sees the rows
+of those that have ended.';
 
 create or replace function pgq._check_no_limit(no_limit text[], given jsonb)
 returns void
@@ -18852,8 +18863,8 @@ begin
             horizon is null
             or horizon <> pg_current_xact_id()
             and (
-                horizon >= pg_snapshot_xmax(pg_current_snapshot())
-                or pgq._have_ended(horizon, array['pgq.queue', 'pgq.job']::regclass[])
+                horizon <= pg_snapshot_xmin(pg_current_snapshot())
+                or horizon >= pg_snapshot_xmax(pg_current_snapshot())
             )
         )
     then
@@ -21874,9 +21885,7 @@ begin
                 then state.candidate_xid <> pg_current_xact_id()
             when state.seq % 16 = 0
                 or state.recorded_at < _raise_floor.moment - interval '10 seconds'
-                then pgq._have_ended(
-                    state.candidate_xid, array['pgq.queue', 'pgq.job']::regclass[]
-                )
+                then state.candidate_xid <= pgq._settled_xid(array['queue', 'job'])
         end
     )
     then
@@ -22294,10 +22303,10 @@ begin
     moment := pgq._clock();
     anew := state.counted_xid is distinct from switched_xid;
     if anew
-        or (state.horizon <> pg_current_xact_id()) is true
+        or state.horizon <> pg_current_xact_id()
         and (
-            state.horizon >= pg_snapshot_xmax(pg_current_snapshot())
-            or pgq._have_ended(state.horizon, array['pgq.queue', 'pgq.job']::regclass[])
+            state.horizon <= pg_snapshot_xmin(pg_current_snapshot())
+            or state.horizon >= pg_snapshot_xmax(pg_current_snapshot())
         )
     then
         -- max_leased was switched on: all that is leased counts. And once more, when all have ended
@@ -24388,6 +24397,8 @@ begin
         (claim_job.max_jobs <> 1) is not true
         and claim_job.label is null
         and q.plain_claim
+        -- Above that the limits of the queue may have changed; _claim_jobs finds out.
+        and current_setting('transaction_isolation') = 'read committed'
     into target_id, keep, most_attempts, token, moment, usual
     from pgq.queue as q
     where q.queue = claim_job.queue collate "C"
@@ -25883,7 +25894,9 @@ begin
         pgq._clock(),
         (finish_and_claim.max_jobs <> 1) is not true
         and finish_and_claim.label is null
-        and q.plain_claim,
+        and q.plain_claim
+        -- Above that the limits of the queue may have changed; _claim_jobs finds out.
+        and current_setting('transaction_isolation') = 'read committed',
         q.archive,
         q.partition_id
     into target_id, keep, most_attempts, token, moment, usual, archives, own_store_id
@@ -29239,9 +29252,10 @@ begin
 end
 $$;
 
-create or replace function pgq._mark_exhausted(
+create function pgq._mark_exhausted(
     started pg_snapshot,
     horizon xid8,
+    settled xid8,
     max_jobs integer
 )
 returns boolean
@@ -29282,7 +29296,7 @@ begin
             set horizon = note.horizon
             where n.queue_id = note.queue_id;
         end if;
-        continue when pgq._have_ended(note.horizon, null) is not true;
+        continue when (note.horizon <= _mark_exhausted.settled) is not true;
 
         -- By their ids, in which they stay where they are, whatever becomes of them.
         select
@@ -29351,6 +29365,13 @@ begin
     return false;
 end
 $$;
+
+revoke all on function pgq._mark_exhausted from public;
+
+comment on function pgq._mark_exhausted(pg_snapshot, xid8, xid8, integer) is
+'Marks jobs that have had all the attempts since the max_attempts of their queue was lowered, so
+that they die like those whose last worker was lost: so many at most, and says whether there are
+more.';
 
 create or replace function pgq._bury_lost(moment timestamptz, max_jobs bigint)
 returns setof pgq.cleanup_action
@@ -29854,9 +29875,10 @@ comment on function pgq._clean_runs(timestamptz, integer) is
 'The part of cleanup that makes jobs of runs that are past the job_ttl of their queue, and removes
 those of dropped queues; true when there is more to do.';
 
-create or replace function pgq._clean_jobs(
+create function pgq._clean_jobs(
     started pg_snapshot,
     horizon xid8,
+    settled xid8,
     moment timestamptz
 )
 returns setof pgq.cleanup_action
@@ -29885,7 +29907,9 @@ begin
         return next report;
     end loop;
 
-    unfinished := pgq._mark_exhausted(_clean_jobs.started, _clean_jobs.horizon, batch)
+    unfinished := pgq._mark_exhausted(
+        _clean_jobs.started, _clean_jobs.horizon, _clean_jobs.settled, batch
+    )
         or unfinished;
 
     for report in
@@ -30077,6 +30101,12 @@ begin
     end if;
 end
 $$;
+
+revoke all on function pgq._clean_jobs from public;
+
+comment on function pgq._clean_jobs(pg_snapshot, xid8, xid8, timestamptz) is
+'The part of cleanup that removes expired jobs and old dead letters and buries jobs that lost their
+workers.';
 
 create function pgq._clean_effects()
 returns setof pgq.cleanup_action
@@ -37105,9 +37135,10 @@ comment on function pgq.metrics_text() is
 'What metrics returns, as text in the exposition format 0.0.4 of Prometheus.
 Over HTTP, PostgREST serves it as text/plain, so that Prometheus can scrape it there.';
 
-create or replace function pgq._clean_leftovers(
+create function pgq._clean_leftovers(
     started pg_snapshot,
     horizon xid8,
+    settled xid8,
     moment timestamptz
 )
 returns setof pgq.cleanup_action
@@ -37161,7 +37192,7 @@ begin
         where o.remove_at <= _clean_leftovers.moment
             and (
                 o.horizon is null
-                or pgq._have_ended(o.horizon, null)
+                or o.horizon <= _clean_leftovers.settled
                 or o.horizon >= pg_snapshot_xmax(pg_current_snapshot())
             )
         order by o.remove_at
@@ -37278,9 +37309,16 @@ begin
 end
 $$;
 
+revoke all on function pgq._clean_leftovers from public;
+
+comment on function pgq._clean_leftovers(pg_snapshot, xid8, xid8, timestamptz) is
+'The part of cleanup that deletes what was stored without a retention and is not to be kept any
+more.';
+
 create function pgq._clean_windows(
     started pg_snapshot,
     horizon xid8,
+    settled xid8,
     moment timestamptz
 )
 returns void
@@ -37301,7 +37339,7 @@ begin
     update pgq.former_window as f
     set ends_at = _clean_windows.moment + f.keep
     where f.ends_at is null
-        and pgq._have_ended(f.horizon, null);
+        and f.horizon <= _clean_windows.settled;
 
     update pgq.former_window as f
     set horizon = _clean_windows.horizon
@@ -37322,12 +37360,13 @@ $$;
 
 revoke all on function pgq._clean_windows from public;
 
-comment on function pgq._clean_windows(pg_snapshot, xid8, timestamptz) is
+comment on function pgq._clean_windows(pg_snapshot, xid8, xid8, timestamptz) is
 'The part of cleanup that forgets former windows of idempotency keys.';
 
-create or replace function pgq._close_segments(
+create function pgq._close_segments(
     started pg_snapshot,
     horizon xid8,
+    settled xid8,
     moment timestamptz
 )
 returns setof pgq.cleanup_action
@@ -37389,7 +37428,7 @@ begin
         select s.segment
         from pgq.segment as s
         where s.state = 'sealed'
-            and pgq._have_ended(s.horizon, null)
+            and s.horizon <= _close_segments.settled
         order by s.segment
         for update skip locked
     loop
@@ -37407,6 +37446,11 @@ begin
     end loop;
 end
 $$;
+
+revoke all on function pgq._close_segments from public;
+
+comment on function pgq._close_segments(pg_snapshot, xid8, xid8, timestamptz) is
+'The part of cleanup that closes sealed segments once nobody can write to them any more.';
 
 create or replace function pgq._class_in_use(storage_class_id bigint)
 returns boolean
@@ -37814,6 +37858,8 @@ declare
     horizon xid8 := case
         when pg_current_xact_id_if_assigned() is null then pg_current_xact_id()
     end;
+    -- Before the clock is read: what those have written who have ended is not later than that.
+    settled xid8 := pgq._settled_xid(null);
     moment timestamptz := pgq._clock();
     part text;
 begin
@@ -37840,7 +37886,7 @@ begin
                 when 'jobs' then
                     return query
                     select r.action, pgq._shown_target(r.target), r.amount
-                    from pgq._clean_jobs(started, horizon, moment) as r;
+                    from pgq._clean_jobs(started, horizon, settled, moment) as r;
                 when 'effects' then
                     return query
                     select r.* from pgq._clean_effects() as r;
@@ -37858,16 +37904,18 @@ begin
                     select r.* from pgq._clean_writes(moment) as r;
                 when 'leftovers' then
                     return query
-                    select r.* from pgq._clean_leftovers(started, horizon, moment) as r;
+                    select r.*
+                    from pgq._clean_leftovers(started, horizon, settled, moment) as r;
                 when 'windows' then
-                    perform pgq._clean_windows(started, horizon, moment);
+                    perform pgq._clean_windows(started, horizon, settled, moment);
                 when 'offsets' then
                     return query
                     select r.action, pgq._shown_target(r.target), r.amount
                     from pgq._assign_staged() as r;
                 when 'closing' then
                     return query
-                    select r.* from pgq._close_segments(started, horizon, moment) as r;
+                    select r.*
+                    from pgq._close_segments(started, horizon, settled, moment) as r;
                 when 'sealing' then
                     return query
                     select r.* from pgq._seal_segments(moment) as r;

@@ -2268,79 +2268,86 @@ comment on function pgq._check_read_committed(text) is
 'Raises 25001 above READ COMMITTED: an old snapshot does not show all that the function is for;
 25006 on a standby.';
 
--- ==== sql/shared/_have_ended.sql
+-- ==== sql/shared/_settled_xid.sql
 
-create function pgq._have_ended(before_xid xid8, tables regclass[])
-returns boolean
+create function pgq._settled_xid(tables text[])
+returns xid8
 language plpgsql
 volatile
 parallel unsafe
-set enable_nestloop = off
-set jit = off
 as $$
 #variable_conflict use_column
+declare
+    snapshot pg_snapshot := pg_current_snapshot();
+    open_xids bigint[] := array(select x::text::bigint from pg_snapshot_xip(snapshot) as x);
+    database_id oid;
+    table_ids oid[];
+    bystanders bigint[];
+    next_xid bigint := pg_snapshot_xmax(snapshot)::text::bigint;
 begin
-    if _have_ended.before_xid is null then
-        return null;
-    end if;
-    if _have_ended.before_xid <= pg_snapshot_xmin(pg_current_snapshot()) then
-        return true;
-    end if;
-    -- What it reads next it would read as of now.
-    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-        return false;
+    -- Above READ COMMITTED the next statement sees no more than this one.
+    if open_xids = '{}'
+        or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
+    then
+        return pg_snapshot_xmin(snapshot);
     end if;
 
-    -- Of those that are open, a transaction without a lock on these tables has read nothing of them
-    -- yet: locks are taken before anything is read, and kept to the end. So whatever it reads later
-    -- it reads as one whose id comes later. Locks go after the rows of their transaction can be
-    -- seen: who is not met here has come later, or is seen by the next statement. All from one look
-    -- at the locks, which has those on tables first and then those on ids.
-    return not exists (
-        with held as materialized (
-            select
-                l.locktype,
-                l.virtualtransaction,
-                l.relation,
-                l.transactionid::text::bigint as low_xid
-            from pg_locks as l
-            where l.locktype = 'relation'
-                and l.database = (
-                    select d.oid
-                    from pg_database as d
-                    where d.datname = current_database()
-                )
-                or l.locktype = 'transactionid'
-                and l.mode = 'ExclusiveLock'
-                and l.granted
+    database_id := (select d.oid from pg_database as d where d.datname = current_database());
+    if _settled_xid.tables is null then
+        -- Without sequences: these keep their locks when a savepoint is undone.
+        table_ids := array(
+            select c.oid
+            from pg_class as c
+            where c.relnamespace = 'pgq'::regnamespace
+                and c.relkind in ('r', 'p')
+        );
+    else
+        table_ids := array(
+            select to_regclass('pgq.' || t)::oid
+            from unnest(_settled_xid.tables) as t
+        );
+    end if;
+
+    -- Open transactions without a lock on these tables have read nothing of them: locks are taken
+    -- before anything is read, and kept to the end. What they read later they read as one whose id
+    -- comes later. Each has to be met, with its id, in this one look: one that has just ended is
+    -- not, and one whose id is not shown yet. No joins, whatever settings the caller has.
+    bystanders := array(
+        select unnest(
+            array_agg(l.transactionid::text::bigint) filter (where l.locktype = 'transactionid')
         )
-
-        select
-        from held as x
-        inner join held as t on t.virtualtransaction = x.virtualtransaction
-        where x.locktype = 'transactionid'
-            -- Lower, as far as the lower half of an id tells.
-            and (_have_ended.before_xid::text::bigint - x.low_xid) & 4294967295
-                between 1 and 2147483647
-            and t.locktype = 'relation'
-            and t.relation in (
-                select unnest(_have_ended.tables)
-                union all
-                select c.oid
-                from pg_class as c
-                -- Sequences keep their locks when a savepoint is undone.
-                where c.relkind in ('r', 'p')
-                    and c.relnamespace = 'pgq'::regnamespace
-                    and _have_ended.tables is null
-            )
+        from pg_locks as l
+        where l.locktype = 'transactionid'
+            and l.mode = 'ExclusiveLock'
+            and l.granted
+            or l.locktype = 'relation'
+            and l.database = database_id
+            and l.relation = any(table_ids)
+        group by l.virtualtransaction
+        having not bool_or(l.locktype = 'relation')
     );
+
+    -- Half of an id stands with its lock; of those that are open it tells all.
+    return least(
+        next_xid,
+        pg_current_xact_id_if_assigned()::text::bigint,
+        (
+            select min(next_xid - ((next_xid - i.low) & 4294967295))
+            from (
+                select x.xid & 4294967295
+                from unnest(open_xids) as x (xid)
+                except
+                select unnest(bystanders)
+            ) as i (low)
+        )
+    )::text::xid8;
 end
 $$;
 
-comment on function pgq._have_ended(xid8, regclass[]) is
-'True when every transaction with an id below this one has ended, or has read nothing of these
-tables so far (null: of any table of pgq), and so will read what is there by then. The rows of
-those that have ended are seen by the next statement.';
+comment on function pgq._settled_xid(text[]) is
+'Every transaction with a lower id than this one has ended, or has read nothing of these tables of
+pgq so far (null: of any), and so will read what is there by then. The next statement sees the rows
+of those that have ended.';
 
 -- ==== sql/shared/_check_interval.sql
 
@@ -21496,8 +21503,8 @@ begin
             horizon is null
             or horizon <> pg_current_xact_id()
             and (
-                horizon >= pg_snapshot_xmax(pg_current_snapshot())
-                or pgq._have_ended(horizon, array['pgq.queue', 'pgq.job']::regclass[])
+                horizon <= pg_snapshot_xmin(pg_current_snapshot())
+                or horizon >= pg_snapshot_xmax(pg_current_snapshot())
             )
         )
     then
@@ -24685,9 +24692,7 @@ begin
                 then state.candidate_xid <> pg_current_xact_id()
             when state.seq % 16 = 0
                 or state.recorded_at < _raise_floor.moment - interval '10 seconds'
-                then pgq._have_ended(
-                    state.candidate_xid, array['pgq.queue', 'pgq.job']::regclass[]
-                )
+                then state.candidate_xid <= pgq._settled_xid(array['queue', 'job'])
         end
     )
     then
@@ -25115,10 +25120,10 @@ begin
     moment := pgq._clock();
     anew := state.counted_xid is distinct from switched_xid;
     if anew
-        or (state.horizon <> pg_current_xact_id()) is true
+        or state.horizon <> pg_current_xact_id()
         and (
-            state.horizon >= pg_snapshot_xmax(pg_current_snapshot())
-            or pgq._have_ended(state.horizon, array['pgq.queue', 'pgq.job']::regclass[])
+            state.horizon <= pg_snapshot_xmin(pg_current_snapshot())
+            or state.horizon >= pg_snapshot_xmax(pg_current_snapshot())
         )
     then
         -- max_leased was switched on: all that is leased counts. And once more, when all have ended
@@ -27215,6 +27220,8 @@ begin
         (claim_job.max_jobs <> 1) is not true
         and claim_job.label is null
         and q.plain_claim
+        -- Above that the limits of the queue may have changed; _claim_jobs finds out.
+        and current_setting('transaction_isolation') = 'read committed'
     into target_id, keep, most_attempts, token, moment, usual
     from pgq.queue as q
     where q.queue = claim_job.queue collate "C"
@@ -28813,7 +28820,9 @@ begin
         pgq._clock(),
         (finish_and_claim.max_jobs <> 1) is not true
         and finish_and_claim.label is null
-        and q.plain_claim,
+        and q.plain_claim
+        -- Above that the limits of the queue may have changed; _claim_jobs finds out.
+        and current_setting('transaction_isolation') = 'read committed',
         q.archive,
         q.partition_id
     into target_id, keep, most_attempts, token, moment, usual, archives, own_store_id
@@ -32433,6 +32442,7 @@ comment on function pgq._expire_jobs(bigint[], timestamptz) is
 create function pgq._mark_exhausted(
     started pg_snapshot,
     horizon xid8,
+    settled xid8,
     max_jobs integer
 )
 returns boolean
@@ -32473,7 +32483,7 @@ begin
             set horizon = note.horizon
             where n.queue_id = note.queue_id;
         end if;
-        continue when pgq._have_ended(note.horizon, null) is not true;
+        continue when (note.horizon <= _mark_exhausted.settled) is not true;
 
         -- By their ids, in which they stay where they are, whatever becomes of them.
         select
@@ -32543,7 +32553,7 @@ begin
 end
 $$;
 
-comment on function pgq._mark_exhausted(pg_snapshot, xid8, integer) is
+comment on function pgq._mark_exhausted(pg_snapshot, xid8, xid8, integer) is
 'Marks jobs that have had all the attempts since the max_attempts of their queue was lowered, so
 that they die like those whose last worker was lost: so many at most, and says whether there are
 more.';
@@ -33078,6 +33088,7 @@ those of dropped queues; true when there is more to do.';
 create function pgq._clean_jobs(
     started pg_snapshot,
     horizon xid8,
+    settled xid8,
     moment timestamptz
 )
 returns setof pgq.cleanup_action
@@ -33106,7 +33117,9 @@ begin
         return next report;
     end loop;
 
-    unfinished := pgq._mark_exhausted(_clean_jobs.started, _clean_jobs.horizon, batch)
+    unfinished := pgq._mark_exhausted(
+        _clean_jobs.started, _clean_jobs.horizon, _clean_jobs.settled, batch
+    )
         or unfinished;
 
     for report in
@@ -33299,7 +33312,7 @@ begin
 end
 $$;
 
-comment on function pgq._clean_jobs(pg_snapshot, xid8, timestamptz) is
+comment on function pgq._clean_jobs(pg_snapshot, xid8, xid8, timestamptz) is
 'The part of cleanup that removes expired jobs and old dead letters and buries jobs that lost their
 workers.';
 
@@ -41663,6 +41676,7 @@ Over HTTP, PostgREST serves it as text/plain, so that Prometheus can scrape it t
 create function pgq._clean_leftovers(
     started pg_snapshot,
     horizon xid8,
+    settled xid8,
     moment timestamptz
 )
 returns setof pgq.cleanup_action
@@ -41716,7 +41730,7 @@ begin
         where o.remove_at <= _clean_leftovers.moment
             and (
                 o.horizon is null
-                or pgq._have_ended(o.horizon, null)
+                or o.horizon <= _clean_leftovers.settled
                 or o.horizon >= pg_snapshot_xmax(pg_current_snapshot())
             )
         order by o.remove_at
@@ -41833,7 +41847,7 @@ begin
 end
 $$;
 
-comment on function pgq._clean_leftovers(pg_snapshot, xid8, timestamptz) is
+comment on function pgq._clean_leftovers(pg_snapshot, xid8, xid8, timestamptz) is
 'The part of cleanup that deletes what was stored without a retention and is not to be kept any
 more.';
 
@@ -41842,6 +41856,7 @@ more.';
 create function pgq._clean_windows(
     started pg_snapshot,
     horizon xid8,
+    settled xid8,
     moment timestamptz
 )
 returns void
@@ -41862,7 +41877,7 @@ begin
     update pgq.former_window as f
     set ends_at = _clean_windows.moment + f.keep
     where f.ends_at is null
-        and pgq._have_ended(f.horizon, null);
+        and f.horizon <= _clean_windows.settled;
 
     update pgq.former_window as f
     set horizon = _clean_windows.horizon
@@ -41881,7 +41896,7 @@ begin
 end
 $$;
 
-comment on function pgq._clean_windows(pg_snapshot, xid8, timestamptz) is
+comment on function pgq._clean_windows(pg_snapshot, xid8, xid8, timestamptz) is
 'The part of cleanup that forgets former windows of idempotency keys.';
 
 -- ==== sql/retention/_close_segments.sql
@@ -41889,6 +41904,7 @@ comment on function pgq._clean_windows(pg_snapshot, xid8, timestamptz) is
 create function pgq._close_segments(
     started pg_snapshot,
     horizon xid8,
+    settled xid8,
     moment timestamptz
 )
 returns setof pgq.cleanup_action
@@ -41950,7 +41966,7 @@ begin
         select s.segment
         from pgq.segment as s
         where s.state = 'sealed'
-            and pgq._have_ended(s.horizon, null)
+            and s.horizon <= _close_segments.settled
         order by s.segment
         for update skip locked
     loop
@@ -41969,7 +41985,7 @@ begin
 end
 $$;
 
-comment on function pgq._close_segments(pg_snapshot, xid8, timestamptz) is
+comment on function pgq._close_segments(pg_snapshot, xid8, xid8, timestamptz) is
 'The part of cleanup that closes sealed segments once nobody can write to them any more.';
 
 -- ==== sql/retention/_class_in_use.sql
@@ -42453,6 +42469,8 @@ declare
     horizon xid8 := case
         when pg_current_xact_id_if_assigned() is null then pg_current_xact_id()
     end;
+    -- Before the clock is read: what those have written who have ended is not later than that.
+    settled xid8 := pgq._settled_xid(null);
     moment timestamptz := pgq._clock();
     part text;
 begin
@@ -42479,7 +42497,7 @@ begin
                 when 'jobs' then
                     return query
                     select r.action, pgq._shown_target(r.target), r.amount
-                    from pgq._clean_jobs(started, horizon, moment) as r;
+                    from pgq._clean_jobs(started, horizon, settled, moment) as r;
                 when 'effects' then
                     return query
                     select r.* from pgq._clean_effects() as r;
@@ -42497,16 +42515,18 @@ begin
                     select r.* from pgq._clean_writes(moment) as r;
                 when 'leftovers' then
                     return query
-                    select r.* from pgq._clean_leftovers(started, horizon, moment) as r;
+                    select r.*
+                    from pgq._clean_leftovers(started, horizon, settled, moment) as r;
                 when 'windows' then
-                    perform pgq._clean_windows(started, horizon, moment);
+                    perform pgq._clean_windows(started, horizon, settled, moment);
                 when 'offsets' then
                     return query
                     select r.action, pgq._shown_target(r.target), r.amount
                     from pgq._assign_staged() as r;
                 when 'closing' then
                     return query
-                    select r.* from pgq._close_segments(started, horizon, moment) as r;
+                    select r.*
+                    from pgq._close_segments(started, horizon, settled, moment) as r;
                 when 'sealing' then
                     return query
                     select r.* from pgq._seal_segments(moment) as r;

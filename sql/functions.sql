@@ -7,7 +7,7 @@
 \ir shared/_check_name.sql
 \ir shared/_check_count.sql
 \ir shared/_check_read_committed.sql
-\ir shared/_have_ended.sql
+\ir shared/_settled_xid.sql
 \ir shared/_check_interval.sql
 \ir shared/_check_content.sql
 \ir shared/_check_batch.sql

@@ -42,10 +42,10 @@ begin
     moment := pgq._clock();
     anew := state.counted_xid is distinct from switched_xid;
     if anew
-        or (state.horizon <> pg_current_xact_id()) is true
+        or state.horizon <> pg_current_xact_id()
         and (
-            state.horizon >= pg_snapshot_xmax(pg_current_snapshot())
-            or pgq._have_ended(state.horizon, array['pgq.queue', 'pgq.job']::regclass[])
+            state.horizon <= pg_snapshot_xmin(pg_current_snapshot())
+            or state.horizon >= pg_snapshot_xmax(pg_current_snapshot())
         )
     then
         -- max_leased was switched on: all that is leased counts. And once more, when all have ended

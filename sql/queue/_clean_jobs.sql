@@ -1,6 +1,7 @@
 create function pgq._clean_jobs(
     started pg_snapshot,
     horizon xid8,
+    settled xid8,
     moment timestamptz
 )
 returns setof pgq.cleanup_action
@@ -29,7 +30,9 @@ begin
         return next report;
     end loop;
 
-    unfinished := pgq._mark_exhausted(_clean_jobs.started, _clean_jobs.horizon, batch)
+    unfinished := pgq._mark_exhausted(
+        _clean_jobs.started, _clean_jobs.horizon, _clean_jobs.settled, batch
+    )
         or unfinished;
 
     for report in
@@ -222,6 +225,6 @@ begin
 end
 $$;
 
-comment on function pgq._clean_jobs(pg_snapshot, xid8, timestamptz) is
+comment on function pgq._clean_jobs(pg_snapshot, xid8, xid8, timestamptz) is
 'The part of cleanup that removes expired jobs and old dead letters and buries jobs that lost their
 workers.';

@@ -1,6 +1,7 @@
 create function pgq._mark_exhausted(
     started pg_snapshot,
     horizon xid8,
+    settled xid8,
     max_jobs integer
 )
 returns boolean
@@ -41,7 +42,7 @@ begin
             set horizon = note.horizon
             where n.queue_id = note.queue_id;
         end if;
-        continue when pgq._have_ended(note.horizon, null) is not true;
+        continue when (note.horizon <= _mark_exhausted.settled) is not true;
 
         -- By their ids, in which they stay where they are, whatever becomes of them.
         select
@@ -111,7 +112,7 @@ begin
 end
 $$;
 
-comment on function pgq._mark_exhausted(pg_snapshot, xid8, integer) is
+comment on function pgq._mark_exhausted(pg_snapshot, xid8, xid8, integer) is
 'Marks jobs that have had all the attempts since the max_attempts of their queue was lowered, so
 that they die like those whose last worker was lost: so many at most, and says whether there are
 more.';

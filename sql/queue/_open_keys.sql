@@ -35,8 +35,8 @@ begin
             horizon is null
             or horizon <> pg_current_xact_id()
             and (
-                horizon >= pg_snapshot_xmax(pg_current_snapshot())
-                or pgq._have_ended(horizon, array['pgq.queue', 'pgq.job']::regclass[])
+                horizon <= pg_snapshot_xmin(pg_current_snapshot())
+                or horizon >= pg_snapshot_xmax(pg_current_snapshot())
             )
         )
     then

@@ -60,9 +60,7 @@ begin
                 then state.candidate_xid <> pg_current_xact_id()
             when state.seq % 16 = 0
                 or state.recorded_at < _raise_floor.moment - interval '10 seconds'
-                then pgq._have_ended(
-                    state.candidate_xid, array['pgq.queue', 'pgq.job']::regclass[]
-                )
+                then state.candidate_xid <= pgq._settled_xid(array['queue', 'job'])
         end
     )
     then

@@ -64,7 +64,9 @@ begin
         pgq._clock(),
         (finish_and_claim.max_jobs <> 1) is not true
         and finish_and_claim.label is null
-        and q.plain_claim,
+        and q.plain_claim
+        -- Above that the limits of the queue may have changed; _claim_jobs finds out.
+        and current_setting('transaction_isolation') = 'read committed',
         q.archive,
         q.partition_id
     into target_id, keep, most_attempts, token, moment, usual, archives, own_store_id

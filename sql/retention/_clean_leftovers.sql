@@ -1,6 +1,7 @@
 create function pgq._clean_leftovers(
     started pg_snapshot,
     horizon xid8,
+    settled xid8,
     moment timestamptz
 )
 returns setof pgq.cleanup_action
@@ -54,7 +55,7 @@ begin
         where o.remove_at <= _clean_leftovers.moment
             and (
                 o.horizon is null
-                or pgq._have_ended(o.horizon, null)
+                or o.horizon <= _clean_leftovers.settled
                 or o.horizon >= pg_snapshot_xmax(pg_current_snapshot())
             )
         order by o.remove_at
@@ -171,6 +172,6 @@ begin
 end
 $$;
 
-comment on function pgq._clean_leftovers(pg_snapshot, xid8, timestamptz) is
+comment on function pgq._clean_leftovers(pg_snapshot, xid8, xid8, timestamptz) is
 'The part of cleanup that deletes what was stored without a retention and is not to be kept any
 more.';

@@ -1,6 +1,7 @@
 create function pgq._clean_windows(
     started pg_snapshot,
     horizon xid8,
+    settled xid8,
     moment timestamptz
 )
 returns void
@@ -21,7 +22,7 @@ begin
     update pgq.former_window as f
     set ends_at = _clean_windows.moment + f.keep
     where f.ends_at is null
-        and pgq._have_ended(f.horizon, null);
+        and f.horizon <= _clean_windows.settled;
 
     update pgq.former_window as f
     set horizon = _clean_windows.horizon
@@ -40,5 +41,5 @@ begin
 end
 $$;
 
-comment on function pgq._clean_windows(pg_snapshot, xid8, timestamptz) is
+comment on function pgq._clean_windows(pg_snapshot, xid8, xid8, timestamptz) is
 'The part of cleanup that forgets former windows of idempotency keys.';

@@ -1,6 +1,7 @@
 create function pgq._close_segments(
     started pg_snapshot,
     horizon xid8,
+    settled xid8,
     moment timestamptz
 )
 returns setof pgq.cleanup_action
@@ -62,7 +63,7 @@ begin
         select s.segment
         from pgq.segment as s
         where s.state = 'sealed'
-            and pgq._have_ended(s.horizon, null)
+            and s.horizon <= _close_segments.settled
         order by s.segment
         for update skip locked
     loop
@@ -81,5 +82,5 @@ begin
 end
 $$;
 
-comment on function pgq._close_segments(pg_snapshot, xid8, timestamptz) is
+comment on function pgq._close_segments(pg_snapshot, xid8, xid8, timestamptz) is
 'The part of cleanup that closes sealed segments once nobody can write to them any more.';

@@ -16,6 +16,8 @@ declare
     horizon xid8 := case
         when pg_current_xact_id_if_assigned() is null then pg_current_xact_id()
     end;
+    -- Before the clock is read: what those have written who have ended is not later than that.
+    settled xid8 := pgq._settled_xid(null);
     moment timestamptz := pgq._clock();
     part text;
 begin
@@ -42,7 +44,7 @@ begin
                 when 'jobs' then
                     return query
                     select r.action, pgq._shown_target(r.target), r.amount
-                    from pgq._clean_jobs(started, horizon, moment) as r;
+                    from pgq._clean_jobs(started, horizon, settled, moment) as r;
                 when 'effects' then
                     return query
                     select r.* from pgq._clean_effects() as r;
@@ -60,16 +62,18 @@ begin
                     select r.* from pgq._clean_writes(moment) as r;
                 when 'leftovers' then
                     return query
-                    select r.* from pgq._clean_leftovers(started, horizon, moment) as r;
+                    select r.*
+                    from pgq._clean_leftovers(started, horizon, settled, moment) as r;
                 when 'windows' then
-                    perform pgq._clean_windows(started, horizon, moment);
+                    perform pgq._clean_windows(started, horizon, settled, moment);
                 when 'offsets' then
                     return query
                     select r.action, pgq._shown_target(r.target), r.amount
                     from pgq._assign_staged() as r;
                 when 'closing' then
                     return query
-                    select r.* from pgq._close_segments(started, horizon, moment) as r;
+                    select r.*
+                    from pgq._close_segments(started, horizon, settled, moment) as r;
                 when 'sealing' then
                     return query
                     select r.* from pgq._seal_segments(moment) as r;

@@ -21,11 +21,11 @@ from psycopg.types.json import Jsonb
 
 from support.bulk import begin, numbers, stage
 from support.clock import Clock
-from support.queue import claim, claim_one, enqueue, enqueue_many
+from support.queue import claim, claim_one, enqueue, enqueue_many, new_queue
 from support.session import Connect, Session, new_name, row
 from support.snapshots import LEVELS, TRY_AGAIN, answer_of
 from support.subscription import publish_many, subscribe
-from support.waiting import wait_until
+from support.waiting import blocked, results, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -316,6 +316,93 @@ def test_a_bystander_that_begins_to_write(
         assert [job.payload for job in claim(work, "work", 100)] == ["late"]
     else:
         assert row(work, stored) == (1,)
+
+
+@pytest.mark.parametrize("level", ["read committed", *LEVELS])
+@pytest.mark.parametrize("taken", [True, False], ids=["with an id", "without"])
+@pytest.mark.parametrize("call", ["claim_job", "finish_and_claim"])
+@pytest.mark.parametrize("limit", ["max_leased", "max_leased_per_key"])
+def test_a_limit_holds_for_who_has_an_older_snapshot(
+    connect: Connect, connection: Session, level: str, taken: bool, call: str, limit: str
+) -> None:
+    """It was switched on behind that, and what was leased before has been counted."""
+    queue = new_queue(connection)
+    enqueue_many(connection, queue, 4, keys=["k"] * 4)
+    session = connect(isolation_level=level)
+    session.execute("select pg_current_xact_id()" if taken else "select 1")
+    connection.alter_queue(queue=queue, **{limit: 1})
+    for _ in range(3):
+        enqueue(connection, queue, key="other", label="other")
+        [job] = claim(connection, queue, label="other")
+        connection.ack(job_id=job.job_id, lease_token=job.lease_token)
+
+    def claimed() -> Any:
+        return session.call(call, queue=queue)
+
+    answer = answer_of(session, claimed)
+    if level != "read committed":
+        assert answer == TRY_AGAIN
+        answer = answer_of(session, claimed)
+    assert len(answer) == 1
+    assert claim(connection, queue) == []
+
+
+@pytest.mark.parametrize("call", ["claim_job", "finish_and_claim"])
+def test_a_lowered_limit_of_attempts_holds_for_who_has_an_older_snapshot(
+    connect: Connect, connection: Session, clock: Clock, call: str
+) -> None:
+    """It would lease a job for the last time, and not know it."""
+    queue = new_queue(connection, max_attempts=5)
+    job_id = enqueue(connection, queue)
+    session = connect(isolation_level="repeatable read")
+    session.execute("select pg_current_xact_id()")
+    connection.alter_queue(queue=queue, max_attempts=1)
+    for _ in range(3):
+        connection.cleanup()
+    assert row(connection, "select count(*) from pgq.lowered_queue") == (0,)
+
+    def claimed() -> Any:
+        return session.call(call, queue=queue)
+
+    assert answer_of(session, claimed) == TRY_AGAIN
+    assert [job.job_id for job in answer_of(session, claimed)] == [job_id]
+    clock.advance("1 day")
+    connection.cleanup()
+    assert [letter.job_id for letter in connection.fetch_dead_letters(queue=queue)] == [job_id]
+
+
+@pytest.mark.parametrize("call", ["publish", "enqueue"])
+def test_what_is_written_while_cleanup_is_at_work(
+    connect: Connect, work: Session, clock: Clock, call: str
+) -> None:
+    """No segment is closed before its last message, however long the parts before that take."""
+    work.publish(topic="events", payload=1)
+    enqueue(work, "work")
+    early, blocker, cleaner = connect(), connect(), connect(autocommit=True)
+    early.execute("select pg_current_xact_id()")
+    early.list_queues()
+    clock.advance("17 hours")
+    for _ in range(3):
+        work.cleanup()
+    assert row(work, "select count(*) from pgq.segment where horizon is not null") > (0,)
+    blocker.execute("lock table pgq.worker in access exclusive mode")
+    cleaning = blocked(work, cleaner, cleaner.cleanup)
+    clock.advance("1 minute")
+    if call == "publish":
+        early.publish(topic="events", payload=2)
+    else:
+        enqueue(early, "work")
+    early.commit()
+    blocker.rollback()
+    results(cleaning)
+    for _ in range(3):
+        work.cleanup()
+    assert row(work, "select count(*) from pgq.segment where state = 'closed'") > (0,)
+    assert row(
+        work,
+        "select count(*) from pgq.segment as s inner join pgq.message as m using (segment)"
+        " where s.closed_at < m.published_at and isfinite(m.published_at)",
+    ) == (0,)
 
 
 # ---------------------------------------------------------------------------- the order

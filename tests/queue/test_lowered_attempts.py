@@ -185,7 +185,10 @@ def test_it_goes_on_where_it_was(connection: Session, queue: str) -> None:
     connection.alter_queue(queue=queue, max_attempts=1)
     marked = "select count(*) from pgq.job where last_attempt"
     found = []
-    mark = "select pgq._mark_exhausted(pg_current_snapshot(), pg_current_xact_id(), 2)"
+    mark = (
+        "select pgq._mark_exhausted("
+        "pg_current_snapshot(), pg_current_xact_id(), pgq._settled_xid(null), 2)"
+    )
     while row(connection, mark) == (True,):
         found.append(row(connection, marked)[0])
     assert found == [1, 2, 3]
@@ -204,7 +207,10 @@ def test_one_that_is_locked_for_long(connect: Connect, connection: Session) -> N
     claim_one(connection, other)
     for each in (queue, other):
         connection.alter_queue(queue=each, max_attempts=1)
-    mark = "select pgq._mark_exhausted(pg_current_snapshot(), pg_current_xact_id(), 2)"
+    mark = (
+        "select pgq._mark_exhausted("
+        "pg_current_snapshot(), pg_current_xact_id(), pgq._settled_xid(null), 2)"
+    )
     earlier, worker = connect(), connect()
     earlier.execute("select pg_current_xact_id(), count(*) from pgq.queue")
     assert row(connection, mark) == (False,)

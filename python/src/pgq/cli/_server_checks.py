@@ -8,7 +8,7 @@ from pgq.cli._output import instant, plain
 
 __all__ = ["CHECKS"]
 
-_HELD = "rows that are done with stay, and segments that are due are not closed and not emptied"
+_HELD = "rows that are done with stay, and if it called pgq, so do segments that are due"
 GIGABYTE = 1 << 30
 MANY_TRANSACTIONS = 100_000
 """A standby with hot_standby_feedback always names a snapshot; one so old hinders something."""
