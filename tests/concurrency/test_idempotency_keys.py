@@ -280,6 +280,20 @@ def test_an_old_snapshot_shows_the_window_before(
     assert target.write(connection, "a", 2) == (first, True)
 
 
+@pytest.mark.parametrize("level", STRICT)
+def test_a_class_of_others_goes_on_after_the_snapshot(
+    connect: Connect, connection: Session, clock: Clock, target: Target, level: str
+) -> None:
+    """That is no reason to try again."""
+    connection.create_topic(topic="other", partitions=1, retention="1 hour")
+    connection.publish(topic="other", payload=1)
+    session = old_session(connect, level)
+    clock.advance("40 minutes")
+    assert "segment sealed" in actions(connection)
+    assert answer_of(session, lambda: target.write(session, "a", 1))[1] is False
+    assert target.stored(connection) == [0, 1]
+
+
 def test_a_window_changes_beside_the_first_key_of_all(
     connect: Connect, connection: Session
 ) -> None:

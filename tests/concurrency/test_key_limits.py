@@ -289,6 +289,20 @@ def test_a_parked_job_that_somebody_cancels(shared_connect: Connect, connection:
     assert job.job_id == made[1]
 
 
+def test_a_claim_passes_by_what_somebody_cancels(
+    shared_connect: Connect, connection: Session
+) -> None:
+    """It waits for nobody, and hands out what it can have."""
+    queue = new_queue(connection, max_leased_per_key=1)
+    made = add_many(connection, queue, ["a", "b"])
+    beside = shared_connect()
+    assert beside.cancel_job(job_id=made[0])
+    connection.execute("set lock_timeout = '1s'")
+    assert [job.job_id for job in claim(connection, queue, 9)] == made[1:]
+    beside.rollback()
+    assert [job.job_id for job in claim(connection, queue, 9)] == made[:1]
+
+
 def test_a_lease_that_is_being_extended_counts(
     shared_connect: Connect, connection: Session
 ) -> None:

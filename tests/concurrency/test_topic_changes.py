@@ -94,6 +94,26 @@ def test_more_partitions_while_a_group_is_dropped(
     assert committed_offsets(log, topic, "readers") == [1, 0, 0]
 
 
+def test_a_topic_is_altered_while_a_drop_of_a_group_waits(
+    shared_connect: Connect, log: Session
+) -> None:
+    """The topic is not held by a drop that does not know yet when it can go on."""
+    topic = new_topic(log, messages=2)
+    member, dropper, other = (
+        shared_connect(),
+        shared_connect(autocommit=True),
+        shared_connect(autocommit=True),
+    )
+    assert member.consume(topic=topic, **READERS)
+    dropping = blocked(log, dropper, lambda: dropper.drop_group(topic=topic, **READERS))
+    other.execute("set lock_timeout = '1s'")
+    other.alter_topic(topic=topic, retention="3 days", partitions=2)
+    assert not dropping.done()
+    member.commit()
+    dropping.result(PATIENCE)
+    assert [row for row in log.list_groups() if row.topic == topic] == []
+
+
 @pytest.mark.parametrize("first", ["alter_topic", "create_group"])
 def test_more_partitions_while_a_group_is_made(
     shared_connect: Connect, log: Session, first: str
@@ -228,6 +248,25 @@ def test_drop_topic_and_a_publisher_that_changes_segment(
     second.commit()
     dropping.result(PATIENCE)
     refused("MQ001", log.publish, topic=topic, payload=1)
+
+
+def test_partitions_are_waited_for_in_their_order(connect: Connect, connection: Session) -> None:
+    """However their rows stand in the table; else it could block who publishes to several."""
+    connection.create_topic(topic="t", partitions=3)
+    connection.create_queue(queue="q")
+    connection.execute("update pgq.partition set topic = topic where partition = 0")
+    connection.execute("analyze pgq.partition")
+    publisher, subscriber = connect(), connect(autocommit=True)
+    publisher.publish(topic="t", payload=1, partition=0)
+    waiting = blocked(
+        connection,
+        subscriber,
+        lambda: subscriber.subscribe(subscription="s", topic="t", queue="q"),
+    )
+    for partition in (1, 2):
+        publisher.publish(topic="t", payload=1, partition=partition)
+    publisher.commit()
+    assert waiting.result(PATIENCE).subscription == "s"
 
 
 def test_alter_topic_beside_open_publishers(shared_connect: Connect, log: Session) -> None:

@@ -230,6 +230,22 @@ def test_an_enqueue_does_not_wait_for_a_claim(
     assert add(connection, queue) == (number, True)
 
 
+def test_an_enqueue_does_not_wait_for_a_worker_that_is_late(
+    connect: Connect, connection: Session, shared_clock: Clock
+) -> None:
+    """The job has expired, and its lease has run out, while it is being given a longer one."""
+    queue = new_queue(connection, job_ttl="1 hour")
+    number, _ = add(connection, queue)
+    job = claim_one(connection, queue, lease="30 minutes")
+    worker = connect()
+    assert worker.extend_lease(job_id=number, lease_token=job.lease_token)
+    shared_clock.advance("2 hours")
+    connection.execute("set lock_timeout = '1s'")
+    assert add(connection, queue) == (number, True)
+    worker.rollback()
+    assert add(connection, queue)[1] is False
+
+
 @END
 @pytest.mark.parametrize("level", ALL_LEVELS)
 @pytest.mark.parametrize("batch", [False, True], ids=["one", "batch"])
@@ -350,3 +366,17 @@ def test_two_redrives_of_one_letter(connect: Connect, connection: Session) -> No
     assert answer == 0
     assert ack(connection, claim_one(connection, queue))
     assert keys_of(connection, queue) == {}
+
+
+def test_a_redrive_of_all_beside_a_purge(connect: Connect, connection: Session) -> None:
+    """It finds no letter any more, and leaves no key behind that keeps others out."""
+    queue = new_queue(connection)
+    number = dead_letter(connection, queue)
+    one, other = connect(), connect()
+    assert one.purge_queue(queue=queue, all_jobs=True) == 1
+    answer = waits_for(
+        connection, one, other, True, lambda: other.redrive(queue=queue, all_jobs=True)
+    )
+    assert answer == 0
+    assert keys_of(connection, queue) == {}
+    assert add(connection, queue)[0] > number

@@ -59,6 +59,21 @@ def test_expired_jobs(connection: Session, clock: Clock, archive: bool) -> None:
     assert stats(connection, other) == {"ready": 1}
 
 
+def test_those_that_are_due_longest_expire_first(connection: Session, clock: Clock) -> None:
+    """Where a call ends no more than some of them, whatever order they are stored in."""
+    enqueue_many(connection, new_queue(connection), 3000)
+    queue = new_queue(connection, job_ttl="1 hour")
+    made = [
+        enqueue_many(connection, queue, 40, delay=f"{10 - number} minutes") for number in range(10)
+    ]
+    connection.execute("vacuum analyze pgq.job")
+    clock.advance("2 hours")
+    # as cleanup has it, but for so few of them
+    connection.execute("set enable_seqscan = off")
+    (found,) = row(connection, "select pgq._expired_jobs(pgq._clock(), 320)")
+    assert sorted(found) == sorted(job_id for ids in made[2:] for job_id in ids)
+
+
 def test_jobs_whose_last_worker_was_lost(connection: Session, clock: Clock) -> None:
     """They become dead letters also when nobody claims any more."""
     queue = new_queue(connection, max_attempts=2)

@@ -209,6 +209,18 @@ def test_switched_on(connection: Session) -> None:
     assert ids(connection, queue) == [made[2]]
 
 
+def test_switched_on_behind_a_lost_worker(connection: Session, clock: Clock) -> None:
+    """A lease that had run out by then holds no place: what is due first of the key comes first."""
+    queue = new_queue(connection)
+    lost = add(connection, queue, "a")
+    assert ids(connection, queue, lease="1 minute") == [lost]
+    due = add(connection, queue, "a")
+    clock.advance("2 minutes")
+    connection.alter_queue(queue=queue, max_leased_per_key=1)
+    assert ids(connection, queue) == [due]
+    assert ids(connection, queue) == []
+
+
 def test_cleanup_finds_what_waits_in_every_queue(connection: Session, connect: Connect) -> None:
     """Somebody had the waiting jobs locked when the limits of several queues were lifted."""
     queues = [new_queue(connection, max_leased_per_key=1) for _ in range(4)]

@@ -96,6 +96,18 @@ def test_a_transaction_that_has_written_waits_for_those_at_work(
     assert (leaves, kept) == (1, 2)
 
 
+def test_another_cleanup_is_not_waited_for(connect: Connect, log: Session, clock: Clock) -> None:
+    """A sealed segment that the first one is closing is left to it by the second."""
+    class_of(log, 9)
+    clock.advance("4 hours")
+    assert "segment sealed" in actions(log)
+    first = connect()
+    assert "segment closed" in actions(first)
+    assert [target for action, target, _ in log.cleanup() if action == "busy"] == []
+    first.rollback()
+    assert "segment closed" in actions(log)
+
+
 # ------------------------------------------------------------------------------------ busy classes
 
 

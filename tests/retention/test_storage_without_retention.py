@@ -77,6 +77,23 @@ def test_a_topic_that_gets_a_retention(log: Session, clock: Clock, company: int)
     assert offsets(log.fetch(topic=topic, consumer_group="readers")) == [4, 5]
 
 
+def test_a_topic_that_had_a_retention_now_and_then(log: Session, clock: Clock) -> None:
+    """What it stored without one behind what goes is kept, though it stands in the same segment."""
+    topic = new_name("topic")
+    forever = {"no_limit": ["retention"]}
+    log.create_topic(topic=topic, partitions=1, **forever)
+    log.create_group(topic=topic, consumer_group="readers")
+    for number, settings in enumerate(
+        [forever, {"retention": "9 hours"}, forever, {"retention": "30 days"}, forever], start=1
+    ):
+        log.alter_topic(topic=topic, **settings)
+        log.publish(topic=topic, payload=number)
+    pass_by(log, clock, 2)
+    log.seek(topic=topic, consumer_group="readers", start="earliest")
+    assert offsets(log.fetch(topic=topic, consumer_group="readers")) == [3, 4, 5]
+    assert stored(log) == 3
+
+
 def test_a_topic_that_gets_a_retention_and_is_never_published_to_again(
     log: Session, clock: Clock, company: int
 ) -> None:
