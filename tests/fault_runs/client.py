@@ -110,6 +110,10 @@ class Client:
         if self.rng.random() < 0.02:
             which = self.rng.choice(["statement_timeout", "lock_timeout"])
             self.ask_nothing(f"set local {which} = {self.rng.choice([1, 2, 5, 20])}")
+        elif self.rng.random() < 0.01 and not self.ending:
+            # with an id that is old when it calls pgq, and a snapshot too above READ COMMITTED
+            self.ask("select pg_current_xact_id()")
+            time.sleep(self.rng.random() * 3)
 
     def ask_nothing(self, command: str) -> None:
         """Run what gives no rows."""
