@@ -32004,6 +32004,7 @@ as $$
 declare
     held pgq.job;
     known pgq.effect;
+    inserted boolean;
 begin
     -- Who began it may say what became of it, whoever has the job by now.
     select e.*
@@ -32018,34 +32019,37 @@ begin
     end if;
 
     held := pgq._lock_leased(_lock_effect.job_id, _lock_effect.lease_token);
-    if held.job_id is null then
-        return known;
+    if held.job_id is not null then
+        select e.*
+        into known
+        from pgq.effect as e
+        where e.job_id = _lock_effect.job_id
+            and e.effect = _lock_effect.effect
+        for update;
     end if;
 
-    select e.*
-    into known
-    from pgq.effect as e
-    where e.job_id = _lock_effect.job_id
-        and e.effect = _lock_effect.effect
-    for update;
-
-    if not found
+    if known.job_id is null
         and current_setting('transaction_isolation') in ('repeatable read', 'serializable')
     then
-        -- One that was begun after the snapshot cannot be inserted: that raises 40001.
+        -- One that was begun after the snapshot cannot be inserted: that raises 40001. The caller
+        -- may have begun it, and given the job back since.
         insert into pgq.effect (job_id, effect, lease_token, attempt, begun_at)
         values (
             _lock_effect.job_id,
             _lock_effect.effect,
             _lock_effect.lease_token,
-            held.attempt,
+            coalesce(held.attempt, 1),
             pgq._clock()
         )
-        on conflict do nothing;
+        on conflict do nothing
+        returning true
+        into inserted;
 
-        delete from pgq.effect as e
-        where e.job_id = _lock_effect.job_id
-            and e.effect = _lock_effect.effect;
+        if inserted then
+            delete from pgq.effect as e
+            where e.job_id = _lock_effect.job_id
+                and e.effect = _lock_effect.effect;
+        end if;
     end if;
 
     return known;

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -132,6 +134,42 @@ def test_settled_though_begun_since(
     assert state(connection, job) == "begun"
     assert answer(session, lambda: settle(session, job)) is True
     assert noted(connection, job.job_id) == ({"mail": "finished"} if settle is finish else {})
+
+
+@pytest.mark.parametrize("settle", [finish, forget])
+def test_settled_behind_the_end_of_the_job_though_begun_since(
+    connect: Connect,
+    connection: Session,
+    job: Job,
+    settle: Callable[[Session, Job], bool],
+    level: str,
+) -> None:
+    """The same, when this one has given the job back before, and has no lease any more."""
+    session = old_session(connect, level)
+    assert state(connection, job) == "begun"
+
+    def give_back_and_settle() -> bool:
+        assert session.nack(job_id=job.job_id, lease_token=job.lease_token)
+        return settle(session, job)
+
+    assert answer(session, give_back_and_settle) is True
+    assert noted(connection, job.job_id) == ({"mail": "finished"} if settle is finish else {})
+
+
+@pytest.mark.parametrize("settle", [finish, forget])
+def test_what_others_have_begun_stays(
+    connect: Connect,
+    connection: Session,
+    job: Job,
+    taken: Job,
+    settle: Callable[[Session, Job], bool],
+    level: str,
+) -> None:
+    """Who has neither begun it nor has the job is told no, and changes nothing."""
+    session = old_session(connect, level)
+    stranger = replace(job, lease_token=uuid4())
+    assert answer_of(session, lambda: settle(session, stranger)) is False
+    assert noted(connection, job.job_id) == {"mail": "interrupted"}
 
 
 @pytest.mark.parametrize(("settle", "expected"), [(finish, "finished"), (forget, "begun")])

@@ -68,12 +68,10 @@ def _check_segments(history: History, link: Link) -> None:
         " group by storage_class_id having count(*) > 1"
     ):
         history.violate("segments", f"{row['opened']} are open for class {row['storage_class_id']}")
-    for what in ("topic", "queue"):
-        # as long as the tables are made in this way; what is wrong here is lost by and by
-        answer = link.ask(
-            f"select t.{what}, t.segment, s.state from pgq.{what} as t"
-            " left join pgq.segment as s on s.segment = t.segment"
-            " where s.state is distinct from 'open' or s.storage_class_id <> t.storage_class_id"
-        )
-        for row in answer.rows:
-            history.violate("misplaced", f"{what} {row[what]} writes to segment {row}")
+    # what is wrong here is lost by and by
+    for row in link.rows(
+        "select q.queue, q.segment, s.state from pgq.queue as q"
+        " left join pgq.segment as s on s.segment = q.segment"
+        " where s.state is distinct from 'open' or s.storage_class_id <> q.storage_class_id"
+    ):
+        history.violate("misplaced", f"queue {row['queue']} writes to segment {row}")
