@@ -106,8 +106,8 @@ def _is_duplicate(event: Event) -> bool:
 def _check_deadlocks(history: History) -> None:
     """Transactions of one call each take their locks in one order.
 
-    Not cleanup, which does many things in one: it waits for 0.2 s at most, so that whoever waits for
-    it goes on before a deadlock is looked for. In a trial it may wait for longer.
+    Not cleanup, which does many things in one: it waits for 0.2 s at most, so that whoever waits
+    for it goes on before a deadlock is looked for. In a trial it may wait for longer.
     """
     for event in (e for t in history.transactions for e in t.events):
         if event.answer is None or event.answer.code != "40P01":
