@@ -2280,19 +2280,21 @@ as $$
 declare
     snapshot pg_snapshot := pg_current_snapshot();
     open_xids bigint[] := array(select x::text::bigint from pg_snapshot_xip(snapshot) as x);
-    database_id oid;
+    database_id oid := (
+        select d.oid from pg_database as d where d.datname = current_database()
+    );
     table_ids oid[];
     bystanders bigint[];
     next_xid bigint := pg_snapshot_xmax(snapshot)::text::bigint;
 begin
     -- Above READ COMMITTED the next statement sees no more than this one.
     if open_xids = '{}'
+        or database_id is null
         or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
     then
         return pg_snapshot_xmin(snapshot);
     end if;
 
-    database_id := (select d.oid from pg_database as d where d.datname = current_database());
     if _settled_xid.tables is null then
         -- Without sequences: these keep their locks when a savepoint is undone.
         table_ids := array(
@@ -2303,7 +2305,7 @@ begin
         );
     else
         table_ids := array(
-            select to_regclass('pgq.' || t)::oid
+            select ('pgq.' || t)::regclass::oid
             from unnest(_settled_xid.tables) as t
         );
     end if;
@@ -19896,6 +19898,45 @@ comment on function pgq._check_queue(text) is
 Whoever waited for the row of a queue and does not find it calls this, and looks again: it may have
 been dropped and created again meanwhile.';
 
+-- ==== sql/queue/_unchanged.sql
+
+create function pgq._unchanged(queue_id bigint)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    looked boolean := false;
+begin
+    -- The id comes first: who changes the queue from now on waits for its transaction where it
+    -- matters.
+    perform pg_current_xact_id();
+
+    -- The lock raises 40001 where the row has changed since the snapshot. It is undone: overlapping
+    -- transactions that kept it would keep others from changing the queue for ever.
+    begin
+        perform
+        from pgq.queue as q
+        where q.queue_id = _unchanged.queue_id
+        for share skip locked;
+        looked := true;
+        raise exception 'this lock is not needed any more'
+            using errcode = '55P03';
+    exception
+        when lock_not_available then
+            if not looked then
+                raise;
+            end if;
+    end;
+    return true;
+end
+$$;
+
+comment on function pgq._unchanged(bigint) is
+'True; above READ COMMITTED it raises 40001 when a queue has changed since the snapshot.';
+
 -- ==== sql/queue/_fail_job_lost.sql
 
 create function pgq._fail_job_lost(job_ids bigint[])
@@ -22913,10 +22954,9 @@ begin
 
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
         -- An old snapshot may show another window, or a queue that is gone; then 40001.
-        perform
+        perform pgq._unchanged(q.queue_id)
         from pgq.queue as q
-        where q.queue = _enqueue_keyed.queue
-        for share;
+        where q.queue = _enqueue_keyed.queue;
     end if;
 
     -- Again when the queue was dropped and created again while this waited.
@@ -23394,12 +23434,11 @@ begin
 
         perform pg_current_xact_id();
 
-        -- An old snapshot may name a segment that is gone; the lock then raises 40001.
+        -- An old snapshot may name a segment that is gone; then 40001.
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-            perform
+            perform pgq._unchanged(q.queue_id)
             from pgq.queue as q
-            where q.queue = enqueue.queue collate "C"
-            for share;
+            where q.queue = enqueue.queue collate "C";
         end if;
     end if;
 
@@ -23939,11 +23978,8 @@ begin
     end if;
 
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-        -- An old snapshot may name a segment that is gone; the lock then raises 40001.
-        perform
-        from pgq.queue as q
-        where q.queue = enqueue_batch.queue collate "C"
-        for share;
+        -- An old snapshot may name a segment that is gone; then 40001.
+        perform pgq._unchanged(target_id);
     end if;
 
     -- Before the ids are taken.
@@ -25826,8 +25862,8 @@ begin
         end if;
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             -- An old snapshot may name a limit of attempts that was lowered since, and cleanup has
-            -- marked what had as many; the lock then raises 40001.
-            perform from pgq.queue as q where q.queue_id = target_id for share;
+            -- marked what had as many; then 40001.
+            perform pgq._unchanged(target_id);
         end if;
         if limited or most_per_key is not null then
             wanted := pgq._allowed_claims(target_id, wanted);
@@ -27220,8 +27256,10 @@ begin
         (claim_job.max_jobs <> 1) is not true
         and claim_job.label is null
         and q.plain_claim
-        -- Above that the limits of the queue may have changed; _claim_jobs finds out.
-        and current_setting('transaction_isolation') = 'read committed'
+        and (
+            current_setting('transaction_isolation') = 'read committed'
+            or pgq._unchanged(q.queue_id)
+        )
     into target_id, keep, most_attempts, token, moment, usual
     from pgq.queue as q
     where q.queue = claim_job.queue collate "C"
@@ -28821,8 +28859,10 @@ begin
         (finish_and_claim.max_jobs <> 1) is not true
         and finish_and_claim.label is null
         and q.plain_claim
-        -- Above that the limits of the queue may have changed; _claim_jobs finds out.
-        and current_setting('transaction_isolation') = 'read committed',
+        and (
+            current_setting('transaction_isolation') = 'read committed'
+            or pgq._unchanged(q.queue_id)
+        ),
         q.archive,
         q.partition_id
     into target_id, keep, most_attempts, token, moment, usual, archives, own_store_id
@@ -30543,17 +30583,15 @@ begin
 
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
         -- An old snapshot may name a limit of attempts that was lowered since, and cleanup has
-        -- marked what had as many; the lock then raises 40001.
-        perform
-        from pgq.queue as q
-        where q.queue_id = any(array(
-            select j.queue_id
-            from pgq.job as j
-            where j.job_id = any(rest)
-                and j.lease_token = _nack.lease_token
+        -- marked what had as many; then 40001.
+        perform pgq._unchanged(j.queue_id)
+        from (
+            select k.queue_id
+            from pgq.job as k
+            where k.job_id = any(rest)
+                and k.lease_token = _nack.lease_token
             limit 1
-        ))
-        for share;
+        ) as j;
     end if;
 
     while cardinality(rest) > 0 loop

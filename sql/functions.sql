@@ -185,6 +185,7 @@
 -- The queue: what is wrong with an argument
 \ir queue/_fail_unknown_queue.sql
 \ir queue/_check_queue.sql
+\ir queue/_unchanged.sql
 \ir queue/_fail_job_lost.sql
 \ir queue/_check_lease.sql
 \ir queue/_check_leases.sql

@@ -108,8 +108,8 @@ begin
         end if;
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
             -- An old snapshot may name a limit of attempts that was lowered since, and cleanup has
-            -- marked what had as many; the lock then raises 40001.
-            perform from pgq.queue as q where q.queue_id = target_id for share;
+            -- marked what had as many; then 40001.
+            perform pgq._unchanged(target_id);
         end if;
         if limited or most_per_key is not null then
             wanted := pgq._allowed_claims(target_id, wanted);

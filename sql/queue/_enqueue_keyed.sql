@@ -44,10 +44,9 @@ begin
 
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
         -- An old snapshot may show another window, or a queue that is gone; then 40001.
-        perform
+        perform pgq._unchanged(q.queue_id)
         from pgq.queue as q
-        where q.queue = _enqueue_keyed.queue
-        for share;
+        where q.queue = _enqueue_keyed.queue;
     end if;
 
     -- Again when the queue was dropped and created again while this waited.

@@ -29,17 +29,15 @@ begin
 
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
         -- An old snapshot may name a limit of attempts that was lowered since, and cleanup has
-        -- marked what had as many; the lock then raises 40001.
-        perform
-        from pgq.queue as q
-        where q.queue_id = any(array(
-            select j.queue_id
-            from pgq.job as j
-            where j.job_id = any(rest)
-                and j.lease_token = _nack.lease_token
+        -- marked what had as many; then 40001.
+        perform pgq._unchanged(j.queue_id)
+        from (
+            select k.queue_id
+            from pgq.job as k
+            where k.job_id = any(rest)
+                and k.lease_token = _nack.lease_token
             limit 1
-        ))
-        for share;
+        ) as j;
     end if;
 
     while cardinality(rest) > 0 loop

@@ -53,8 +53,10 @@ begin
         (claim_job.max_jobs <> 1) is not true
         and claim_job.label is null
         and q.plain_claim
-        -- Above that the limits of the queue may have changed; _claim_jobs finds out.
-        and current_setting('transaction_isolation') = 'read committed'
+        and (
+            current_setting('transaction_isolation') = 'read committed'
+            or pgq._unchanged(q.queue_id)
+        )
     into target_id, keep, most_attempts, token, moment, usual
     from pgq.queue as q
     where q.queue = claim_job.queue collate "C"

@@ -88,12 +88,11 @@ begin
 
         perform pg_current_xact_id();
 
-        -- An old snapshot may name a segment that is gone; the lock then raises 40001.
+        -- An old snapshot may name a segment that is gone; then 40001.
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-            perform
+            perform pgq._unchanged(q.queue_id)
             from pgq.queue as q
-            where q.queue = enqueue.queue collate "C"
-            for share;
+            where q.queue = enqueue.queue collate "C";
         end if;
     end if;
 

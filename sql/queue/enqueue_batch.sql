@@ -114,11 +114,8 @@ begin
     end if;
 
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-        -- An old snapshot may name a segment that is gone; the lock then raises 40001.
-        perform
-        from pgq.queue as q
-        where q.queue = enqueue_batch.queue collate "C"
-        for share;
+        -- An old snapshot may name a segment that is gone; then 40001.
+        perform pgq._unchanged(target_id);
     end if;
 
     -- Before the ids are taken.

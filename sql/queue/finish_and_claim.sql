@@ -65,8 +65,10 @@ begin
         (finish_and_claim.max_jobs <> 1) is not true
         and finish_and_claim.label is null
         and q.plain_claim
-        -- Above that the limits of the queue may have changed; _claim_jobs finds out.
-        and current_setting('transaction_isolation') = 'read committed',
+        and (
+            current_setting('transaction_isolation') = 'read committed'
+            or pgq._unchanged(q.queue_id)
+        ),
         q.archive,
         q.partition_id
     into target_id, keep, most_attempts, token, moment, usual, archives, own_store_id

@@ -8,19 +8,21 @@ as $$
 declare
     snapshot pg_snapshot := pg_current_snapshot();
     open_xids bigint[] := array(select x::text::bigint from pg_snapshot_xip(snapshot) as x);
-    database_id oid;
+    database_id oid := (
+        select d.oid from pg_database as d where d.datname = current_database()
+    );
     table_ids oid[];
     bystanders bigint[];
     next_xid bigint := pg_snapshot_xmax(snapshot)::text::bigint;
 begin
     -- Above READ COMMITTED the next statement sees no more than this one.
     if open_xids = '{}'
+        or database_id is null
         or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
     then
         return pg_snapshot_xmin(snapshot);
     end if;
 
-    database_id := (select d.oid from pg_database as d where d.datname = current_database());
     if _settled_xid.tables is null then
         -- Without sequences: these keep their locks when a savepoint is undone.
         table_ids := array(
@@ -31,7 +33,7 @@ begin
         );
     else
         table_ids := array(
-            select to_regclass('pgq.' || t)::oid
+            select ('pgq.' || t)::regclass::oid
             from unnest(_settled_xid.tables) as t
         );
     end if;

@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 
 from support.bystanders import BYSTANDERS, end, furnish, idle, undone
 from support.clock import Clock
-from support.queue import claim, enqueue, enqueue_many, new_queue
+from support.queue import Job, claim, claim_one, enqueue, enqueue_many, new_queue
 from support.session import Connect, Session, row
 from support.snapshots import LEVELS, TRY_AGAIN, answer_of
 from support.waiting import blocked, results
@@ -166,6 +166,54 @@ def test_a_lowered_limit_of_attempts_holds_for_who_has_an_older_snapshot(
     clock.advance("1 day")
     connection.cleanup()
     assert [letter.job_id for letter in connection.fetch_dead_letters(queue=queue)] == [job_id]
+
+
+CALLS: dict[str, Callable[[Session, str, Job], Any]] = {
+    "claim_job": lambda session, queue, job: session.claim_job(queue=queue),
+    "claim several": lambda session, queue, job: session.claim_job(queue=queue, max_jobs=2),
+    "finish_and_claim": lambda session, queue, job: session.finish_and_claim(queue=queue),
+    "enqueue": lambda session, queue, job: enqueue(session, queue),
+    "enqueue_batch": lambda session, queue, job: enqueue_many(session, queue, 2),
+    "enqueue once": lambda session, queue, job: enqueue(session, queue, idempotency_key="k"),
+    "nack": lambda session, queue, job: session.nack(
+        job_id=job.job_id, lease_token=job.lease_token
+    ),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("level", LEVELS)
+def test_who_has_looked_at_a_queue_does_not_keep_others_from_changing_it(
+    connect: Connect, connection: Session, level: str, call: str
+) -> None:
+    """However long it stays open; overlapping ones would keep them out for ever."""
+    queue = new_queue(connection)
+    enqueue_many(connection, queue, 3)
+    job = claim_one(connection, queue)
+    session = connect(isolation_level=level)
+    CALLS[call](session, queue, job)
+    connection.execute("set lock_timeout = '5s'")
+    connection.pause_queue(queue=queue)
+    connection.alter_queue(queue=queue, max_leased=3, max_attempts=2)
+    session.commit()
+
+
+@pytest.mark.parametrize("call", ["claim_job", "finish_and_claim"])
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_claim_behind_an_ack_beside_a_drop(
+    connect: Connect, connection: Session, level: str, call: str
+) -> None:
+    """The drop waits for the job; the claim must not wait for the drop."""
+    queue = new_queue(connection)
+    enqueue_many(connection, queue, 2)
+    job = claim_one(connection, queue)
+    session, dropper = connect(isolation_level=level), connect(autocommit=True)
+    assert session.ack(job_id=job.job_id, lease_token=job.lease_token)
+    drop = blocked(connection, dropper, lambda: dropper.drop_queue(queue=queue))
+    assert len(session.call(call, queue=queue)) == 1
+    session.commit()
+    results(drop)
+    assert row(connection, "select count(*) from pgq.job") == (0,)
 
 
 @pytest.mark.parametrize("call", ["publish", "enqueue"])
