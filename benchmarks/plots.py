@@ -6,6 +6,8 @@ JSON file as well; a picture is never the only place of a figure.
 
 from __future__ import annotations
 
+import io
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +28,8 @@ MARKS = ("o", "s", "^", "D", "v", "P", "X")
 
 DECADES = 100.0
 """What is at the top of a logarithmic axis, at least, in units of what is at its bottom."""
+
+_LONG = re.compile(r"\b\d+\.\d{3,}\b")
 
 mpl.rcParams["svg.hashsalt"] = "pgq"  # else the names inside a file are new each time
 mpl.rcParams["svg.fonttype"] = "none"
@@ -131,4 +135,7 @@ def draw_ratios(path: Path, title: str, rows: Mapping[str, Mapping[str, float]])
 def _write(figure: Figure, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     # without a date, so that the same figures make the same file
-    figure.savefig(path, format="svg", metadata={"Date": None})
+    picture = io.StringIO()
+    figure.savefig(picture, format="svg", metadata={"Date": None})
+    # a hundredth of a point is near enough, and half of the bytes
+    path.write_text(_LONG.sub(lambda long: f"{float(long[0]):.2f}", picture.getvalue()))
