@@ -33161,8 +33161,7 @@ begin
 
     unfinished := pgq._mark_exhausted(
         _clean_jobs.started, _clean_jobs.horizon, _clean_jobs.settled, batch
-    )
-        or unfinished;
+    ) or unfinished;
 
     for report in
         select r.*
