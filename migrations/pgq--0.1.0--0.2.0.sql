@@ -111,7 +111,7 @@ from (
     where c.relnamespace = 'pgq'::regnamespace
         and x.grantee <> c.relowner
 ) as k
-where k.name = any ('{_bury, _carry_jobs, _check_group, _check_topic_settings, _clean_jobs, _clean_leftovers, _close_segments, _has_jobs, _jobs_of_segment, _last_offset, _lock_partition, _mark_exhausted, _nack, _partition_figures, alter_group, alter_queue, alter_topic, commit_write, create_group, create_queue, create_topic, enqueue, enqueue_batch, enqueue_rows, group_lag, publish, publish_batch, publish_rows, purge_queue, redrive, topic_stats}')
+where k.name = any ('{_bury, _carry_jobs, _check_group, _check_topic_settings, _claim_any, _clean_jobs, _clean_leftovers, _close_segments, _has_jobs, _jobs_of_segment, _last_offset, _lock_partition, _mark_exhausted, _nack, _partition_figures, alter_group, alter_queue, alter_topic, commit_write, create_group, create_queue, create_topic, enqueue, enqueue_batch, enqueue_rows, group_lag, publish, publish_batch, publish_rows, purge_queue, redrive, topic_stats}')
     and (k.grantee <> 0 or k.name <> all ('{_partition_figures}'));
 
 drop view pgq.enqueue_rows;
@@ -137,6 +137,7 @@ drop function pgq.enqueue;
 drop function pgq.purge_queue;
 drop function pgq.alter_queue;
 drop function pgq.create_queue;
+drop function pgq._claim_any;
 drop function pgq.publish;
 drop function pgq.publish_batch;
 drop function pgq._lock_partition;
@@ -7802,11 +7803,27 @@ revoke all on function pgq._clean_subscriptions from public;
 comment on function pgq._clean_subscriptions() is
 'The part of cleanup that lets claims look for runs no more in queues without subscriptions.';
 
+create function pgq._found_in(group_id bigint)
+returns text
+language sql
+volatile
+parallel unsafe
+as $$
+select concat_ws(' ', _found_in.group_id, floor(date_part('epoch', clock_timestamp()) * 10))
+$$;
+
+revoke all on function pgq._found_in from public;
+
+comment on function pgq._found_in(bigint) is
+'What a session notes when a member of a group has found something by looking at all partitions: for
+the rest of a tenth of a second it looks there before it looks at all of them again.';
+
 create function pgq._lock_partition(
     topic text,
     partition integer,
     key text,
-    may_stage boolean default false
+    may_stage boolean default false,
+    tried integer default null
 )
 returns pgq._partition_state
 language plpgsql
@@ -7816,57 +7833,44 @@ as $$
 #variable_conflict use_column
 declare
     state pgq._partition_state;
+    place integer := _lock_partition.partition;
     start_at integer;
+    below integer;
+    above integer;
     partition_count integer;
 begin
-    if _lock_partition.partition is not null or _lock_partition.key is not null then
-        select
-            p.partition,
-            p.partition_id,
-            p.segment,
-            p.segment_first_offset,
-            p.segment_entered_at,
-            p.segment_until,
-            p.followed,
-            p.deferred,
-            p.stored_partition_id
-        into state
-        from pgq.partition as p
-        where p.topic = _lock_partition.topic
-            and p.partition = coalesce(
-                _lock_partition.partition,
-                (
-                    select pgq._home(_lock_partition.key, q.partitions)
-                    from pgq.partition as q
-                    where q.topic = _lock_partition.topic
-                        and q.partition = 0
-                )
-            )
-            and not (p.deferred and _lock_partition.may_stage)
-            and (p.publishers is null or pgq._may(p.publishers))
-        for no key update;
-    else
+    if place is null and _lock_partition.key is null then
         -- Any that is free, beginning where this session begins at this second.
-        start_at := pgq._ring();
+        start_at := coalesce(_lock_partition.tried, pgq._ring());
+        below := case when _lock_partition.tried is null then start_at else 1023 end;
+        above := case when _lock_partition.tried is null then -1 else start_at end;
 
-        select
-            p.partition,
-            p.partition_id,
-            p.segment,
-            p.segment_first_offset,
-            p.segment_entered_at,
-            p.segment_until,
-            p.followed,
-            p.deferred,
-            p.stored_partition_id
-        into state
-        from pgq.partition as p
-        where p.topic = _lock_partition.topic
-            and not (p.deferred and _lock_partition.may_stage)
-            and (p.publishers is null or pgq._may(p.publishers))
-        order by (start_at - p.ring + 1024) % 1024
-        limit 1
-        for no key update skip locked;
+        loop
+            select
+                p.partition,
+                p.partition_id,
+                p.segment,
+                p.segment_first_offset,
+                p.segment_entered_at,
+                p.segment_until,
+                p.followed,
+                p.deferred,
+                p.stored_partition_id
+            into state
+            from pgq.partition as p
+            where p.topic = _lock_partition.topic
+                and p.ring > above
+                and p.ring <= below
+                and not (p.deferred and _lock_partition.may_stage)
+                and (p.publishers is null or pgq._may(p.publishers))
+            order by p.ring desc
+            limit 1
+            for no key update skip locked;
+
+            exit when state.partition is not null or below = 1023;
+            above := start_at;
+            below := 1023;
+        end loop;
 
         if state.partition is null then
             select p.partitions, p.deferred
@@ -7881,15 +7885,36 @@ begin
             end if;
 
             -- All are held: wait for the one that this session began with.
-            if partition_count is not null then
-                return pgq._lock_partition(
-                    _lock_partition.topic,
-                    start_at % partition_count,
-                    null,
-                    _lock_partition.may_stage
-                );
-            end if;
+            place := start_at % partition_count;
         end if;
+    end if;
+
+    if place is not null or _lock_partition.key is not null then
+        select
+            p.partition,
+            p.partition_id,
+            p.segment,
+            p.segment_first_offset,
+            p.segment_entered_at,
+            p.segment_until,
+            p.followed,
+            p.deferred,
+            p.stored_partition_id
+        into state
+        from pgq.partition as p
+        where p.topic = _lock_partition.topic
+            and p.partition = coalesce(
+                place,
+                (
+                    select pgq._home(_lock_partition.key, q.partitions)
+                    from pgq.partition as q
+                    where q.topic = _lock_partition.topic
+                        and q.partition = 0
+                )
+            )
+            and not (p.deferred and _lock_partition.may_stage)
+            and (p.publishers is null or pgq._may(p.publishers))
+        for no key update;
     end if;
 
     if state.partition is null then
@@ -7935,11 +7960,11 @@ $$;
 
 revoke all on function pgq._lock_partition from public;
 
-comment on function pgq._lock_partition(text, integer, text, boolean) is
+comment on function pgq._lock_partition(text, integer, text, boolean, integer) is
 'Locks the partition that a message goes to until the transaction ends, and says where it stands.
 The named one, else the one of the key, else any that is free now. may_stage: null for a deferred
-topic, and nothing is locked; else what was staged for its partition gets offsets first. Raises
-MQ001, MQ007.';
+topic, and nothing is locked; else what was staged for its partition gets offsets first. tried: up
+to there on the ring the caller has just found all partitions held. Raises MQ001, MQ007.';
 
 create or replace function pgq._publish_spread(
     topic text,
@@ -9934,7 +9959,11 @@ begin
 
             if (until > pgq._clock()) is not true then
                 state := pgq._lock_partition(
-                    publish.topic collate "C", publish.partition, publish.key
+                    publish.topic collate "C",
+                    publish.partition,
+                    publish.key,
+                    false,
+                    case when published.partition is null then place end
                 );
                 published.partition := state.partition;
                 published.duplicate := false;
@@ -12845,6 +12874,71 @@ to do or another transaction is assigning. Other topics never need it.
 Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, 40001 above
 READ COMMITTED when another transaction was first (try again).';
 
+create function pgq._near_partition(topic text, consumer_group text)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    place integer := pgq._ring();
+    target_id bigint;
+    there integer;
+    number integer;
+begin
+    for pass in 1..2 loop
+        select l.group_id, l.partition
+        into target_id, there
+        from pgq.partition as p
+        inner join pgq.group_partition as l on l.partition_id = p.partition_id
+        where p.topic = _near_partition.topic
+            and p.ring <= place
+            and l.consumer_group = _near_partition.consumer_group
+        order by p.ring desc
+        limit 1;
+        exit when target_id is null
+            or current_setting('pgq.found_in', true) is distinct from pgq._found_in(target_id);
+
+        -- Only a partition that has something to read is locked.
+        select l.partition
+        into number
+        from pgq.group_partition as l
+        inner join pgq.partition as p on p.partition_id = l.partition_id
+        cross join lateral (
+            select k.next_offset, k.leased_until
+            from pgq.group_position as k
+            where k.group_id = l.group_id
+                and k.partition = l.partition
+            order by k.seq desc
+            limit 1
+        ) as j
+        where l.group_id = target_id
+            and l.partition = there
+            and (p.consumers is null or pgq._may(p.consumers))
+            and (j.leased_until is null or j.leased_until <= pgq._clock())
+            and (
+                j.next_offset < p.segment_first_offset
+                or (pgq._newest(p.stored_partition_id, p.segment, j.next_offset)).log_offset
+                is not null
+            )
+        for no key update of l skip locked;
+        exit when number is not null;
+
+        place := current_setting('pgq.found_at', true)::integer;
+    end loop;
+
+    return number;
+end
+$$;
+
+revoke all on function pgq._near_partition from public;
+
+comment on function pgq._near_partition(text, text) is
+'Where a member of a group that counts attempts finds something to read and meets no other member,
+without a look at all partitions; it is locked. It looks where it begins, and where a look at all
+has found something, as long as the session notes that. Null: not there, or nothing is noted.';
+
 create or replace function pgq._lock_group(
     topic text,
     consumer_group text,
@@ -13199,12 +13293,13 @@ comment on function pgq._give_up(text, text, pgq._group_state, timestamptz) is
 locked. Of several, each is given out alone from now on, and nobody gets them until held_until; a
 single one is published to the dead-letter topic of the group, which goes on behind it.';
 
-create or replace function pgq._claim_any(
+create function pgq._claim_any(
     topic text,
     consumer_group text,
     max_messages integer,
     partition integer,
-    lease interval
+    lease interval,
+    near_first boolean
 )
 returns pgq._claim_state
 language plpgsql
@@ -13219,13 +13314,25 @@ declare
     claimed pgq._claim_state;
     first_available bigint;
     failed_to bigint;
+    near integer;
 begin
     perform pgq._check_count('max_messages', wanted, 1, 1000000);
 
     loop
+        near := case
+            when _claim_any.near_first
+                then pgq._near_partition(_claim_any.topic, _claim_any.consumer_group)
+        end;
         state := pgq._lock_group(
-            _claim_any.topic, _claim_any.consumer_group, _claim_any.partition, true
+            _claim_any.topic,
+            _claim_any.consumer_group,
+            coalesce(_claim_any.partition, near),
+            true
         );
+        if state.group_id is null and near is not null then
+            near := null;
+            state := pgq._lock_group(_claim_any.topic, _claim_any.consumer_group, null, true);
+        end if;
         if state.group_id is null then
             return null;
         end if;
@@ -13309,15 +13416,32 @@ begin
             claimed.leased_until,
             claimed.lease_token
         ) then
+            -- Where all were looked at, and something comes of it. Not where the usual way does not
+            -- lead, nor in a deferred topic: what is staged elsewhere would wait for its offsets.
+            if _claim_any.partition is null
+                and near is null
+                and claimed.segment is not null
+                and (state.max_attempts is null or _claim_any.near_first is not null)
+            then
+                perform
+                    set_config('pgq.found_in', pgq._found_in(state.group_id), false),
+                    set_config('pgq.found_at', p.ring::text, false)
+                from pgq.partition as p
+                where p.partition_id = state.partition_id
+                    and not p.deferred;
+            end if;
             return claimed;
         end if;
     end loop;
 end
 $$;
 
-comment on function pgq._claim_any(text, text, integer, integer, interval) is
+revoke all on function pgq._claim_any from public;
+
+comment on function pgq._claim_any(text, text, integer, integer, interval, boolean) is
 'What _claim does when it has to look further: at other partitions, at older segments, at the
-partition that was named, or at the attempts that there were.';
+partition that was named, or at the attempts that there were. near_first: of all partitions it looks
+at near ones first; null: it never does so.';
 
 create or replace function pgq._claim(
     topic text,
@@ -13334,6 +13458,7 @@ as $$
 #variable_conflict use_column
 declare
     place integer;
+    width integer;
     target_id bigint;
     number integer;
     home_id bigint;
@@ -13356,77 +13481,53 @@ begin
     -- The usual case: where this member looks first, the next messages stand in the segment that is
     -- written to now, and no attempts are counted. _claim_any knows the others. A few plain statements
     -- take less time than one that joins.
+    -- Where attempts are counted, what has failed in any partition is to come again soon, so all are
+    -- looked at; but where there are many, only so often that it costs a claim no more than to look at
+    -- 16 of them.
     if _claim.partition is null then
         place := pgq._ring();
 
-        select
-            p.partition, p.partition_id, p.stored_partition_id, p.segment, p.segment_first_offset
-        into number, home_id, stored_id, leaf, entered_offset
-        from pgq.partition as p
-        where p.topic = _claim.topic collate "C"
-            and p.ring <= place
-            and (p.consumers is null or pgq._may(p.consumers))
-        order by p.ring desc
-        limit 1;
+        for pass in 1..2 loop
+            select
+                p.partition,
+                p.partition_id,
+                p.stored_partition_id,
+                p.segment,
+                p.segment_first_offset,
+                p.partitions
+            into number, home_id, stored_id, leaf, entered_offset, width
+            from pgq.partition as p
+            where p.topic = _claim.topic collate "C"
+                and p.ring <= place
+                and (p.consumers is null or pgq._may(p.consumers))
+            order by p.ring desc
+            limit 1;
 
-        -- By the id: there may be another topic of that name by now.
-        select g.group_id
-        into target_id
-        from pgq.group_partition as g
-        where g.partition_id = home_id
-            and g.consumer_group = _claim.consumer_group collate "C"
-            and g.max_attempts is null;
+            -- By the id: there may be another topic of that name by now.
+            select g.group_id
+            into target_id
+            from pgq.group_partition as g
+            where g.partition_id = home_id
+                and g.consumer_group = _claim.consumer_group collate "C"
+                and g.max_attempts is null;
 
-        select
-            j.seq,
-            j.next_offset,
-            j.next_offset >= entered_offset
-            and (j.leased_until > pgq._clock()) is not true
-            and (_claim.max_messages > 1000000) is not true
-        into current_seq, position, ready
-        from pgq.group_position as j
-        where j.group_id = target_id
-            and j.partition = number
-        order by j.seq desc
-        limit 1;
+            select
+                j.seq,
+                j.next_offset,
+                j.next_offset >= entered_offset
+                and (j.leased_until > pgq._clock()) is not true
+                and (_claim.max_messages > 1000000) is not true
+            into current_seq, position, ready
+            from pgq.group_position as j
+            where j.group_id = target_id
+                and j.partition = number
+            order by j.seq desc
+            limit 1;
 
-        if ready then
-            -- Offsets have no gaps, so the last one tells how many there are. Usually this is the only
-            -- message, so it is read as a whole.
-            if leaf = 0 then
-                select
-                    number,
-                    m.log_offset,
-                    m.published_at,
-                    m.key,
-                    m.headers,
-                    m.payload,
-                    m.body
-                from pgq.message_0 as m
-                where m.partition_id = stored_id
-                    and m.log_offset >= position
-                    and m.log_offset < position + coalesce(_claim.max_messages, 100)
-                order by m.log_offset desc
-                limit 1
-                into last_message;
-            elsif leaf = 1 then
-                select
-                    number,
-                    m.log_offset,
-                    m.published_at,
-                    m.key,
-                    m.headers,
-                    m.payload,
-                    m.body
-                from pgq.message_1 as m
-                where m.partition_id = stored_id
-                    and m.log_offset >= position
-                    and m.log_offset < position + coalesce(_claim.max_messages, 100)
-                order by m.log_offset desc
-                limit 1
-                into last_message;
-            elsif leaf <= 3 then
-                if leaf <= 2 then
+            if ready then
+                -- Offsets have no gaps, so the last one tells how many there are. Usually this is the
+                -- only message, so it is read as a whole.
+                if leaf = 0 then
                     select
                         number,
                         m.log_offset,
@@ -13435,14 +13536,14 @@ begin
                         m.headers,
                         m.payload,
                         m.body
-                    from pgq.message_2 as m
+                    from pgq.message_0 as m
                     where m.partition_id = stored_id
                         and m.log_offset >= position
                         and m.log_offset < position + coalesce(_claim.max_messages, 100)
                     order by m.log_offset desc
                     limit 1
                     into last_message;
-                else
+                elsif leaf = 1 then
                     select
                         number,
                         m.log_offset,
@@ -13451,17 +13552,15 @@ begin
                         m.headers,
                         m.payload,
                         m.body
-                    from pgq.message_3 as m
+                    from pgq.message_1 as m
                     where m.partition_id = stored_id
                         and m.log_offset >= position
                         and m.log_offset < position + coalesce(_claim.max_messages, 100)
                     order by m.log_offset desc
                     limit 1
                     into last_message;
-                end if;
-            elsif leaf <= 7 then
-                if leaf <= 5 then
-                    if leaf <= 4 then
+                elsif leaf <= 3 then
+                    if leaf <= 2 then
                         select
                             number,
                             m.log_offset,
@@ -13470,7 +13569,7 @@ begin
                             m.headers,
                             m.payload,
                             m.body
-                        from pgq.message_4 as m
+                        from pgq.message_2 as m
                         where m.partition_id = stored_id
                             and m.log_offset >= position
                             and m.log_offset < position + coalesce(_claim.max_messages, 100)
@@ -13486,252 +13585,296 @@ begin
                             m.headers,
                             m.payload,
                             m.body
-                        from pgq.message_5 as m
+                        from pgq.message_3 as m
                         where m.partition_id = stored_id
                             and m.log_offset >= position
                             and m.log_offset < position + coalesce(_claim.max_messages, 100)
                         order by m.log_offset desc
                         limit 1
                         into last_message;
+                    end if;
+                elsif leaf <= 7 then
+                    if leaf <= 5 then
+                        if leaf <= 4 then
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_4 as m
+                            where m.partition_id = stored_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + coalesce(_claim.max_messages, 100)
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        else
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_5 as m
+                            where m.partition_id = stored_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + coalesce(_claim.max_messages, 100)
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        end if;
+                    else
+                        if leaf <= 6 then
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_6 as m
+                            where m.partition_id = stored_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + coalesce(_claim.max_messages, 100)
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        else
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_7 as m
+                            where m.partition_id = stored_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + coalesce(_claim.max_messages, 100)
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        end if;
+                    end if;
+                elsif leaf <= 15 then
+                    if leaf <= 11 then
+                        if leaf <= 9 then
+                            if leaf <= 8 then
+                                select
+                                    number,
+                                    m.log_offset,
+                                    m.published_at,
+                                    m.key,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from pgq.message_8 as m
+                                where m.partition_id = stored_id
+                                    and m.log_offset >= position
+                                    and m.log_offset < position + coalesce(_claim.max_messages, 100)
+                                order by m.log_offset desc
+                                limit 1
+                                into last_message;
+                            else
+                                select
+                                    number,
+                                    m.log_offset,
+                                    m.published_at,
+                                    m.key,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from pgq.message_9 as m
+                                where m.partition_id = stored_id
+                                    and m.log_offset >= position
+                                    and m.log_offset < position + coalesce(_claim.max_messages, 100)
+                                order by m.log_offset desc
+                                limit 1
+                                into last_message;
+                            end if;
+                        else
+                            if leaf <= 10 then
+                                select
+                                    number,
+                                    m.log_offset,
+                                    m.published_at,
+                                    m.key,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from pgq.message_10 as m
+                                where m.partition_id = stored_id
+                                    and m.log_offset >= position
+                                    and m.log_offset < position + coalesce(_claim.max_messages, 100)
+                                order by m.log_offset desc
+                                limit 1
+                                into last_message;
+                            else
+                                select
+                                    number,
+                                    m.log_offset,
+                                    m.published_at,
+                                    m.key,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from pgq.message_11 as m
+                                where m.partition_id = stored_id
+                                    and m.log_offset >= position
+                                    and m.log_offset < position + coalesce(_claim.max_messages, 100)
+                                order by m.log_offset desc
+                                limit 1
+                                into last_message;
+                            end if;
+                        end if;
+                    else
+                        if leaf <= 13 then
+                            if leaf <= 12 then
+                                select
+                                    number,
+                                    m.log_offset,
+                                    m.published_at,
+                                    m.key,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from pgq.message_12 as m
+                                where m.partition_id = stored_id
+                                    and m.log_offset >= position
+                                    and m.log_offset < position + coalesce(_claim.max_messages, 100)
+                                order by m.log_offset desc
+                                limit 1
+                                into last_message;
+                            else
+                                select
+                                    number,
+                                    m.log_offset,
+                                    m.published_at,
+                                    m.key,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from pgq.message_13 as m
+                                where m.partition_id = stored_id
+                                    and m.log_offset >= position
+                                    and m.log_offset < position + coalesce(_claim.max_messages, 100)
+                                order by m.log_offset desc
+                                limit 1
+                                into last_message;
+                            end if;
+                        else
+                            if leaf <= 14 then
+                                select
+                                    number,
+                                    m.log_offset,
+                                    m.published_at,
+                                    m.key,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from pgq.message_14 as m
+                                where m.partition_id = stored_id
+                                    and m.log_offset >= position
+                                    and m.log_offset < position + coalesce(_claim.max_messages, 100)
+                                order by m.log_offset desc
+                                limit 1
+                                into last_message;
+                            else
+                                select
+                                    number,
+                                    m.log_offset,
+                                    m.published_at,
+                                    m.key,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from pgq.message_15 as m
+                                where m.partition_id = stored_id
+                                    and m.log_offset >= position
+                                    and m.log_offset < position + coalesce(_claim.max_messages, 100)
+                                order by m.log_offset desc
+                                limit 1
+                                into last_message;
+                            end if;
+                        end if;
                     end if;
                 else
-                    if leaf <= 6 then
+                    execute format($leaf$
                         select
-                            number,
+                            $1,
                             m.log_offset,
                             m.published_at,
                             m.key,
                             m.headers,
                             m.payload,
                             m.body
-                        from pgq.message_6 as m
-                        where m.partition_id = stored_id
-                            and m.log_offset >= position
-                            and m.log_offset < position + coalesce(_claim.max_messages, 100)
+                        from pgq.message_%1$s as m
+                        where m.partition_id = $2
+                            and m.log_offset >= $3
+                            and m.log_offset < $3 + coalesce($4, 100)
                         order by m.log_offset desc
                         limit 1
-                        into last_message;
-                    else
-                        select
+                    $leaf$, leaf)
+                    into last_message
+                    using number, stored_id, position, _claim.max_messages;
+                end if;
+
+                -- Only a partition that has something to read is locked.
+                if last_message.log_offset is not null then
+                    perform
+                    from pgq.group_partition as l
+                    where l.group_id = target_id
+                        and l.partition = number
+                        and l.trimmed_seq <= current_seq
+                    for no key update skip locked;
+
+                    -- Where another member was faster, its row of the journal has this number, or the
+                    -- journal was trimmed above it.
+                    if found then
+                        insert into pgq.group_position (
+                            group_id,
+                            partition,
+                            seq,
+                            first_offset,
+                            next_offset,
+                            recorded_at,
+                            leased_until,
+                            lease_token,
+                            lease_last_offset
+                        )
+                        values (
+                            target_id,
                             number,
-                            m.log_offset,
-                            m.published_at,
-                            m.key,
-                            m.headers,
-                            m.payload,
-                            m.body
-                        from pgq.message_7 as m
-                        where m.partition_id = stored_id
-                            and m.log_offset >= position
-                            and m.log_offset < position + coalesce(_claim.max_messages, 100)
-                        order by m.log_offset desc
-                        limit 1
-                        into last_message;
+                            current_seq + 1,
+                            position,
+                            case when token is null then last_message.log_offset + 1 else position end,
+                            pgq._clock(),
+                            pgq._clock() + keep,
+                            token,
+                            case when token is not null then last_message.log_offset end
+                        )
+                        on conflict do nothing
+                        returning greatest(next_offset - 1, lease_last_offset)
+                        into taken_to;
                     end if;
                 end if;
-            elsif leaf <= 15 then
-                if leaf <= 11 then
-                    if leaf <= 9 then
-                        if leaf <= 8 then
-                            select
-                                number,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_8 as m
-                            where m.partition_id = stored_id
-                                and m.log_offset >= position
-                                and m.log_offset < position + coalesce(_claim.max_messages, 100)
-                            order by m.log_offset desc
-                            limit 1
-                            into last_message;
-                        else
-                            select
-                                number,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_9 as m
-                            where m.partition_id = stored_id
-                                and m.log_offset >= position
-                                and m.log_offset < position + coalesce(_claim.max_messages, 100)
-                            order by m.log_offset desc
-                            limit 1
-                            into last_message;
-                        end if;
-                    else
-                        if leaf <= 10 then
-                            select
-                                number,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_10 as m
-                            where m.partition_id = stored_id
-                                and m.log_offset >= position
-                                and m.log_offset < position + coalesce(_claim.max_messages, 100)
-                            order by m.log_offset desc
-                            limit 1
-                            into last_message;
-                        else
-                            select
-                                number,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_11 as m
-                            where m.partition_id = stored_id
-                                and m.log_offset >= position
-                                and m.log_offset < position + coalesce(_claim.max_messages, 100)
-                            order by m.log_offset desc
-                            limit 1
-                            into last_message;
-                        end if;
-                    end if;
-                else
-                    if leaf <= 13 then
-                        if leaf <= 12 then
-                            select
-                                number,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_12 as m
-                            where m.partition_id = stored_id
-                                and m.log_offset >= position
-                                and m.log_offset < position + coalesce(_claim.max_messages, 100)
-                            order by m.log_offset desc
-                            limit 1
-                            into last_message;
-                        else
-                            select
-                                number,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_13 as m
-                            where m.partition_id = stored_id
-                                and m.log_offset >= position
-                                and m.log_offset < position + coalesce(_claim.max_messages, 100)
-                            order by m.log_offset desc
-                            limit 1
-                            into last_message;
-                        end if;
-                    else
-                        if leaf <= 14 then
-                            select
-                                number,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_14 as m
-                            where m.partition_id = stored_id
-                                and m.log_offset >= position
-                                and m.log_offset < position + coalesce(_claim.max_messages, 100)
-                            order by m.log_offset desc
-                            limit 1
-                            into last_message;
-                        else
-                            select
-                                number,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_15 as m
-                            where m.partition_id = stored_id
-                                and m.log_offset >= position
-                                and m.log_offset < position + coalesce(_claim.max_messages, 100)
-                            order by m.log_offset desc
-                            limit 1
-                            into last_message;
-                        end if;
-                    end if;
-                end if;
-            else
-                execute format($leaf$
-                    select
-                        $1,
-                        m.log_offset,
-                        m.published_at,
-                        m.key,
-                        m.headers,
-                        m.payload,
-                        m.body
-                    from pgq.message_%1$s as m
-                    where m.partition_id = $2
-                        and m.log_offset >= $3
-                        and m.log_offset < $3 + coalesce($4, 100)
-                    order by m.log_offset desc
-                    limit 1
-                $leaf$, leaf)
-                into last_message
-                using number, stored_id, position, _claim.max_messages;
             end if;
 
-            -- Only a partition that has something to read is locked.
-            if last_message.log_offset is not null then
-                perform
-                from pgq.group_partition as l
-                where l.group_id = target_id
-                    and l.partition = number
-                    and l.trimmed_seq <= current_seq
-                for no key update skip locked;
-
-                -- Where another member was faster, its row of the journal has this number, or the
-                -- journal was trimmed above it.
-                if found then
-                    insert into pgq.group_position (
-                        group_id,
-                        partition,
-                        seq,
-                        first_offset,
-                        next_offset,
-                        recorded_at,
-                        leased_until,
-                        lease_token,
-                        lease_last_offset
-                    )
-                    values (
-                        target_id,
-                        number,
-                        current_seq + 1,
-                        position,
-                        case when token is null then last_message.log_offset + 1 else position end,
-                        pgq._clock(),
-                        pgq._clock() + keep,
-                        token,
-                        case when token is not null then last_message.log_offset end
-                    )
-                    on conflict do nothing
-                    returning greatest(next_offset - 1, lease_last_offset)
-                    into taken_to;
-                end if;
-            end if;
-        end if;
+            exit when taken_to is not null;
+            -- Where there is nothing to read, or another member is faster, where this session has just
+            -- found something comes next. It is a hint, and only for this group: else one topic would
+            -- say where another is read.
+            exit when ready is not true
+                or current_setting('pgq.found_in', true) is distinct from pgq._found_in(target_id);
+            place := current_setting('pgq.found_at', true)::integer;
+        end loop;
     end if;
 
     if taken_to is not null then
@@ -13758,7 +13901,8 @@ begin
         _claim.consumer_group,
         _claim.max_messages,
         _claim.partition,
-        _claim.lease
+        _claim.lease,
+        case when target_id is null and width > 16 then random() * width >= 16 end
     );
 end
 $$;
@@ -15673,6 +15817,7 @@ as $$
 #variable_conflict use_column
 declare
     place integer;
+    width integer;
     target_id bigint;
     number integer;
     home_id bigint;
@@ -15692,77 +15837,53 @@ begin
     -- The usual case: where this member looks first, the next messages stand in the segment that is
     -- written to now, and no attempts are counted. _claim_any knows the others. A few plain statements
     -- take less time than one that joins.
+    -- Where attempts are counted, what has failed in any partition is to come again soon, so all are
+    -- looked at; but where there are many, only so often that it costs a claim no more than to look at
+    -- 16 of them.
     if consume.partition is null then
         place := pgq._ring();
 
-        select
-            p.partition, p.partition_id, p.stored_partition_id, p.segment, p.segment_first_offset
-        into number, home_id, stored_id, leaf, entered_offset
-        from pgq.partition as p
-        where p.topic = consume.topic collate "C"
-            and p.ring <= place
-            and (p.consumers is null or pgq._may(p.consumers))
-        order by p.ring desc
-        limit 1;
+        for pass in 1..2 loop
+            select
+                p.partition,
+                p.partition_id,
+                p.stored_partition_id,
+                p.segment,
+                p.segment_first_offset,
+                p.partitions
+            into number, home_id, stored_id, leaf, entered_offset, width
+            from pgq.partition as p
+            where p.topic = consume.topic collate "C"
+                and p.ring <= place
+                and (p.consumers is null or pgq._may(p.consumers))
+            order by p.ring desc
+            limit 1;
 
-        -- By the id: there may be another topic of that name by now.
-        select g.group_id
-        into target_id
-        from pgq.group_partition as g
-        where g.partition_id = home_id
-            and g.consumer_group = consume.consumer_group collate "C"
-            and g.max_attempts is null;
+            -- By the id: there may be another topic of that name by now.
+            select g.group_id
+            into target_id
+            from pgq.group_partition as g
+            where g.partition_id = home_id
+                and g.consumer_group = consume.consumer_group collate "C"
+                and g.max_attempts is null;
 
-        select
-            j.seq,
-            j.next_offset,
-            j.next_offset >= entered_offset
-            and (j.leased_until > pgq._clock()) is not true
-            and (consume.max_messages > 1000000) is not true
-        into current_seq, position, ready
-        from pgq.group_position as j
-        where j.group_id = target_id
-            and j.partition = number
-        order by j.seq desc
-        limit 1;
+            select
+                j.seq,
+                j.next_offset,
+                j.next_offset >= entered_offset
+                and (j.leased_until > pgq._clock()) is not true
+                and (consume.max_messages > 1000000) is not true
+            into current_seq, position, ready
+            from pgq.group_position as j
+            where j.group_id = target_id
+                and j.partition = number
+            order by j.seq desc
+            limit 1;
 
-        if ready then
-            -- Offsets have no gaps, so the last one tells how many there are. Usually this is the only
-            -- message, so it is read as a whole.
-            if leaf = 0 then
-                select
-                    number,
-                    m.log_offset,
-                    m.published_at,
-                    m.key,
-                    m.headers,
-                    m.payload,
-                    m.body
-                from pgq.message_0 as m
-                where m.partition_id = stored_id
-                    and m.log_offset >= position
-                    and m.log_offset < position + coalesce(consume.max_messages, 100)
-                order by m.log_offset desc
-                limit 1
-                into last_message;
-            elsif leaf = 1 then
-                select
-                    number,
-                    m.log_offset,
-                    m.published_at,
-                    m.key,
-                    m.headers,
-                    m.payload,
-                    m.body
-                from pgq.message_1 as m
-                where m.partition_id = stored_id
-                    and m.log_offset >= position
-                    and m.log_offset < position + coalesce(consume.max_messages, 100)
-                order by m.log_offset desc
-                limit 1
-                into last_message;
-            elsif leaf <= 3 then
-                if leaf <= 2 then
+            if ready then
+                -- Offsets have no gaps, so the last one tells how many there are. Usually this is the
+                -- only message, so it is read as a whole.
+                if leaf = 0 then
                     select
                         number,
                         m.log_offset,
@@ -15771,14 +15892,14 @@ begin
                         m.headers,
                         m.payload,
                         m.body
-                    from pgq.message_2 as m
+                    from pgq.message_0 as m
                     where m.partition_id = stored_id
                         and m.log_offset >= position
                         and m.log_offset < position + coalesce(consume.max_messages, 100)
                     order by m.log_offset desc
                     limit 1
                     into last_message;
-                else
+                elsif leaf = 1 then
                     select
                         number,
                         m.log_offset,
@@ -15787,17 +15908,15 @@ begin
                         m.headers,
                         m.payload,
                         m.body
-                    from pgq.message_3 as m
+                    from pgq.message_1 as m
                     where m.partition_id = stored_id
                         and m.log_offset >= position
                         and m.log_offset < position + coalesce(consume.max_messages, 100)
                     order by m.log_offset desc
                     limit 1
                     into last_message;
-                end if;
-            elsif leaf <= 7 then
-                if leaf <= 5 then
-                    if leaf <= 4 then
+                elsif leaf <= 3 then
+                    if leaf <= 2 then
                         select
                             number,
                             m.log_offset,
@@ -15806,7 +15925,7 @@ begin
                             m.headers,
                             m.payload,
                             m.body
-                        from pgq.message_4 as m
+                        from pgq.message_2 as m
                         where m.partition_id = stored_id
                             and m.log_offset >= position
                             and m.log_offset < position + coalesce(consume.max_messages, 100)
@@ -15822,252 +15941,296 @@ begin
                             m.headers,
                             m.payload,
                             m.body
-                        from pgq.message_5 as m
+                        from pgq.message_3 as m
                         where m.partition_id = stored_id
                             and m.log_offset >= position
                             and m.log_offset < position + coalesce(consume.max_messages, 100)
                         order by m.log_offset desc
                         limit 1
                         into last_message;
+                    end if;
+                elsif leaf <= 7 then
+                    if leaf <= 5 then
+                        if leaf <= 4 then
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_4 as m
+                            where m.partition_id = stored_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + coalesce(consume.max_messages, 100)
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        else
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_5 as m
+                            where m.partition_id = stored_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + coalesce(consume.max_messages, 100)
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        end if;
+                    else
+                        if leaf <= 6 then
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_6 as m
+                            where m.partition_id = stored_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + coalesce(consume.max_messages, 100)
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        else
+                            select
+                                number,
+                                m.log_offset,
+                                m.published_at,
+                                m.key,
+                                m.headers,
+                                m.payload,
+                                m.body
+                            from pgq.message_7 as m
+                            where m.partition_id = stored_id
+                                and m.log_offset >= position
+                                and m.log_offset < position + coalesce(consume.max_messages, 100)
+                            order by m.log_offset desc
+                            limit 1
+                            into last_message;
+                        end if;
+                    end if;
+                elsif leaf <= 15 then
+                    if leaf <= 11 then
+                        if leaf <= 9 then
+                            if leaf <= 8 then
+                                select
+                                    number,
+                                    m.log_offset,
+                                    m.published_at,
+                                    m.key,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from pgq.message_8 as m
+                                where m.partition_id = stored_id
+                                    and m.log_offset >= position
+                                    and m.log_offset < position + coalesce(consume.max_messages, 100)
+                                order by m.log_offset desc
+                                limit 1
+                                into last_message;
+                            else
+                                select
+                                    number,
+                                    m.log_offset,
+                                    m.published_at,
+                                    m.key,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from pgq.message_9 as m
+                                where m.partition_id = stored_id
+                                    and m.log_offset >= position
+                                    and m.log_offset < position + coalesce(consume.max_messages, 100)
+                                order by m.log_offset desc
+                                limit 1
+                                into last_message;
+                            end if;
+                        else
+                            if leaf <= 10 then
+                                select
+                                    number,
+                                    m.log_offset,
+                                    m.published_at,
+                                    m.key,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from pgq.message_10 as m
+                                where m.partition_id = stored_id
+                                    and m.log_offset >= position
+                                    and m.log_offset < position + coalesce(consume.max_messages, 100)
+                                order by m.log_offset desc
+                                limit 1
+                                into last_message;
+                            else
+                                select
+                                    number,
+                                    m.log_offset,
+                                    m.published_at,
+                                    m.key,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from pgq.message_11 as m
+                                where m.partition_id = stored_id
+                                    and m.log_offset >= position
+                                    and m.log_offset < position + coalesce(consume.max_messages, 100)
+                                order by m.log_offset desc
+                                limit 1
+                                into last_message;
+                            end if;
+                        end if;
+                    else
+                        if leaf <= 13 then
+                            if leaf <= 12 then
+                                select
+                                    number,
+                                    m.log_offset,
+                                    m.published_at,
+                                    m.key,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from pgq.message_12 as m
+                                where m.partition_id = stored_id
+                                    and m.log_offset >= position
+                                    and m.log_offset < position + coalesce(consume.max_messages, 100)
+                                order by m.log_offset desc
+                                limit 1
+                                into last_message;
+                            else
+                                select
+                                    number,
+                                    m.log_offset,
+                                    m.published_at,
+                                    m.key,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from pgq.message_13 as m
+                                where m.partition_id = stored_id
+                                    and m.log_offset >= position
+                                    and m.log_offset < position + coalesce(consume.max_messages, 100)
+                                order by m.log_offset desc
+                                limit 1
+                                into last_message;
+                            end if;
+                        else
+                            if leaf <= 14 then
+                                select
+                                    number,
+                                    m.log_offset,
+                                    m.published_at,
+                                    m.key,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from pgq.message_14 as m
+                                where m.partition_id = stored_id
+                                    and m.log_offset >= position
+                                    and m.log_offset < position + coalesce(consume.max_messages, 100)
+                                order by m.log_offset desc
+                                limit 1
+                                into last_message;
+                            else
+                                select
+                                    number,
+                                    m.log_offset,
+                                    m.published_at,
+                                    m.key,
+                                    m.headers,
+                                    m.payload,
+                                    m.body
+                                from pgq.message_15 as m
+                                where m.partition_id = stored_id
+                                    and m.log_offset >= position
+                                    and m.log_offset < position + coalesce(consume.max_messages, 100)
+                                order by m.log_offset desc
+                                limit 1
+                                into last_message;
+                            end if;
+                        end if;
                     end if;
                 else
-                    if leaf <= 6 then
+                    execute format($leaf$
                         select
-                            number,
+                            $1,
                             m.log_offset,
                             m.published_at,
                             m.key,
                             m.headers,
                             m.payload,
                             m.body
-                        from pgq.message_6 as m
-                        where m.partition_id = stored_id
-                            and m.log_offset >= position
-                            and m.log_offset < position + coalesce(consume.max_messages, 100)
+                        from pgq.message_%1$s as m
+                        where m.partition_id = $2
+                            and m.log_offset >= $3
+                            and m.log_offset < $3 + coalesce($4, 100)
                         order by m.log_offset desc
                         limit 1
-                        into last_message;
-                    else
-                        select
+                    $leaf$, leaf)
+                    into last_message
+                    using number, stored_id, position, consume.max_messages;
+                end if;
+
+                -- Only a partition that has something to read is locked.
+                if last_message.log_offset is not null then
+                    perform
+                    from pgq.group_partition as l
+                    where l.group_id = target_id
+                        and l.partition = number
+                        and l.trimmed_seq <= current_seq
+                    for no key update skip locked;
+
+                    -- Where another member was faster, its row of the journal has this number, or the
+                    -- journal was trimmed above it.
+                    if found then
+                        insert into pgq.group_position (
+                            group_id,
+                            partition,
+                            seq,
+                            first_offset,
+                            next_offset,
+                            recorded_at,
+                            leased_until,
+                            lease_token,
+                            lease_last_offset
+                        )
+                        values (
+                            target_id,
                             number,
-                            m.log_offset,
-                            m.published_at,
-                            m.key,
-                            m.headers,
-                            m.payload,
-                            m.body
-                        from pgq.message_7 as m
-                        where m.partition_id = stored_id
-                            and m.log_offset >= position
-                            and m.log_offset < position + coalesce(consume.max_messages, 100)
-                        order by m.log_offset desc
-                        limit 1
-                        into last_message;
+                            current_seq + 1,
+                            position,
+                            case when token is null then last_message.log_offset + 1 else position end,
+                            pgq._clock(),
+                            pgq._clock() + keep,
+                            token,
+                            case when token is not null then last_message.log_offset end
+                        )
+                        on conflict do nothing
+                        returning greatest(next_offset - 1, lease_last_offset)
+                        into taken_to;
                     end if;
                 end if;
-            elsif leaf <= 15 then
-                if leaf <= 11 then
-                    if leaf <= 9 then
-                        if leaf <= 8 then
-                            select
-                                number,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_8 as m
-                            where m.partition_id = stored_id
-                                and m.log_offset >= position
-                                and m.log_offset < position + coalesce(consume.max_messages, 100)
-                            order by m.log_offset desc
-                            limit 1
-                            into last_message;
-                        else
-                            select
-                                number,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_9 as m
-                            where m.partition_id = stored_id
-                                and m.log_offset >= position
-                                and m.log_offset < position + coalesce(consume.max_messages, 100)
-                            order by m.log_offset desc
-                            limit 1
-                            into last_message;
-                        end if;
-                    else
-                        if leaf <= 10 then
-                            select
-                                number,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_10 as m
-                            where m.partition_id = stored_id
-                                and m.log_offset >= position
-                                and m.log_offset < position + coalesce(consume.max_messages, 100)
-                            order by m.log_offset desc
-                            limit 1
-                            into last_message;
-                        else
-                            select
-                                number,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_11 as m
-                            where m.partition_id = stored_id
-                                and m.log_offset >= position
-                                and m.log_offset < position + coalesce(consume.max_messages, 100)
-                            order by m.log_offset desc
-                            limit 1
-                            into last_message;
-                        end if;
-                    end if;
-                else
-                    if leaf <= 13 then
-                        if leaf <= 12 then
-                            select
-                                number,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_12 as m
-                            where m.partition_id = stored_id
-                                and m.log_offset >= position
-                                and m.log_offset < position + coalesce(consume.max_messages, 100)
-                            order by m.log_offset desc
-                            limit 1
-                            into last_message;
-                        else
-                            select
-                                number,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_13 as m
-                            where m.partition_id = stored_id
-                                and m.log_offset >= position
-                                and m.log_offset < position + coalesce(consume.max_messages, 100)
-                            order by m.log_offset desc
-                            limit 1
-                            into last_message;
-                        end if;
-                    else
-                        if leaf <= 14 then
-                            select
-                                number,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_14 as m
-                            where m.partition_id = stored_id
-                                and m.log_offset >= position
-                                and m.log_offset < position + coalesce(consume.max_messages, 100)
-                            order by m.log_offset desc
-                            limit 1
-                            into last_message;
-                        else
-                            select
-                                number,
-                                m.log_offset,
-                                m.published_at,
-                                m.key,
-                                m.headers,
-                                m.payload,
-                                m.body
-                            from pgq.message_15 as m
-                            where m.partition_id = stored_id
-                                and m.log_offset >= position
-                                and m.log_offset < position + coalesce(consume.max_messages, 100)
-                            order by m.log_offset desc
-                            limit 1
-                            into last_message;
-                        end if;
-                    end if;
-                end if;
-            else
-                execute format($leaf$
-                    select
-                        $1,
-                        m.log_offset,
-                        m.published_at,
-                        m.key,
-                        m.headers,
-                        m.payload,
-                        m.body
-                    from pgq.message_%1$s as m
-                    where m.partition_id = $2
-                        and m.log_offset >= $3
-                        and m.log_offset < $3 + coalesce($4, 100)
-                    order by m.log_offset desc
-                    limit 1
-                $leaf$, leaf)
-                into last_message
-                using number, stored_id, position, consume.max_messages;
             end if;
 
-            -- Only a partition that has something to read is locked.
-            if last_message.log_offset is not null then
-                perform
-                from pgq.group_partition as l
-                where l.group_id = target_id
-                    and l.partition = number
-                    and l.trimmed_seq <= current_seq
-                for no key update skip locked;
-
-                -- Where another member was faster, its row of the journal has this number, or the
-                -- journal was trimmed above it.
-                if found then
-                    insert into pgq.group_position (
-                        group_id,
-                        partition,
-                        seq,
-                        first_offset,
-                        next_offset,
-                        recorded_at,
-                        leased_until,
-                        lease_token,
-                        lease_last_offset
-                    )
-                    values (
-                        target_id,
-                        number,
-                        current_seq + 1,
-                        position,
-                        case when token is null then last_message.log_offset + 1 else position end,
-                        pgq._clock(),
-                        pgq._clock() + keep,
-                        token,
-                        case when token is not null then last_message.log_offset end
-                    )
-                    on conflict do nothing
-                    returning greatest(next_offset - 1, lease_last_offset)
-                    into taken_to;
-                end if;
-            end if;
-        end if;
+            exit when taken_to is not null;
+            -- Where there is nothing to read, or another member is faster, where this session has just
+            -- found something comes next. It is a hint, and only for this group: else one topic would
+            -- say where another is read.
+            exit when ready is not true
+                or current_setting('pgq.found_in', true) is distinct from pgq._found_in(target_id);
+            place := current_setting('pgq.found_at', true)::integer;
+        end loop;
     end if;
 
     if taken_to = position then
@@ -16080,7 +16243,8 @@ begin
             consume.consumer_group,
             consume.max_messages,
             consume.partition,
-            null
+            null,
+            case when target_id is null and width > 16 then random() * width >= 16 end
         );
         if claimed.partition is null then
             return;

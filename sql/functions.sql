@@ -136,6 +136,7 @@
 
 -- The log: publishing
 \ir log/_ring.sql
+\ir log/_found_in.sql
 \ir log/_free_ring.sql
 \ir log/_lock_partition.sql
 \ir log/_publish_spread.sql
@@ -155,6 +156,7 @@
 \ir log/assign_offsets.sql
 
 -- The log: consuming
+\ir log/_near_partition.sql
 \ir log/_lock_group.sql
 \ir log/_append_position.sql
 \ir log/_keep_position.sql

@@ -13,6 +13,7 @@ as $$
 #variable_conflict use_column
 declare
     place integer;
+    width integer;
     target_id bigint;
     number integer;
     home_id bigint;
@@ -58,7 +59,8 @@ begin
         _claim.consumer_group,
         _claim.max_messages,
         _claim.partition,
-        _claim.lease
+        _claim.lease,
+        case when target_id is null and width > 16 then random() * width >= 16 end
     );
 end
 $$;

@@ -3,7 +3,8 @@ create function pgq._claim_any(
     consumer_group text,
     max_messages integer,
     partition integer,
-    lease interval
+    lease interval,
+    near_first boolean
 )
 returns pgq._claim_state
 language plpgsql
@@ -18,13 +19,25 @@ declare
     claimed pgq._claim_state;
     first_available bigint;
     failed_to bigint;
+    near integer;
 begin
     perform pgq._check_count('max_messages', wanted, 1, 1000000);
 
     loop
+        near := case
+            when _claim_any.near_first
+                then pgq._near_partition(_claim_any.topic, _claim_any.consumer_group)
+        end;
         state := pgq._lock_group(
-            _claim_any.topic, _claim_any.consumer_group, _claim_any.partition, true
+            _claim_any.topic,
+            _claim_any.consumer_group,
+            coalesce(_claim_any.partition, near),
+            true
         );
+        if state.group_id is null and near is not null then
+            near := null;
+            state := pgq._lock_group(_claim_any.topic, _claim_any.consumer_group, null, true);
+        end if;
         if state.group_id is null then
             return null;
         end if;
@@ -108,12 +121,27 @@ begin
             claimed.leased_until,
             claimed.lease_token
         ) then
+            -- Where all were looked at, and something comes of it. Not where the usual way does not
+            -- lead, nor in a deferred topic: what is staged elsewhere would wait for its offsets.
+            if _claim_any.partition is null
+                and near is null
+                and claimed.segment is not null
+                and (state.max_attempts is null or _claim_any.near_first is not null)
+            then
+                perform
+                    set_config('pgq.found_in', pgq._found_in(state.group_id), false),
+                    set_config('pgq.found_at', p.ring::text, false)
+                from pgq.partition as p
+                where p.partition_id = state.partition_id
+                    and not p.deferred;
+            end if;
             return claimed;
         end if;
     end loop;
 end
 $$;
 
-comment on function pgq._claim_any(text, text, integer, integer, interval) is
+comment on function pgq._claim_any(text, text, integer, integer, interval, boolean) is
 'What _claim does when it has to look further: at other partitions, at older segments, at the
-partition that was named, or at the attempts that there were.';
+partition that was named, or at the attempts that there were. near_first: of all partitions it looks
+at near ones first; null: it never does so.';

@@ -2,7 +2,8 @@ create function pgq._lock_partition(
     topic text,
     partition integer,
     key text,
-    may_stage boolean default false
+    may_stage boolean default false,
+    tried integer default null
 )
 returns pgq._partition_state
 language plpgsql
@@ -12,57 +13,44 @@ as $$
 #variable_conflict use_column
 declare
     state pgq._partition_state;
+    place integer := _lock_partition.partition;
     start_at integer;
+    below integer;
+    above integer;
     partition_count integer;
 begin
-    if _lock_partition.partition is not null or _lock_partition.key is not null then
-        select
-            p.partition,
-            p.partition_id,
-            p.segment,
-            p.segment_first_offset,
-            p.segment_entered_at,
-            p.segment_until,
-            p.followed,
-            p.deferred,
-            p.stored_partition_id
-        into state
-        from pgq.partition as p
-        where p.topic = _lock_partition.topic
-            and p.partition = coalesce(
-                _lock_partition.partition,
-                (
-                    select pgq._home(_lock_partition.key, q.partitions)
-                    from pgq.partition as q
-                    where q.topic = _lock_partition.topic
-                        and q.partition = 0
-                )
-            )
-            and not (p.deferred and _lock_partition.may_stage)
-            and (p.publishers is null or pgq._may(p.publishers))
-        for no key update;
-    else
+    if place is null and _lock_partition.key is null then
         -- Any that is free, beginning where this session begins at this second.
-        start_at := pgq._ring();
+        start_at := coalesce(_lock_partition.tried, pgq._ring());
+        below := case when _lock_partition.tried is null then start_at else 1023 end;
+        above := case when _lock_partition.tried is null then -1 else start_at end;
 
-        select
-            p.partition,
-            p.partition_id,
-            p.segment,
-            p.segment_first_offset,
-            p.segment_entered_at,
-            p.segment_until,
-            p.followed,
-            p.deferred,
-            p.stored_partition_id
-        into state
-        from pgq.partition as p
-        where p.topic = _lock_partition.topic
-            and not (p.deferred and _lock_partition.may_stage)
-            and (p.publishers is null or pgq._may(p.publishers))
-        order by (start_at - p.ring + 1024) % 1024
-        limit 1
-        for no key update skip locked;
+        loop
+            select
+                p.partition,
+                p.partition_id,
+                p.segment,
+                p.segment_first_offset,
+                p.segment_entered_at,
+                p.segment_until,
+                p.followed,
+                p.deferred,
+                p.stored_partition_id
+            into state
+            from pgq.partition as p
+            where p.topic = _lock_partition.topic
+                and p.ring > above
+                and p.ring <= below
+                and not (p.deferred and _lock_partition.may_stage)
+                and (p.publishers is null or pgq._may(p.publishers))
+            order by p.ring desc
+            limit 1
+            for no key update skip locked;
+
+            exit when state.partition is not null or below = 1023;
+            above := start_at;
+            below := 1023;
+        end loop;
 
         if state.partition is null then
             select p.partitions, p.deferred
@@ -77,15 +65,36 @@ begin
             end if;
 
             -- All are held: wait for the one that this session began with.
-            if partition_count is not null then
-                return pgq._lock_partition(
-                    _lock_partition.topic,
-                    start_at % partition_count,
-                    null,
-                    _lock_partition.may_stage
-                );
-            end if;
+            place := start_at % partition_count;
         end if;
+    end if;
+
+    if place is not null or _lock_partition.key is not null then
+        select
+            p.partition,
+            p.partition_id,
+            p.segment,
+            p.segment_first_offset,
+            p.segment_entered_at,
+            p.segment_until,
+            p.followed,
+            p.deferred,
+            p.stored_partition_id
+        into state
+        from pgq.partition as p
+        where p.topic = _lock_partition.topic
+            and p.partition = coalesce(
+                place,
+                (
+                    select pgq._home(_lock_partition.key, q.partitions)
+                    from pgq.partition as q
+                    where q.topic = _lock_partition.topic
+                        and q.partition = 0
+                )
+            )
+            and not (p.deferred and _lock_partition.may_stage)
+            and (p.publishers is null or pgq._may(p.publishers))
+        for no key update;
     end if;
 
     if state.partition is null then
@@ -129,8 +138,8 @@ begin
 end
 $$;
 
-comment on function pgq._lock_partition(text, integer, text, boolean) is
+comment on function pgq._lock_partition(text, integer, text, boolean, integer) is
 'Locks the partition that a message goes to until the transaction ends, and says where it stands.
 The named one, else the one of the key, else any that is free now. may_stage: null for a deferred
-topic, and nothing is locked; else what was staged for its partition gets offsets first. Raises
-MQ001, MQ007.';
+topic, and nothing is locked; else what was staged for its partition gets offsets first. tried: up
+to there on the ring the caller has just found all partitions held. Raises MQ001, MQ007.';

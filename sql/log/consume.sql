@@ -18,6 +18,7 @@ as $$
 #variable_conflict use_column
 declare
     place integer;
+    width integer;
     target_id bigint;
     number integer;
     home_id bigint;
@@ -46,7 +47,8 @@ begin
             consume.consumer_group,
             consume.max_messages,
             consume.partition,
-            null
+            null,
+            case when target_id is null and width > 16 then random() * width >= 16 end
         );
         if claimed.partition is null then
             return;

@@ -292,7 +292,11 @@ begin
 
             if (until > pgq._clock()) is not true then
                 state := pgq._lock_partition(
-                    publish.topic collate "C", publish.partition, publish.key
+                    publish.topic collate "C",
+                    publish.partition,
+                    publish.key,
+                    false,
+                    case when published.partition is null then place end
                 );
                 published.partition := state.partition;
                 published.duplicate := false;

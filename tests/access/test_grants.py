@@ -80,6 +80,18 @@ def test_the_first_grant_closes(house: Session) -> None:
     assert listed(house) == set()
 
 
+def test_what_is_opened_keeps_no_grants(house: Session) -> None:
+    """So who had one has none when it is restricted again; others keep theirs."""
+    for name in ({"topic": "t"}, {"queue": "t"}):
+        house.grant_access(role=APP, access="publish", **name)
+    house.alter_topic(topic="t", restricted=False)
+    assert listed(house) == {(APP, "", "t", "publish")}
+    house.alter_topic(topic="t", restricted=True)
+    assert not may_publish(house, APP)
+    house.alter_queue(queue="t", restricted=False)
+    assert not [grant for grant in listed(house) if grant[2]]
+
+
 def test_all_of_them(house: Session) -> None:
     """A grant on * closes nothing, and counts for what is closed, before and after."""
     house.grant_access(role=APP, access="publish", topic="*")

@@ -167,6 +167,7 @@ def test_settings_of_the_callers_own(roles: Session, known: Arguments) -> None:
         for name, value in (
             ("pgq.deferred_topic", "late"),
             ("pgq.deferred_layout", str(layout)),
+            ("pgq.found_in", "1 1"),
             ("pgq.acts_for_owner", ""),
         ):
             roles.execute("select set_config(%s, %s, true)", [name, value])

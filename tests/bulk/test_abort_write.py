@@ -6,7 +6,7 @@ import pytest
 
 from support.bulk import MODES, NOBODY, begin, contents_of, numbers, stage, staged
 from support.log import new_topic
-from support.session import Connect, Session, refused
+from support.session import Connect, Session, refused, row
 
 
 def test_staged_chunks_are_removed(connection: Session) -> None:
@@ -17,6 +17,12 @@ def test_staged_chunks_are_removed(connection: Session) -> None:
     stage(connection, write_id, numbers(1, 3))
     assert connection.abort_write(write_id=write_id)
     assert not connection.abort_write(write_id=write_id)
+    assert row(
+        connection,
+        "select count(*) from pgq.bulk_write as w inner join pgq.topic as t using (topic_id)"
+        " where t.topic = %s",
+        [topic],
+    ) == (0,)
     assert staged(connection, write_id) == 0
     assert contents_of(connection, topic) == {}
     for sqlstate, late in (

@@ -181,19 +181,27 @@ def test_groups_with_each_others_topics_do_not_deadlock(
         changer.result(PATIENCE)
 
 
-def test_members_that_fail_side_by_side(shared_connect: Connect, log: Session) -> None:
-    """Three members, three partitions, and every fifth message is bad: each ends once."""
-    topic, dead = new_pair(log, partitions=3, messages=30, max_attempts=2, dead_partitions=2)
+@pytest.mark.parametrize("partitions", [3, 24])
+def test_members_that_fail_side_by_side(
+    shared_connect: Connect, log: Session, partitions: int
+) -> None:
+    """Three members, and every fifth message is bad: each ends once.
+
+    Of 24 partitions they do not look at all each time.
+    """
+    pair = {"messages": 30, "max_attempts": 2, "dead_partitions": 2}
+    topic, dead = new_pair(log, partitions=partitions, **pair)
     poison = set(range(5, 31, 5))
 
     def member(commit_before: bool) -> list[int]:
         session = shared_connect(autocommit=True)
         done: list[int] = []
-        while sum(committed_offsets(session, topic, "readers")) < 90:
+        while sum(committed_offsets(session, topic, "readers")) < 30 * partitions:
             done += work(session, topic, poison=poison, max_messages=7, commit_before=commit_before)
         return done
 
     members = [aside(lambda way=way: member(way)) for way in (True, False, True)]
     done = Counter(number for future in members for number in future.result(PATIENCE))
-    assert done == {n: 3 for n in range(1, 31) if n not in poison}
-    assert Counter(letter.payload for letter in dead_letters(log, dead)) == dict.fromkeys(poison, 3)
+    assert done == {n: partitions for n in range(1, 31) if n not in poison}
+    letters = Counter(letter.payload for letter in dead_letters(log, dead))
+    assert letters == dict.fromkeys(poison, partitions)

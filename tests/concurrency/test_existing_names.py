@@ -9,8 +9,9 @@ import psycopg
 import pytest
 
 from support.log import committed_offsets, new_topic
-from support.queue import enqueue
+from support.queue import enqueue, new_queue
 from support.session import Connect, Session, new_name, refused, unchanged
+from support.snapshots import LEVELS
 from support.waiting import aside, wait_until_blocked
 
 Hold = Callable[[Session, str], Any]
@@ -168,6 +169,26 @@ def test_one_that_is_dropped_while_it_is_compared(
     connection.call(drop, **arguments)
     connection.execute("select pg_advisory_unlock(1)")
     assert found.result(30) == created
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_subscription_that_is_gone_since_the_snapshot(
+    shared_connect: Connect, log: Session, level: str
+) -> None:
+    """It is not returned as if it were there."""
+    names = {
+        "subscription": new_name("subscription"),
+        "topic": new_topic(log),
+        "queue": new_queue(log),
+    }
+    log.subscribe(**names)
+    late = shared_connect(isolation_level=level)
+    late.execute("select 1")
+    log.unsubscribe(subscription=names["subscription"])
+    refused("40001", late.subscribe, **names)
+    late.rollback()
+    assert late.subscribe(**names).subscription == names["subscription"]
+    late.rollback()
 
 
 def test_no_storage_is_made_for_what_exists(connection: psycopg.Connection[Any]) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from support.clock import Clock
 from support.log import committed_offsets, new_topic, offsets
+from support.poison import new_pair
 from support.session import Connect, Session
 from support.waiting import PATIENCE, aside, blocked
 
@@ -86,10 +87,23 @@ def test_members_do_not_wait_for_publishers(shared_connect: Connect, log: Sessio
     assert offsets(member.consume(topic=topic, **READERS)) == [3, 4]
 
 
+def shared(log: Session, *, counted: bool, messages: int) -> tuple[str, int]:
+    """A topic and its partitions, which share so many messages.
+
+    Where attempts are counted there are so many partitions that members seldom look at all.
+    """
+    if counted:
+        return new_pair(log, partitions=20, messages=messages // 20, max_attempts=3)[0], 20
+    return new_topic(log, partitions=3, messages=messages // 3), 3
+
+
+@pytest.mark.parametrize("counted", [False, True])
 @pytest.mark.parametrize("function", ["claim_offsets", "consume"])
-def test_many_members_share_the_work(shared_connect: Connect, log: Session, function: str) -> None:
+def test_many_members_share_the_work(
+    shared_connect: Connect, log: Session, function: str, counted: bool
+) -> None:
     """Six members, some of which roll back: every offset once, the ranges without a gap."""
-    topic = new_topic(log, partitions=3, messages=200)
+    topic, partitions = shared(log, counted=counted, messages=600)
 
     def work(number: int) -> list[tuple[int, int, int]]:
         member, dice = shared_connect(), random.Random(number)
@@ -120,21 +134,24 @@ def test_many_members_share_the_work(shared_connect: Connect, log: Session, func
 
     members = [aside(lambda number=number: work(number)) for number in range(6)]
     ranges = sorted(itertools.chain(*(member.result(PATIENCE) for member in members)))
-    for partition in range(3):
+    for partition in range(partitions):
         own = [(first, last) for number, first, last in ranges if number == partition]
         assert own[0][0] == 1
-        assert own[-1][1] == 200
+        assert own[-1][1] == 600 // partitions
         assert all(last + 1 == first for (_, last), (first, _) in itertools.pairwise(own))
 
 
-def test_many_polling_members_share_the_work(shared_connect: Connect, log: Session) -> None:
+@pytest.mark.parametrize("counted", [False, True])
+def test_many_polling_members_share_the_work(
+    shared_connect: Connect, log: Session, counted: bool
+) -> None:
     """Four members with leases and partial commits: every message once, in order."""
-    topic = new_topic(log, partitions=3, messages=60)
+    topic, partitions = shared(log, counted=counted, messages=300)
 
     def work(number: int) -> list[tuple[int, int]]:
         member, dice = shared_connect(autocommit=True), random.Random(number)
         mine: list[tuple[int, int]] = []
-        while sum(committed_offsets(member, topic, "readers")) < 180:
+        while sum(committed_offsets(member, topic, "readers")) < 300:
             rows = member.poll(topic=topic, max_messages=7, **READERS)
             if not rows:
                 continue
@@ -149,7 +166,8 @@ def test_many_polling_members_share_the_work(shared_connect: Connect, log: Sessi
 
     members = [aside(lambda number=number: work(number)) for number in range(4)]
     done = list(itertools.chain(*(member.result(PATIENCE) for member in members)))
-    assert sorted(done) == [(p, offset) for p in range(3) for offset in range(1, 61)]
+    offsets_each = range(1, 300 // partitions + 1)
+    assert sorted(done) == [(p, offset) for p in range(partitions) for offset in offsets_each]
 
 
 # ---------------------------------------------------------------------------- leases and locks

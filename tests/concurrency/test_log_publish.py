@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from support.clock import Clock
 from support.log import (
     WAYS_TO_PUBLISH,
     committed_offsets,
@@ -16,7 +17,7 @@ from support.log import (
     offsets,
     ways_to_publish,
 )
-from support.session import Connect, Session
+from support.session import Connect, Session, refused
 from support.waiting import PATIENCE, aside, blocked
 
 # ---------------------------------------------------------------------------- order
@@ -133,6 +134,26 @@ def test_messages_without_a_key_in_a_keyed_batch_wait_for_nothing_else(
     writer.execute("set lock_timeout = '2s'")
     ranges = writer.publish_batch(topic=topic, payloads=[1, 2, 3], keys=["b", None, "a"])
     assert [row.partition for row in ranges] == [0, 1]
+
+
+@pytest.mark.parametrize("place", [0, 600, 1023])
+def test_one_partition_is_locked_also_where_a_segment_is_full(
+    connect: Connect, connection: Session, clock: Clock, place: int
+) -> None:
+    """Without a key, the one that was found free is the one that goes on to another segment."""
+    connection.execute(
+        "create or replace function pgq._ring() returns integer language sql stable"
+        f" as 'select {place}'"
+    )
+    connection.create_topic(topic="t", partitions=3, retention="1 day")
+    connection.publish_batch(topic="t", payloads=[0], partition=1)
+    clock.advance("20 hours")
+    publisher, other = connect(), connect()
+    taken = publisher.publish(topic="t", payload=1).partition
+    other.execute("set lock_timeout = '2s'")
+    for partition in {0, 1, 2} - {taken}:
+        other.publish(topic="t", payload=2, partition=partition)
+    refused("55P03", other.publish, topic="t", payload=2, partition=taken)
 
 
 # ---------------------------------------------------------------------------- deadlocks

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -123,16 +124,18 @@ def test_jobs_younger_than_the_snapshot(
     assert len(claim(connection, queue, 10)) == 1
 
 
+@pytest.mark.parametrize("way", [{"payload": "1"}, {"payloads": ["1", "2"]}])
 @pytest.mark.parametrize("level", STRICT)
 def test_settings_changed_since_the_snapshot(
-    shared_connect: Connect, connection: Session, level: str
+    shared_connect: Connect, connection: Session, level: str, way: dict[str, Any]
 ) -> None:
     """An enqueue that cannot see where to write now is told to try again."""
     queue = new_queue(connection)
     session = shared_connect(isolation_level=level)
     session.execute("select")
     connection.alter_queue(queue=queue, retention="100 hours")
-    refused("40001", session.enqueue, queue=queue, payload="1")
+    call = session.enqueue if "payload" in way else session.enqueue_batch
+    refused("40001", call, queue=queue, **way)
     session.rollback()
     enqueue(session, queue)
     session.commit()

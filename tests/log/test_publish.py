@@ -105,6 +105,15 @@ def test_a_named_partition_comes_before_the_key(log: Session) -> None:
     assert row.key == "a"
 
 
+def test_it_does_so_where_a_segment_is_full(connection: Session, clock: Clock) -> None:
+    """Whichever of them is the first to notice."""
+    connection.create_topic(topic="t", partitions=4, retention="1 day")
+    for partition in range(4):
+        clock.advance("20 hours")
+        found = connection.publish(topic="t", key="a", payload=1, partition=partition)
+        assert found == (partition, 1, False)
+
+
 def test_partitions_count_for_themselves(log: Session) -> None:
     """Each partition has its own offsets from 1."""
     topic = new_topic(log, partitions=3)
@@ -142,6 +151,18 @@ def test_time_rises_with_the_offset(log: Session, shared_clock: Clock) -> None:
         for row in log.fetch_range(topic=topic, partition=0, first_offset=1, last_offset=12)
     ]
     assert times == sorted(times)
+
+
+def test_time_rises_into_another_segment(log: Session, shared_clock: Clock) -> None:
+    """As it does within one: a clock that is set back does not make a later message older."""
+    topic = new_topic(log)
+    shared_clock.advance("1 hour")
+    log.publish(topic=topic, payload=1)
+    shared_clock.advance("-2 hours")
+    log.alter_topic(topic=topic, retention="3 days")
+    log.publish(topic=topic, payload=2)
+    first, second = log.fetch_range(topic=topic, partition=0, first_offset=1, last_offset=2)
+    assert first.published_at <= second.published_at
 
 
 def test_rollback_leaves_no_gap(log: Session) -> None:

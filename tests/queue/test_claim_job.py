@@ -193,9 +193,13 @@ def test_one_that_expired_hides_no_crashed_one(connection: Session, clock: Clock
     assert [letter.job_id for letter in dead] == [crashed]
 
 
-def test_one_that_expired_and_crashed_is_a_dead_letter(connection: Session, clock: Clock) -> None:
-    queue = new_queue(connection, job_ttl="3 hours", max_attempts=1)
-    job_id = enqueue(connection, queue)
+@pytest.mark.parametrize("own", [False, True])
+def test_one_that_expired_and_crashed_is_a_dead_letter(
+    connection: Session, clock: Clock, own: bool
+) -> None:
+    """By the limit of its queue as by its own."""
+    queue = new_queue(connection, job_ttl="3 hours", max_attempts=9 if own else 1)
+    job_id = enqueue(connection, queue, **({"max_attempts": 1} if own else {}))
     claim(connection, queue, 1)
     clock.advance("4 hours")
     assert claim(connection, queue, 1) == []

@@ -74,6 +74,22 @@ def test_those_that_are_due_longest_expire_first(connection: Session, clock: Clo
     assert sorted(found) == sorted(job_id for ids in made[2:] for job_id in ids)
 
 
+def test_all_expire_behind_many_that_have(connection: Session, clock: Clock) -> None:
+    """Those that wait for their time, too, and none that a worker holds."""
+    queue = new_queue(connection, job_ttl="1 hour")
+    enqueue_many(connection, queue, 20)
+    held = claim(connection, queue, 20, lease="1 day")
+    enqueue_many(connection, queue, 30)
+    for job in claim(connection, queue, 30):
+        connection.nack(job_id=job.job_id, lease_token=job.lease_token, delay="2 days")
+    enqueue_many(connection, queue, 150)
+    clock.advance("2 hours")
+    assert ("jobs expired", queue, 180) in connection.cleanup()
+    assert stats(connection, queue) == {"leased": 20}
+    for job in held:
+        assert connection.ack(job_id=job.job_id, lease_token=job.lease_token)
+
+
 def test_jobs_whose_last_worker_was_lost(connection: Session, clock: Clock) -> None:
     """They become dead letters also when nobody claims any more."""
     queue = new_queue(connection, max_attempts=2)
@@ -157,9 +173,21 @@ def test_a_job_that_came_for_a_dropped_queue(connect: Connect, connection: Sessi
     assert row(connection, "select count(*) from pgq.job") == (0,)
 
 
-def test_jobs_below_the_floor(connection: Session, clock: Clock) -> None:
-    """A clock that went back and came again may have left some there: cleanup finds them."""
-    queue = new_queue(connection)
+@pytest.mark.parametrize("beside", [False, True])
+def test_jobs_below_the_floor(connection: Session, clock: Clock, beside: bool) -> None:
+    """A clock that went back and came again may have left some there: cleanup finds them.
+
+    Also beside another queue, whose floor is low and was raised oftener.
+    """
+    other, queue = new_queue(connection), new_queue(connection)
+    if beside:
+        enqueue(connection, other, label="waits")
+        for _ in range(20):
+            enqueue(connection, other, label="x")
+            job = claim_one(connection, other, label="x")
+            connection.ack(job_id=job.job_id, lease_token=job.lease_token)
+            clock.advance("1 second")
+            connection.cleanup()
     for _ in range(4):
         enqueue(connection, queue)
         job = claim_one(connection, queue)

@@ -13,7 +13,7 @@ import pytest
 from plans.counting import Reader
 from support.clock import Clock
 from support.queue import claim, claim_one, enqueue, enqueue_many, new_queue, stats
-from support.session import Connect, Session, row
+from support.session import Connect, Session, refused, row
 
 # how many labels one cleanup looks at
 LABELS = 1000
@@ -73,6 +73,19 @@ def work_by_label(connection: Session, queue: str, clock: Clock, label: str) -> 
         assert connection.ack(job_id=job_id, lease_token=job.lease_token)
 
 
+def note_done(connection: Session, queue: str, label: str) -> None:
+    """A floor, newer than all others, below which no job of a label is left."""
+    connection.execute(
+        "insert into pgq.queue_floor"
+        " select f.queue_id, '=' || %s, 1000, f.epoch, array_fill(c.moment, array[10]),"
+        " array_fill(9223372036854775807, array[10]), c.moment, c.moment, f.candidate_at,"
+        " f.candidate_xid from pgq.queue_floor as f"
+        " inner join pgq.queue as q using (queue_id), pgq._clock() as c (moment)"
+        " where q.queue = %s and f.label = '' order by f.seq desc limit 1",
+        [label, queue],
+    )
+
+
 def test_a_label_that_no_job_has(connection: Session, clock: Clock) -> None:
     """Whatever is asked for leaves nothing behind."""
     queue = new_queue(connection)
@@ -125,6 +138,29 @@ def test_a_label_passes_what_is_done_of_one_batch(connection: Session, clock: Cl
     assert floor == (job_ids[3],) or floor == (job_ids[4],)
 
 
+def test_a_claim_by_a_label_does_so(
+    dsn: str, connection: Session, connect: Connect, clock: Clock
+) -> None:
+    """Where the floor of all claims stands at the same time, and at a job before those."""
+    queue = new_queue(connection)
+    # what is done stays in the index as long as somebody may see it
+    old = connect(isolation_level="repeatable read")
+    old.execute("select 1")
+    enqueue_many(connection, queue, 500, labels=["other"] + ["customer"] * 499)
+    for _ in range(5):
+        clock.advance("1 second")
+        for job in claim(connection, queue, 99, label="customer"):
+            assert connection.ack(job_id=job.job_id, lease_token=job.lease_token)
+    for _ in range(3):
+        clock.advance("1 second")
+        connection.cleanup()
+    reader = Reader(dsn)
+    [_] = reader.call("claim_job", queue=queue, label="customer")
+    reader.close()
+    old.rollback()
+    assert reader.last.entries < 250
+
+
 def test_the_floors_of_another_label_are_none_of_its_own(connection: Session, clock: Clock) -> None:
     """Not even when they have risen since those of all claims, and oftener."""
     queue = new_queue(connection)
@@ -132,18 +168,34 @@ def test_the_floors_of_another_label_are_none_of_its_own(connection: Session, cl
     work_by_label(connection, queue, clock, "slow")
     waiting = enqueue(connection, queue, label="slow")
     clock.advance("1 second")
+    note_done(connection, queue, "busy")
     connection.execute(
-        "with busy as (insert into pgq.queue_floor"
-        " select f.queue_id, '=busy', 1000, f.epoch, array_fill(c.moment, array[10]),"
-        " array_fill(9223372036854775807, array[10]), c.moment, c.moment, f.candidate_at,"
-        " f.candidate_xid from pgq.queue_floor as f"
-        " inner join pgq.queue as q using (queue_id), pgq._clock() as c (moment)"
-        " where q.queue = %s and f.label = '' order by f.seq desc limit 1"
-        " returning queue_id, recorded_at)"
-        " select pgq._raise_label_floor(b.queue_id, 'slow', b.recorded_at) from busy as b",
-        [queue],
+        "select pgq._raise_label_floor(f.queue_id, 'slow', f.recorded_at) from pgq.queue_floor as f"
+        " where f.label = '=busy'"
     )
     assert claim_one(connection, queue, label="slow").job_id == waiting
+
+
+def test_all_jobs_count_against_the_room_of_a_queue(connection: Session, clock: Clock) -> None:
+    """Also those below the floor of a label that is done."""
+    queue = new_queue(connection, max_unfinished=3)
+    enqueue_many(connection, queue, 3, labels=["other"] * 3)
+    clock.advance("1 minute")
+    note_done(connection, queue, "busy")
+    refused("MQ010", connection.enqueue, queue=queue, payload=1)
+
+
+def test_what_has_expired_takes_no_room(connection: Session, clock: Clock) -> None:
+    """Once claims have passed it: the latest floor counts."""
+    queue = new_queue(connection, max_unfinished=3, job_ttl="1 hour")
+    enqueue_many(connection, queue, 3)
+    assert claim_one(connection, queue).attempt == 1
+    clock.advance("2 hours")
+    refused("MQ010", connection.enqueue, queue=queue, payload=1)
+    for _ in range(5):
+        assert claim(connection, queue) == []
+        clock.advance("1 second")
+    enqueue(connection, queue)
 
 
 def test_a_label_has_one_row(connection: Session, clock: Clock) -> None:

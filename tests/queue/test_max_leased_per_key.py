@@ -221,6 +221,15 @@ def test_switched_on_behind_a_lost_worker(connection: Session, clock: Clock) -> 
     assert ids(connection, queue) == []
 
 
+def notes(connection: Session, queues: list[str]) -> int:
+    """What is noted of jobs of these queues that wait for another one of their key."""
+    query = (
+        "select count(*) from pgq.ordered_note as n inner join pgq.queue as q using (queue_id)"
+        " where q.queue = any(%s)"
+    )
+    return int(row(connection, query, [queues])[0])
+
+
 def test_cleanup_finds_what_waits_in_every_queue(connection: Session, connect: Connect) -> None:
     """Somebody had the waiting jobs locked when the limits of several queues were lifted."""
     queues = [new_queue(connection, max_leased_per_key=1) for _ in range(4)]
@@ -236,7 +245,9 @@ def test_cleanup_finds_what_waits_in_every_queue(connection: Session, connect: C
         connection.alter_queue(queue=queue, no_limit=["max_leased_per_key"])
         assert claim(connection, queue) == []
     other.rollback()
+    assert notes(connection, queues) > 0
     connection.cleanup()
+    assert notes(connection, queues) == 0
     assert {queue: ids(connection, queue) for queue in queues} == waiting
 
 

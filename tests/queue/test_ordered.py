@@ -333,3 +333,16 @@ def test_keys_of_two_queues(connection: Session) -> None:
     add(connection, one)
     add(connection, other)
     assert len(claim(connection, one, 9)) == len(claim(connection, other, 9)) == 1
+
+
+def test_a_key_of_a_queue_that_is_dropped(connection: Session) -> None:
+    """The same key of another queue keeps its order."""
+    queue, other = ordered_queue(connection), ordered_queue(connection)
+    add(connection, queue)
+    add(connection, queue)
+    add(connection, other)
+    first = claim_one(connection, queue)
+    connection.drop_queue(queue=other)
+    assert claim(connection, queue, 9) == []
+    assert ack(connection, first)
+    assert len(claim(connection, queue, 9)) == 1

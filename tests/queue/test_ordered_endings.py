@@ -182,11 +182,13 @@ def test_one_that_waits_expires(connection: Session, clock: Clock) -> None:
 
 @pytest.mark.parametrize("size", [3, 2500])
 def test_those_that_expired_are_passed_over(connection: Session, clock: Clock, size: int) -> None:
-    """Without a cleanup; few of them at once, so that no ack takes long."""
-    queue = ordered_queue(connection, job_ttl="1 hour")
+    """Without a cleanup; few of them at once, so that no ack takes long; none of another queue."""
+    queue, other = (ordered_queue(connection, job_ttl="1 hour") for _ in range(2))
     add(connection, queue)
     job = claim_one(connection, queue, lease="1 day")
     add_many(connection, queue, ["k"] * size)
+    add_many(connection, other, ["k"] * 3)
+    claim_one(connection, other, lease="1 day")
     clock.advance("59 minutes")
     last = add(connection, queue)
     clock.advance("1 minute")
@@ -194,6 +196,7 @@ def test_those_that_expired_are_passed_over(connection: Session, clock: Clock, s
     found = [number for _ in range(5) for number in given(connection, queue)]
     assert found == [last]
     assert stats(connection, queue) == {}
+    assert stats(connection, other) == {"leased": 1, "expired": 2}
 
 
 # ---------------------------------------------------------------------------- cancel, purge, drop

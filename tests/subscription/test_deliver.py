@@ -108,6 +108,27 @@ def test_finish_and_claim(connection: Session) -> None:
     ] == list(range(6))
 
 
+@pytest.mark.parametrize("end", ["ack", "archive_job"])
+@pytest.mark.parametrize("batch", [False, True])
+def test_archived_jobs_have_their_content(connection: Session, end: str, batch: bool) -> None:
+    """Whatever their ids are; and those of their own beside them."""
+    topic, [queue] = new_followed_topic(connection)
+    enqueue(connection, queue, "own")
+    publish_many(connection, topic, 3)
+    jobs = claim(connection, queue, 4)
+    token = jobs[0].lease_token
+    if batch:
+        assert connection.call(
+            f"{end}_batch", job_ids=[job.job_id for job in jobs], lease_token=token
+        )
+    else:
+        assert all(connection.call(end, job_id=job.job_id, lease_token=token) for job in jobs)
+    found = connection.execute(
+        "select payload from pgq.archived_jobs where queue = %s order by job_id", [queue]
+    ).fetchall()
+    assert [payload for (payload,) in found] == ["own", 0, 1, 2]
+
+
 def test_a_delay(connection: Session, clock: Clock) -> None:
     """That of the queue, from the publish on."""
     topic, queue = new_name("topic"), new_queue(connection, delay="1 hour")

@@ -1,0 +1,62 @@
+create function pgq._near_partition(topic text, consumer_group text)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    place integer := pgq._ring();
+    target_id bigint;
+    there integer;
+    number integer;
+begin
+    for pass in 1..2 loop
+        select l.group_id, l.partition
+        into target_id, there
+        from pgq.partition as p
+        inner join pgq.group_partition as l on l.partition_id = p.partition_id
+        where p.topic = _near_partition.topic
+            and p.ring <= place
+            and l.consumer_group = _near_partition.consumer_group
+        order by p.ring desc
+        limit 1;
+        exit when target_id is null
+            or current_setting('pgq.found_in', true) is distinct from pgq._found_in(target_id);
+
+        -- Only a partition that has something to read is locked.
+        select l.partition
+        into number
+        from pgq.group_partition as l
+        inner join pgq.partition as p on p.partition_id = l.partition_id
+        cross join lateral (
+            select k.next_offset, k.leased_until
+            from pgq.group_position as k
+            where k.group_id = l.group_id
+                and k.partition = l.partition
+            order by k.seq desc
+            limit 1
+        ) as j
+        where l.group_id = target_id
+            and l.partition = there
+            and (p.consumers is null or pgq._may(p.consumers))
+            and (j.leased_until is null or j.leased_until <= pgq._clock())
+            and (
+                j.next_offset < p.segment_first_offset
+                or (pgq._newest(p.stored_partition_id, p.segment, j.next_offset)).log_offset
+                is not null
+            )
+        for no key update of l skip locked;
+        exit when number is not null;
+
+        place := current_setting('pgq.found_at', true)::integer;
+    end loop;
+
+    return number;
+end
+$$;
+
+comment on function pgq._near_partition(text, text) is
+'Where a member of a group that counts attempts finds something to read and meets no other member,
+without a look at all partitions; it is locked. It looks where it begins, and where a look at all
+has found something, as long as the session notes that. Null: not there, or nothing is noted.';
