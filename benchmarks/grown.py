@@ -153,7 +153,8 @@ PARTS: Sequence[Part] = (
         steps=(8, 16, 32, 64, 128, 256, 512, 1024),
         builds=[
             "select pgq.create_topic('t1', %(n)s), pgq.create_group('t1', 'g1'),"
-            " pgq.create_group('t1', 'empty', 'latest')",
+            " pgq.create_group('t1', 'empty', 'latest'), pgq.create_topic('dead', 1),"
+            " pgq.create_group('t1', 'limited', max_attempts => 3, dead_letter_topic => 'dead')",
             "select pgq.create_topic('later', %(n)s, deferred => true),"
             " pgq.create_group('later', 'g1')",
         ],

@@ -295,6 +295,11 @@ PARTITION_LINES = [
         before=[PUBLISH],
         statement="select * from pgq.claim_offsets('t1', 'g1', 1)",
     ),
+    Line(
+        name="consume 1, with max_attempts",
+        before=[PUBLISH],
+        statement="select * from pgq.consume('t1', 'limited', 1)",
+    ),
     Line(name="consume, nothing new", statement="select * from pgq.consume('t1', 'empty')"),
     Line(
         name="publish, deferred",

@@ -28,6 +28,7 @@ SCALED = "_raise_floor"
 
 LEFT_ALONE: Mapping[str, str] = {
     "_clock": "is replaced",
+    "_found_in": "a tenth of a second, whichever",
     "_check_room": "how long it took to count, and how old that count is",
     "_holder_samples": "how long transactions have been open, which the server tells",
     "_ring": "a number as good as any",
