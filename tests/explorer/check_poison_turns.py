@@ -32,7 +32,14 @@ def check_poison_turns(history: History) -> None:
     """Hold what was given in each partition against what was said before."""
     seeks = seeks_of(history)
     events = history.committed()
-    for partition in (0, 1):
+    partitions = {
+        row["partition"]
+        for event in events
+        if event.call.endswith("_poison")
+        for row in event.rows
+        if "partition" in row
+    }
+    for partition in sorted(partitions):
         here = [event for event in events if _concerns(event, partition)]
         given = [e for e in here if e.call in GIVING and e.rows]
         for event, position in seeks.get(partition, ()):

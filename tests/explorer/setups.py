@@ -110,7 +110,8 @@ def setup_of(draw: Draw, areas: set[str]) -> list[Step]:
     if "workers" in areas:
         drawn("heartbeat")
     if "poison" in areas:
-        for name, partitions in ((POISON, 2), (DEAD, rng.choice([1, 2]))):
+        # among many partitions a member looks at near ones first
+        for name, partitions in ((POISON, rng.choice([2, 2, 20])), (DEAD, rng.choice([1, 2]))):
             house(
                 "create_topic",
                 topic=name,

@@ -15,6 +15,7 @@ TRANSACTIONAL = {
     "later": ["whole"],
     "once": ["exact"],
     "bulk": ["whole"],
+    "wide": ["exact", "whole"],
 }
 """Groups whose messages have their effect in the transaction that takes them, by topic."""
 
@@ -38,7 +39,7 @@ class Exact(Consumer):
     """claim_offsets and fetch_range, with the effect in their transaction."""
 
     def step(self) -> None:
-        topic = self.rng.choice(["log", "log", "once"])
+        topic = self.rng.choice(["log", "log", "once", "wide"])
         size = self.rng.choice([1, 10, 100])
         level = self.rng.choice(LEVELS)
         with self.client.unit("exact", topic=topic, group="exact", level=level) as told:
@@ -66,7 +67,7 @@ class Whole(Consumer):
     """consume, with the effect in its transaction."""
 
     def step(self) -> None:
-        topic = self.rng.choice(["log", "brief", "later", "bulk"])
+        topic = self.rng.choice(["log", "brief", "later", "bulk", "wide"])
         size = self.rng.choice([1, 10, 100])
         level = self.rng.choice(LEVELS)
         with self.client.unit("whole", topic=topic, group="whole", level=level) as told:

@@ -21,7 +21,16 @@ TOPICS: dict[str, dict[str, Any]] = {
         "idempotency_window": "300 days",
     },
     "bulk": {"partitions": 2, "no_limit": ["retention"]},
+    "wide-given-up": {"partitions": 1, "no_limit": ["retention"]},
+    "wide": {"partitions": 20, "no_limit": ["retention"]},
 }
+
+GROUPS: dict[str, dict[str, Any]] = {
+    "brief": {"out_of_range": "skip"},
+    # with attempts to count, members look at a few of many partitions first
+    "wide": {"max_attempts": 1000, "dead_letter_topic": "wide-given-up"},
+}
+"""Settings of the groups of a topic."""
 
 QUEUES: dict[str, dict[str, Any]] = {
     "jobs": {"max_attempts": 4, "no_limit": ["job_ttl", "retention"]},
@@ -77,10 +86,9 @@ def install(dsn: str) -> Clock:
         _stop_cleanup(session)
         for topic, settings in TOPICS.items():
             session.create_topic(topic=topic, **settings)
-            for group in TRANSACTIONAL[topic]:
+            for group in TRANSACTIONAL.get(topic, []):
                 if group != "external":
-                    skip = {"out_of_range": "skip"} if topic == "brief" else {}
-                    session.create_group(topic=topic, consumer_group=group, **skip)
+                    session.create_group(topic=topic, consumer_group=group, **GROUPS.get(topic, {}))
         for group in ("leased", "manual"):
             session.create_group(topic="log", consumer_group=group)
         for queue, settings in QUEUES.items():

@@ -11,7 +11,7 @@ from fault_runs.journal import entries
 
 __all__ = ["PRODUCERS", "bulk_names"]
 
-TOPICS = ["log", "log", "log", "brief", "later"]
+TOPICS = ["log", "log", "log", "brief", "later", "wide"]
 QUEUES = ["jobs", "jobs", "brief-jobs"]
 ORDERED_KEYS = 10
 

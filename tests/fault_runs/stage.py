@@ -346,7 +346,7 @@ class Stage:
         return [name for name, each in self._clients.items() if not each.process.is_alive()]
 
     def end_producers(self, patience: float) -> list[str]:
-        """Have those that produce end what they have begun; tells who did not."""
+        """Have those that produce end what they have begun; tells who did not, and who waits."""
         producers = {n: each for n, each in self._clients.items() if each.kind in PRODUCING}
         for each in producers.values():
             each.process.terminate()
@@ -355,11 +355,20 @@ class Stage:
         for name, each in producers.items():
             each.process.join(max(0.1, deadline - time.monotonic()))
             if each.process.is_alive():
-                stuck.append(name)
+                stuck.append(f"{name} did not end; sessions: {self._sessions()}")
                 each.process.kill()
                 each.process.join()
             del self._clients[name]
         return stuck
+
+    def _sessions(self) -> list[tuple[Any, ...]]:
+        """What sessions of clients do and wait for, and who is in their way."""
+        with self.observe() as connection:
+            return connection.execute(
+                "select pid, state, wait_event_type, wait_event, pg_blocking_pids(pid),"
+                " xact_start, left(query, 120) from pg_stat_activity"
+                " where application_name = 'pgq_fault_run' and state <> 'idle'"
+            ).fetchall()
 
     def stop_clients(self) -> None:
         """Kill all that are left."""

@@ -11,6 +11,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -19,11 +20,14 @@ from psycopg.conninfo import make_conninfo
 
 from fault_runs.check_house import check_house
 from fault_runs.evidence import Evidence, read_journals
+from fault_runs.faults import FAR, Breaker
+from fault_runs.journal import Journal
 from fault_runs.planted import PLANTED
 from fault_runs.round import check, fault_times, play, play_round, settle
 from fault_runs.stage import SCENES, Stage, false_time_library
 from support.clock import Clock
 from support.session import Session
+from support.waiting import aside, wait_until_blocked
 
 pytestmark = pytest.mark.slow
 
@@ -48,6 +52,31 @@ def test_no_fault_breaks_a_promise(folder: Path, scene: str) -> None:
     assert not outcome.violations, "\n".join(map(str, outcome.violations[:20]))
     assert sum(outcome.faults.values()) > 0
     assert sum(n for what, n in outcome.units.items() if what.endswith(" done")) > 200
+
+
+def test_a_round_ends_though_the_clock_hides_a_deadlock(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """libfaketime keeps a waiting session from its timers, the one for deadlocks among them."""
+    if false_time_library() is None:
+        pytest.skip("no libfaketime: on Debian, apt-get install faketime")
+    monkeypatch.setattr("fault_runs.round.PATIENCE", 60.0)
+    with (
+        Stage(SCENES["time"], folder / "deadlock", "7") as stage,
+        stage.observe() as observer,
+        psycopg.connect(stage.direct) as one,
+        psycopg.connect(stage.direct) as other,
+    ):
+        breaker = Breaker(stage, "7", Journal(stage.folder / "faults"))
+        stage.step_server_clock(FAR)
+        observer.execute("create table elsewhere ()")
+        one.execute("lock table elsewhere")
+        # publishers wait for this one
+        other.execute("lock table pgq.topic")
+        for session, table in ((one, "pgq.topic"), (other, "elsewhere")):
+            aside(partial(session.execute, f"lock table {table}".encode()))
+            wait_until_blocked(observer, session.info.backend_pid)
+        assert settle(stage, breaker) == []
 
 
 # ---------------------------------------------------------------------------- planted faults
