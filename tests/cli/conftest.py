@@ -6,7 +6,7 @@ import io
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import psycopg
@@ -70,13 +70,14 @@ def pgq(
 
 
 @pytest.fixture
-def process(dsn: str) -> Callable[..., subprocess.Popen[bytes]]:
-    """Start a command as a process of its own, with pipes."""
+def process(dsn: str) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    """Start a command as a process of its own, with pipes; what a test leaves running is killed."""
+    begun: list[subprocess.Popen[bytes]] = []
 
     def start(*arguments: str, **settings: Any) -> subprocess.Popen[bytes]:
         environment = {**os.environ, "DATABASE_URL": dsn, **settings.pop("env", {})}
         environment.pop("PYTHONUNBUFFERED", None)
-        return subprocess.Popen(
+        running = subprocess.Popen(
             [*PGQ, *arguments],
             env=environment,
             **{
@@ -86,5 +87,10 @@ def process(dsn: str) -> Callable[..., subprocess.Popen[bytes]]:
                 **settings,
             },
         )
+        begun.append(running)
+        return running
 
-    return start
+    yield start
+    for running in begun:
+        with running:
+            running.kill()

@@ -28,7 +28,7 @@ def test_the_guide(dsn: str, tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "pgq: " not in done.stderr

@@ -146,6 +146,21 @@ def test_with_the_keyboard_alone(tab: Tab, page: Page, client: Client, letters: 
     expect(tab.get_by_label("refresh")).to_have_value("0")
 
 
+def test_a_key_right_behind_the_end_of_a_dialog_is_not_lost(tab: Tab) -> None:
+    """A closed dialog keeps the focus for a moment, where what had it before is gone."""
+    expect(tab.get_by_role("heading", name="Overview")).to_be_visible()
+    tab.keyboard.press("?")
+    expect(tab.get_by_role("dialog")).to_contain_text("filter")
+    press = "dispatchEvent(new KeyboardEvent('keydown', {key: 'p', bubbles: true}))"
+    tab.evaluate(f"document.activeElement.{press}")
+    tab.evaluate(
+        "() => { const inside = document.activeElement; document.querySelector('dialog').close();"
+        f" inside.{press} }}"
+    )
+    # had the open dialog not kept the first one, the second would have taken it back
+    expect(tab.get_by_label("refresh")).to_have_value("0")
+
+
 def test_messages_are_browsed(tab: Tab, page: Page, client: Client) -> None:
     client.create_topic("t", partitions=2)
     client.publish_batch(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import sys
 from collections.abc import Sequence
 from functools import cache
@@ -83,6 +84,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # what its encoding does not have is an escape
             stream.reconfigure(errors="backslashreplace")
+    # what psycopg warns of is what failed behind the error that is told
+    logging.getLogger("psycopg").addHandler(logging.NullHandler())
     try:
         _program()(args=None if arguments is None else list(arguments), prog_name="pgq")
     except SystemExit as ended:

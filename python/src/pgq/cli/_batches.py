@@ -13,7 +13,7 @@ from typing import IO, Any
 import psycopg
 
 from pgq import Client
-from pgq.cli._house import one_line
+from pgq.cli._house import interrupted, one_line
 from pgq.cli._input import BadLine, Format, Item, read
 from pgq.cli._output import plain
 
@@ -114,7 +114,8 @@ def write_all(
         except (ValueError, OSError) as error:
             outcome.failure = str(error)
         except psycopg.Error as error:
-            outcome.failure = one_line(error)
+            outcome.interrupted = interrupted(error)
+            outcome.failure = "interrupted" if outcome.interrupted else one_line(error)
     if outcome.failure is not None:
         lost = writer.client.connection.closed or outcome.interrupted
         behind = [item.line for item in unknown if item.line > outcome.last_line]

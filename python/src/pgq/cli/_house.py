@@ -28,6 +28,7 @@ __all__ = [
     "confirm",
     "connected",
     "family",
+    "interrupted",
     "missing",
     "one_line",
 ]
@@ -36,6 +37,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 BROKEN_PIPE = 141
 """The exit status when nobody reads the output any more; a shell says the same of SIGPIPE."""
+
+INTERRUPTED = 130
+"""The exit status of what was interrupted; a shell says the same of SIGINT."""
 
 _DATABASE = "connection string; default: DATABASE_URL, else libpq's own settings (PGHOST, …)"
 
@@ -111,13 +115,15 @@ def _ending(foreign: bool) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        raise typer.Exit(130) from None
+        raise typer.Exit(INTERRUPTED) from None
     except BrokenPipeError:
         _forget_output()
         raise typer.Exit(BROKEN_PIPE) from None
     except (CommandError, MigrationError) as error:
         message = str(error)
     except psycopg.Error as error:
+        if interrupted(error):
+            raise typer.Exit(INTERRUPTED) from None
         message = one_line(error)
     except OSError as error:
         try:
@@ -144,6 +150,18 @@ def _forget_output() -> None:
     """Let what could not be written go: Python would try once more at its end, and complain."""
     if sys.stdout is sys.__stdout__:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def interrupted(error: psycopg.Error) -> bool:
+    """Whether the error is only what became of an interrupt.
+
+    One that strikes between two steps of psycopg leaves a session that is busy; what gives up the
+    transaction on the way out fails then, and its error takes the place of the interrupt.
+    """
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, KeyboardInterrupt):
+        cause = cause.__context__
+    return cause is not None
 
 
 def one_line(error: psycopg.Error) -> str:

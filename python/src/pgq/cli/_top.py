@@ -21,7 +21,15 @@ from rich.text import Text
 
 from pgq import Client
 from pgq._sampling import Sample, figures, sample
-from pgq.cli._house import AsJson, CommandError, Database, command, connected, one_line
+from pgq.cli._house import (
+    AsJson,
+    CommandError,
+    Database,
+    command,
+    connected,
+    interrupted,
+    one_line,
+)
 from pgq.cli._output import as_json, console, span, write_line
 
 __all__ = ["add"]
@@ -155,6 +163,8 @@ def add(app: typer.Typer) -> None:
             except KeyboardInterrupt:
                 return
             except psycopg.OperationalError as error:
+                if interrupted(error):
+                    return
                 raise CommandError(one_line(error)) from None
 
 

@@ -150,7 +150,8 @@ function useKeys({ onRefresh, onPause, onHelp }) {
     const before = useRef("");
     useEffect(() => {
         const pressed = (event) => {
-            const typing = event.target.closest?.("input, textarea, select, dialog");
+            // what had the focus in a dialog keeps it for a moment behind the end of the dialog
+            const typing = event.target.closest?.("input, textarea, select, dialog[open]");
             if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
             const last = before.current;
             before.current = event.key;
