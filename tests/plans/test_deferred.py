@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from statistics import median
 
 import pytest
 from psycopg.types.json import Jsonb
 
-from plans.counting import Reader
+from plans.counting import Reader, refuse_growth
 from support.session import Connect, Session
 from support.subscription import subscribe
 
@@ -28,13 +27,6 @@ def publish_many(connection: Session, number: int) -> None:
         f"do $$ begin for n in 1..{number} loop perform pgq.publish('t', to_jsonb(n)); commit;"
         " end loop; end $$".encode()
     )
-
-
-def refuse_growth(work: list[int]) -> None:
-    """The last calls read no more than the first ones."""
-    third = len(work) // 3
-    first, last = median(work[:third]), median(work[-third:])
-    assert last <= first * 1.2 + 20, f"reads grew: {work}"
 
 
 @pytest.mark.slow
@@ -79,8 +71,10 @@ def test_ten_thousand_messages(
     if not held:
         # the floors of queues do not rise beyond the id of a transaction that is open
         del single["claim_job"]
-    for work in (many, *single.values()):
-        refuse_growth(work)
+    refuse_growth(many, 20)
+    for way, work in single.items():
+        # the floor rises by the clock: on a busy machine a round later
+        refuse_growth(work, 520 if way == "claim_job" else 20)
     assert max(many) < 500 + 50, many
     for way, work in single.items():
         # a claim walks what has gone since the floor rose, which takes a while

@@ -23,7 +23,7 @@ pytest.importorskip("pyspark")
 
 Location = tuple[str, dict[str, str]]
 DRIVER = Path(__file__).resolve().parent / "source_driver.py"
-PATIENCE = 120.0
+PATIENCE = 300.0
 
 
 # ---------------------------------------------------------------------------- secrets

@@ -18,7 +18,7 @@ from support.waiting import wait_until
 
 pytest.importorskip("pyspark")
 
-PATIENCE = 120.0
+PATIENCE = 300.0
 
 
 def sources(query: Any) -> list[dict[str, Any]]:

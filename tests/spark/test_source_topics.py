@@ -18,7 +18,7 @@ from support.waiting import wait_until
 pytest.importorskip("pyspark")
 
 Location = tuple[str, dict[str, str]]
-PATIENCE = 120.0
+PATIENCE = 300.0
 Place = tuple[str, int, int]
 
 

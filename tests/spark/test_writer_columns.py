@@ -13,7 +13,7 @@ from support.waiting import aside, blocked, wait_until
 from support.writer import assert_nothing_left, messages
 
 Location = tuple[str, dict[str, str]]
-PATIENCE = 120.0
+PATIENCE = 300.0
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ __all__ = [
     "guarded_role",
 ]
 
-PATIENCE = 120.0
+PATIENCE = 300.0
 """Seconds after which a process that has not answered counts as stuck."""
 
 DRIVER = ROOT / "tests" / "spark" / "driver.py"
