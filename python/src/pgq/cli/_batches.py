@@ -81,6 +81,7 @@ def write_all(
     pending: list[Item] = []
     # what may have been stored when the connection is lost in the middle of it
     unknown: list[Item] = []
+    ending = False
     with ExitStack() as stack:
         try:
             try:
@@ -101,6 +102,7 @@ def write_all(
                         _note(writer, entry, outcome)
                 unknown = pending
                 _store(writer, unknown, outcome)
+                ending = True
                 stack.close()  # which commits, where all is one transaction
             except BaseException as error:
                 if writer.all_or_none:
@@ -118,19 +120,18 @@ def write_all(
             outcome.failure = "interrupted" if outcome.interrupted else one_line(error)
     if outcome.failure is not None:
         lost = writer.client.connection.closed or outcome.interrupted
-        behind = [item.line for item in unknown if item.line > outcome.last_line]
-        _tell_the_rest(writer, outcome, behind if lost else [])
+        if writer.all_or_none:
+            outcome.stored = outcome.duplicates = outcome.last_line = 0
+            told = "whether it was stored is not known" if lost and ending else "nothing was stored"
+            outcome.failure = f"{outcome.failure}; {told}"
+        else:
+            behind = [item.line for item in unknown if item.line > outcome.last_line]
+            _tell_the_rest(outcome, behind if lost else [])
     return outcome
 
 
-def _tell_the_rest(writer: Writer, outcome: Outcome, behind: list[int]) -> None:
+def _tell_the_rest(outcome: Outcome, behind: list[int]) -> None:
     """Say what is stored; of the lines `behind` that nobody knows, as when a commit is lost."""
-    if writer.all_or_none:
-        outcome.stored = outcome.duplicates = outcome.last_line = 0
-        lost = writer.client.connection.closed
-        told = "whether it was stored is not known" if lost else "nothing was stored"
-        outcome.failure = f"{outcome.failure}; {told}"
-        return
     known = f"lines up to {outcome.last_line} are stored" if outcome.last_line else None
     if behind:
         rest = f"whether lines {behind[0]} to {behind[-1]} are stored is not known"
