@@ -135,3 +135,22 @@ def test_two_changes_at_once(connection: Session, connect: Connect, app: Session
     second.commit()
     assert app.publish(topic="t", payload=1).duplicate is False
     app.rollback()
+
+
+@pytest.mark.parametrize("way", ["grant_access", "revoke_access"])
+@pytest.mark.parametrize("target", [{"topic": "t"}, {"queue": "q"}])
+def test_what_is_dropped_meanwhile(
+    connection: Session, connect: Connect, app: Session, way: str, target: dict[str, str]
+) -> None:
+    """It waits for the drop, and then there is nothing to grant, on that or on anything else."""
+    dropper, other = connect(), connect(autocommit=True)
+    dropper.call("drop_queue" if "queue" in target else "drop_topic", **target)
+    changing = blocked(
+        connection, other, lambda: other.call(way, role=APP, access="consume", **target)
+    )
+    dropper.commit()
+    with pytest.raises(psycopg.Error) as told:
+        changing.result()
+    assert told.value.sqlstate == ("MQ002" if "queue" in target else "MQ001")
+    everywhere = "select from pgq.access_grant where topic_id is null and queue_id is null"
+    assert connection.execute(everywhere).fetchall() == []
