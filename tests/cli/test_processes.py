@@ -133,7 +133,8 @@ def test_all_or_none_that_is_cut_off_before_its_commit(
         lambda: (
             orders.connection.execute(
                 "select from pg_stat_activity where state = 'idle in transaction'"
-                " and query ~* '^release' and application_name = 'pgq' and datname = current_database()"
+                " and query ~* '^release' and application_name = 'pgq'"
+                " and datname = current_database()"
             ).fetchone()
             is not None
         ),
