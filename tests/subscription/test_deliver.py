@@ -333,3 +333,14 @@ def test_jobs_of_other_priorities_and_labels(connection: Session) -> None:
     assert [job.payload for job in claim(connection, queue, 9, label="l")] == ["labelled"]
     assert in_runs(connection, queue) == 4
     assert delivered(connection, queue) == [0, 1, 2, 3, "later"]
+
+
+def test_a_queue_with_a_limit_for_each_key(connection: Session) -> None:
+    """Its claims make jobs of runs, too, and go on until they have enough."""
+    topic, [queue] = new_followed_topic(connection)
+    connection.alter_queue(queue=queue, max_leased_per_key=1)
+    for key in ("a", "b", "c"):
+        publish_many(connection, topic, 10, keys=[key] * 10)
+    jobs = claim(connection, queue, 3)
+    assert [(job.key, job.payload) for job in jobs] == [("a", 0), ("b", 0), ("c", 0)]
+    assert claim(connection, queue, 3) == []
