@@ -166,6 +166,24 @@ def test_a_chunk_beside_the_end_of_its_attempt(
     assert contents_of(connection, topic) == {0: numbers(1, 4)}
 
 
+@MODES
+def test_an_abort_beside_the_commit_of_the_write(
+    connection: Session, connect: Connect, atomic: bool
+) -> None:
+    """It waits for it, and then there is nothing to give up."""
+    topic = new_topic(connection)
+    target = {"topic": topic, "producer": "job", "seq": 1, "atomic": atomic}
+    write_id = begin(connection, **target)
+    stage(connection, write_id, numbers(1, 2))
+    first, second = connect(), connect(autocommit=True)
+    first.commit_write(write_id=write_id)
+    late = blocked(connection, second, lambda: second.abort_write(write_id=write_id))
+    first.commit()
+    assert late.result(PATIENCE) is False
+    assert connection.begin_write(**target).duplicate
+    assert contents_of(connection, topic) == {0: numbers(1, 2)}
+
+
 def test_an_attempt_in_flight_when_its_write_is_committed(
     connection: Session, connect: Connect
 ) -> None:

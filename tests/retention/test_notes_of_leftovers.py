@@ -168,3 +168,23 @@ def test_a_clock_that_was_ahead(
     clean(connection)
     assert _stored(connection) == 0
     assert _notes(connection) == 0
+
+
+def test_leftovers_of_others_are_not_waited_for(connect: Connect, connection: Session) -> None:
+    """Somebody removes what another topic has left, when one is kept for ever again."""
+    connection.create_topic(topic="other", partitions=1, **FOREVER)
+    connection.create_topic(topic="t", partitions=1, **FOREVER)
+    for topic in ("other", "t"):
+        connection.publish(topic=topic, payload=1)
+        connection.alter_topic(topic=topic, retention="1 hour")
+    clean(connection)
+    remover = connect()
+    held = remover.execute(
+        "select from pgq.leftover where partition_id = any(select stored_partition_id"
+        " from pgq.partition where topic = 'other') for update"
+    ).fetchall()
+    assert held
+    before = _notes(connection)
+    connection.execute("set lock_timeout = '5s'")
+    connection.alter_topic(topic="t", **FOREVER)
+    assert _notes(connection) < before
