@@ -170,13 +170,13 @@ def test_a_clock_that_was_ahead(
     assert _notes(connection) == 0
 
 
-def test_leftovers_of_others_are_not_waited_for(connect: Connect, connection: Session) -> None:
+def test_leftovers_of_others_are_not_waited_for(
+    connect: Connect, connection: Session, topic: str
+) -> None:
     """Somebody removes what another topic has left, when one is kept for ever again."""
-    connection.create_topic(topic="other", partitions=1, **FOREVER)
-    connection.create_topic(topic="t", partitions=1, **FOREVER)
-    for topic in ("other", "t"):
-        connection.publish(topic=topic, payload=1)
-        connection.alter_topic(topic=topic, retention="1 hour")
+    connection.publish(topic="other", payload=1)
+    for name in ("other", topic):
+        connection.alter_topic(topic=name, retention="1 hour")
     clean(connection)
     remover = connect()
     held = remover.execute(
@@ -186,5 +186,5 @@ def test_leftovers_of_others_are_not_waited_for(connect: Connect, connection: Se
     assert held
     before = _notes(connection)
     connection.execute("set lock_timeout = '5s'")
-    connection.alter_topic(topic="t", **FOREVER)
+    connection.alter_topic(topic=topic, **FOREVER)
     assert _notes(connection) < before

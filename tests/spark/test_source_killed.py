@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from support.cluster import PATIENCE
 from support.log import new_topic
 from support.session import Connect, Session
 from support.stream import PASSWORD, Stream, needs_limits
@@ -23,7 +24,6 @@ pytest.importorskip("pyspark")
 
 Location = tuple[str, dict[str, str]]
 DRIVER = Path(__file__).resolve().parent / "source_driver.py"
-PATIENCE = 300.0
 
 
 # ---------------------------------------------------------------------------- secrets

@@ -11,14 +11,13 @@ from psycopg import sql
 
 from pgq.errors import UnknownPartition
 from support.clock import Clock
+from support.cluster import PATIENCE
 from support.log import new_topic
 from support.session import Connect, Session
 from support.stream import Stream, needs_limits, remove
 from support.waiting import wait_until
 
 pytest.importorskip("pyspark")
-
-PATIENCE = 300.0
 
 
 def sources(query: Any) -> list[dict[str, Any]]:

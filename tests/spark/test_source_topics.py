@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from support.cluster import PATIENCE
 from support.log import new_topic
 from support.session import Session, new_name
 from support.stream import needs_limits
@@ -18,7 +19,6 @@ from support.waiting import wait_until
 pytest.importorskip("pyspark")
 
 Location = tuple[str, dict[str, str]]
-PATIENCE = 300.0
 Place = tuple[str, int, int]
 
 

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
+from support.cluster import PATIENCE
 from support.log import new_topic
 from support.session import Connect, Session, new_name
 from support.waiting import aside, blocked, wait_until
 from support.writer import assert_nothing_left, messages
 
 Location = tuple[str, dict[str, str]]
-PATIENCE = 300.0
 
 
 @pytest.fixture
