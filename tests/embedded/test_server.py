@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import pwd
+import shutil
 import signal
 import subprocess
 import sys
@@ -160,17 +161,38 @@ def test_what_a_killed_python_left_is_swept(server: Server) -> None:
         assert not directory.exists()
 
 
-def test_what_is_swept_may_name_a_process_that_is_no_server(tmp_path: Path) -> None:
+def test_what_is_swept_may_name_a_process_that_is_no_server() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as stranger:
-        ended = subprocess.Popen([sys.executable, "-c", ""])
-        ended.wait()
-        folder = make_folder(ended.pid, Account(os.geteuid(), os.getegid(), switch=False))
-        (folder / "data").mkdir()
-        (folder / "data" / "postmaster.pid").write_text(f"{stranger.pid}\n")
+        folder = _left_folder(f"{stranger.pid}\n")
         sweep()
         assert not folder.exists()
         assert stranger.poll() is None
         stranger.communicate(b"\n")
+
+
+def test_what_a_killed_initdb_left_is_swept() -> None:
+    folder = _left_folder("-5703\n")  # the server of one session that it starts writes so
+    sweep()
+    assert not folder.exists()
+
+
+def test_what_another_container_made_is_left_alone() -> None:
+    folder = _left_folder("5703\n")
+    note = folder / "owner.pid"
+    note.write_text(f"{note.read_text().split()[0]} pid:[1]\n")
+    sweep()
+    assert folder.exists()
+    shutil.rmtree(folder)
+
+
+def _left_folder(lock_file: str) -> Path:
+    """The folder of a server whose Python has ended."""
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    folder = make_folder(ended.pid, Account(os.geteuid(), os.getegid(), switch=False))
+    (folder / "data").mkdir()
+    (folder / "data" / "postmaster.pid").write_text(lock_file)
+    return folder
 
 
 def test_a_folder_that_the_servers_user_cannot_reach_is_named(tmp_path: Path) -> None:
@@ -235,3 +257,39 @@ def test_a_user_without_a_name_is_told(server: Server, monkeypatch: pytest.Monke
     monkeypatch.setattr(pwd, "getpwuid", unknown)
     with pytest.raises(EmbeddedServerError, match=r"12345 has no entry in /etc/passwd"):
         Server(bin_dir=server.bin_dir).start()
+
+
+def test_one_that_wants_a_password(server: Server) -> None:
+    """Without its file nobody gets in, by TCP or by the socket; data that is there stays."""
+    with tempfile.TemporaryDirectory(prefix="pgq-test-") as parent:
+        Path(parent).chmod(0o755)
+        folder = Path(parent) / "here it's"
+        with Server(folder, bin_dir=server.bin_dir) as open_to_all:
+            assert open_to_all.password_file is None
+            with psycopg.connect(open_to_all.dsn, autocommit=True) as connection:
+                connection.execute("create table kept as select 1 as one")
+        with Server(folder, bin_dir=server.bin_dir, password=True) as own:
+            file = own.password_file
+            assert file is not None
+            assert file.stat().st_mode & 0o777 == 0o600
+            password = file.read_text().strip().rpartition(":")[2]
+            assert password not in own.dsn + own.log_file.read_text()
+            with psycopg.connect(own.dsn) as connection:
+                assert connection.execute("select one from kept").fetchone() == (1,)
+            for host in (own.host, own.socket_directory):
+                place = f"host='{_quoted(host)}' port={own.port} user=postgres dbname=postgres"
+                with pytest.raises(psycopg.OperationalError, match="no password supplied"):
+                    psycopg.connect(place)
+                with pytest.raises(psycopg.OperationalError, match="authentication failed"):
+                    psycopg.connect(place, password="guessed")
+                psycopg.connect(place, password=password).close()
+            assert own.run("psql", "-XAtc", "select 1").stdout == "1\n"
+            dsn = own.restart().dsn
+            psycopg.connect(dsn).close()
+        with Server(folder, bin_dir=server.bin_dir, password=True) as again:
+            psycopg.connect(again.dsn).close()
+            assert file.read_text().strip().endswith(password)
+
+
+def _quoted(host: object) -> str:
+    return str(host).replace("\\", "\\\\").replace("'", "\\'")

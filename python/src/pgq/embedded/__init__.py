@@ -9,7 +9,9 @@ touching the installation, and without being root.
 PostgreSQL refuses to run as root. A root caller's server therefore runs as ``nobody``, and what
 ``nobody`` could not read (a virtual environment below ``/root``, say) is copied instead of linked.
 
-The server listens on 127.0.0.1 and trusts every local connection: it is for one's own machine.
+The server listens on 127.0.0.1: it is for one's own machine. With ``password=True`` it wants a
+password, which stands in a file that only its user can read, and ``dsn`` names that file; else it
+trusts every connection of this machine, and all users of it may do what the server's user may.
 """
 
 try:

@@ -25,6 +25,7 @@ __all__ = [
     "free_port",
     "initialise",
     "launch",
+    "process_options",
     "shut_down",
 ]
 
@@ -45,7 +46,7 @@ def initialise(data: Path, layout: Layout, account: Account) -> None:
         text=True,
         check=False,
         cwd=data.parent,
-        **_process_options(account),
+        **process_options(account),
     )
     if result.returncode != 0:
         raise EmbeddedServerError(f"initdb failed: {result.stderr.strip()}")
@@ -79,7 +80,7 @@ def launch(data: Path, layout: Layout, account: Account, log: Path) -> subproces
             stderr=output,
             cwd=data.parent,
             start_new_session=True,
-            **_process_options(account),
+            **process_options(account),
         )
 
 
@@ -115,7 +116,8 @@ def crash(process: subprocess.Popen[bytes], data: Path) -> SharedMemory:
     return left
 
 
-def _process_options(account: Account) -> dict[str, Any]:
+def process_options(account: Account) -> dict[str, Any]:
+    """How the server's programs are run: as its user, without settings of the caller's."""
     # settings of the caller's own psql must not reach the server
     environment = {
         name: value

@@ -50,7 +50,11 @@ def release(directory: Path) -> None:
 
 
 def sweep() -> None:
-    """Remove what servers of ended Python processes left in the temporary folder."""
+    """Remove what servers of ended Python processes left in the temporary folder.
+
+    Containers may share that folder and cannot see each other's processes: a folder that was noted
+    in another namespace of process ids is left alone.
+    """
     ours = (os.geteuid(), Account.current().uid)
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):
@@ -65,11 +69,20 @@ def sweep() -> None:
 
 
 def _note(folder: Path, owner: int) -> None:
-    (folder / _OWNER_FILE).write_text(f"{owner}\n")
+    (folder / _OWNER_FILE).write_text(f"{owner} {_namespace()}\n")
 
 
 def _owner(folder: Path) -> int | None:
+    """The process that was noted, None where it cannot be judged from here."""
     try:
-        return int((folder / _OWNER_FILE).read_text())
+        owner, _, namespace = (folder / _OWNER_FILE).read_text().strip().partition(" ")
+        return int(owner) if namespace == _namespace() else None
     except (OSError, ValueError):
         return None
+
+
+def _namespace() -> str:
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:  # not Linux: there is one
+        return "-"

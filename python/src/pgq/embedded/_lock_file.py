@@ -24,7 +24,7 @@ class LockFile:
             lines = (data / "postmaster.pid").read_text().splitlines()
             words = lines[6].split() if len(lines) > 6 else []
             return cls(
-                pid=int(lines[0]),
+                pid=abs(int(lines[0])),  # a server of one session, as initdb's, negates its own
                 segment=int(words[1]) if len(words) == 2 else None,
                 ready=len(lines) > 7 and lines[7].strip() in ("ready", "standby"),
             )

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+from urllib.parse import quote
 
 from pgq.embedded._account import Account
 from pgq.embedded._at_exit import forget, watch
@@ -26,6 +27,7 @@ from pgq.embedded._cluster import (
 from pgq.embedded._errors import EmbeddedServerError
 from pgq.embedded._leftovers import make_folder, release, sweep, take_over
 from pgq.embedded._memory import SharedMemory
+from pgq.embedded._password import HBA, protect
 from pgq.embedded._runtime import Layout, build_runtime
 
 __all__ = ["Server"]
@@ -38,6 +40,9 @@ class Server:
     there and the next ``Server`` on that directory continues with it. Use it as a context manager,
     or call :meth:`start` and :meth:`stop`; what is still running when Python exits, or is told to
     by a signal, is stopped then. What a killed Python left behind is removed at the next start.
+
+    It trusts everybody who can reach it on this machine, unless a ``password`` is wanted: that is a
+    random one, in :attr:`password_file`, which :attr:`dsn` names.
     """
 
     def __init__(
@@ -46,6 +51,7 @@ class Server:
         *,
         bin_dir: Path | None = None,
         settings: Mapping[str, str] | None = None,
+        password: bool = False,
     ) -> None:
         self._source = Path(bin_dir) if bin_dir is not None else find_binaries()
         found = major_of(self._source)
@@ -53,6 +59,7 @@ class Server:
             raise EmbeddedServerError(f"{self._source} holds no usable postgres and initdb")
         self._major = found
         self._settings = dict(settings or {})
+        self._password = password
         self._temporary = directory is None
         self._directory: Path | None = None if directory is None else Path(directory).absolute()
         self._runtime: Path | None = None
@@ -85,7 +92,9 @@ class Server:
 
     def dsn_for(self, database: str) -> str:
         """A connection string of the superuser for any database."""
-        return f"postgresql://postgres@{self.host}:{self.port}/{database}"
+        address = f"postgresql://postgres@{self.host}:{self.port}/{database}"
+        file = self.password_file
+        return address if file is None else f"{address}?passfile={quote(str(file), safe='/')}"
 
     @property
     def major(self) -> int:
@@ -113,6 +122,11 @@ class Server:
     def log_file(self) -> Path:
         """The server's log."""
         return self.directory / "server.log"
+
+    @property
+    def password_file(self) -> Path | None:
+        """The file for libpq's ``passfile``; None where no password is wanted."""
+        return self.directory / "passfile" if self._password else None
 
     @property
     def socket_directory(self) -> Path | None:
@@ -202,6 +216,8 @@ class Server:
         for attempt in range(5):
             port = int(fixed) if fixed is not None else free_port()
             configure(self.data_directory, self._configuration(port))
+            if self.password_file is not None:
+                protect(self.data_directory, layout, account, self.password_file)
             beginning = self.log_file.stat().st_size if self.log_file.exists() else 0
             self._process = launch(self.data_directory, layout, account, self.log_file)
             if becomes_ready(self._process, self.data_directory):
@@ -224,6 +240,7 @@ class Server:
             "log_line_prefix": "%m [%p] ",
             "timezone": "UTC",
             "log_timezone": "UTC",
+            **({"hba_file": str(self.data_directory / HBA)} if self._password else {}),
             **self._settings,
             "port": str(port),
         }
@@ -261,6 +278,7 @@ class Server:
             "PGHOST": self.host,
             "PGPORT": str(self.port),
             "PGUSER": "postgres",
+            **({} if self.password_file is None else {"PGPASSFILE": str(self.password_file)}),
             **(options.pop("env", None) or {}),
         }
         environment.setdefault("PGDATABASE", "postgres")
