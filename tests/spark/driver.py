@@ -14,6 +14,7 @@ import os
 import sys
 import traceback
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 from pgq.local_spark import find_java, find_jdbc_driver, local_session
@@ -41,7 +42,8 @@ def numbers(broker: Pgq, order: dict[str, Any]) -> Any:
 def place(order: dict[str, Any]) -> dict[str, str]:
     """What the data source is told of the database, or of several."""
     urls = [order["url"]] if isinstance(order["url"], str) else order["url"]
-    return {"url": " ".join(urls), **order["properties"]}
+    waits = f"{order.get('retry_seconds', 60)}s"
+    return {"url": " ".join(urls), "retryTimeout": waits, **order["properties"]}
 
 
 def publish(broker: Pgq, order: dict[str, Any]) -> Any:
@@ -183,7 +185,8 @@ def main(settings: dict[str, Any]) -> None:
     for line in sys.stdin:
         order = json.loads(line)
         try:
-            broker = Pgq(spark, order["url"], order["properties"])
+            waits = timedelta(seconds=order.get("retry_seconds", 60))
+            broker = Pgq(spark, order["url"], order["properties"], retry_timeout=waits)
             answer = WORKS[order["work"]](broker, order)
         except Exception as error:
             answer = {"error": f"{type(error).__name__}: {error}", "trace": traceback.format_exc()}

@@ -134,6 +134,7 @@ def test_a_server_is_lost_in_its_commit(
     topic = second.topic
     work = {
         **order(both, second, "save"),
+        "retry_seconds": 1,  # then it is lost for good
         "lines": str(lines),
         "checkpoint": str(tmp_path / "checkpoint"),
     }
@@ -179,6 +180,7 @@ def test_from_two_servers_to_two_servers(
         both.logs[number % 2].publish(topic=source, payload=number)
     work = {
         **order(both, second, "save"),
+        "retry_seconds": 1,
         "source": source,
         "checkpoint": str(tmp_path / "checkpoint"),
     }

@@ -1,7 +1,8 @@
 """Topics and queues as DataFrames: Spark reads, writes and streams through pgq's functions.
 
-Needs the extra ``pgq[spark]`` on the driver, pyarrow on the workers, and the JDBC driver of
-PostgreSQL among Spark's jars; the data source needs pgq itself on the workers.
+Needs the extra ``pgq[spark]`` on the driver, or ``pgq[spark-cluster]``, the same without pyspark;
+pyarrow on the workers; and the JDBC driver of PostgreSQL among Spark's jars. The data source needs
+pgq itself on the workers.
 """
 
 from importlib.util import find_spec
@@ -13,10 +14,16 @@ if missing := [name for name in ("pyarrow", "pyspark") if find_spec(name) is Non
         f"pgq.spark needs the module {missing[0]}: pip install 'pgq[spark]'", name=missing[0]
     )
 
+import pyspark
+
+if int(pyspark.__version__.split(".")[0]) < 4:
+    raise ImportError(f"pgq.spark needs PySpark 4.0 or newer, this is {pyspark.__version__}")
+
 from pgq.spark._client import Pgq, Step
 from pgq.spark._commit import PartlyWritten
+from pgq.spark._json import to_json
 from pgq.spark._refusals import RowRefused
 from pgq.spark._source import PgqDataSource
 from pgq.spark._write import WriteResult
 
-__all__ = ["PartlyWritten", "Pgq", "PgqDataSource", "RowRefused", "Step", "WriteResult"]
+__all__ = ["PartlyWritten", "Pgq", "PgqDataSource", "RowRefused", "Step", "WriteResult", "to_json"]

@@ -14,6 +14,7 @@ from pgq.messages import OffsetRange
 from pgq.spark._bounds import Bound
 from pgq.spark._connection import DriverConnection, Location, call, hide_credentials, moment
 from pgq.spark._read import frame_of, ranges_of, view
+from pgq.spark._retry import RETRY
 from pgq.spark._several import Bounds, read_all, union, write_all
 from pgq.spark._write import Target, WriteOptions, WriteResult, write
 
@@ -44,6 +45,10 @@ class Pgq:
     the driver's: ``user``, ``password``, ``sslmode`` and so on. The executors connect to the
     database by themselves, with the same URL and properties.
 
+    A server that is away, because it restarts or another one takes over, is waited for:
+    ``retry_timeout``, a minute by default. A write is then begun again, a call repeated. Only the
+    tasks of a DataFrame that :meth:`read` made, and a step of :meth:`consume`, fail at once.
+
     A list of URLs is for topics and queues that are spread over several databases, each of which
     has them under the same names. The place of a URL in the list is the number of its shard, so
     keep the order everywhere, and add databases at the end. What is read has a column ``shard``.
@@ -56,6 +61,8 @@ class Pgq:
         spark: SparkSession,
         url: str | Sequence[str],
         properties: Mapping[str, str] | None = None,
+        *,
+        retry_timeout: timedelta | None = None,
     ) -> None:
         if find_spec("pandas") is None:
             # PySpark asks for it on the driver, to exchange rows by Arrow
@@ -69,7 +76,9 @@ class Pgq:
         if not urls:
             raise ValueError("the list of URLs is empty")
         self._properties = properties
-        self._locations = [Location(one, properties) for one in urls]
+        self._retry_timeout = retry_timeout
+        retry = RETRY if retry_timeout is None else retry_timeout.total_seconds()
+        self._locations = [Location(one, properties, retry) for one in urls]
         hide_credentials(spark)
 
     def __repr__(self) -> str:
@@ -79,7 +88,11 @@ class Pgq:
     @property
     def shards(self) -> list[Pgq]:
         """Each database by itself, by the number of its shard."""
-        return [Pgq(self._spark, location.given, self._properties) for location in self._locations]
+        given, waits = self._properties, self._retry_timeout
+        return [
+            Pgq(self._spark, location.given, given, retry_timeout=waits)
+            for location in self._locations
+        ]
 
     @property
     def _location(self) -> Location:
@@ -335,7 +348,8 @@ class Pgq:
         """
         if to_topic is not None and to_queue is not None:
             raise ValueError("a step writes to a topic or to a queue, not to both")
-        with DriverConnection(self._spark, self._location) as transaction:
+        location = self._location
+        with DriverConnection(self._spark, location, location.retry) as transaction:
             transaction.begin()
             ranges = self._claim(transaction, topic, consumer_group, max_messages)
             if not ranges:

@@ -5,16 +5,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pyspark.sql import types as T
 
-__all__ = ["Kinds", "check_columns", "is_bytes", "is_text", "wrong"]
+__all__ = ["TEXTS", "Kinds", "canonical", "check_columns", "is_bytes", "is_text", "wrong"]
 
 Kinds = dict[str, T.DataType]
 """The types of columns by name."""
 
-_TEXTS = "a map of texts, an array of (key, value), or a string with JSON"
+TEXTS = "a map of texts, an array of (key, value), or a string with JSON"
+
+
+_NAMES = ("value", "payload", "key", "headers", "label", "partition", "topic", "shard")
+_FOREIGN = ("offset", "timestamp", "timestampType")
+"""What Kafka's source has besides."""
+
+
+def canonical(names: Sequence[str], *, is_case_sensitive: bool = False) -> list[str]:
+    """Names of columns as they are known here, where Spark does not regard case."""
+    known = {} if is_case_sensitive else {name.lower(): name for name in (*_NAMES, *_FOREIGN)}
+    found = [known.get(name.lower(), name) for name in names]
+    twice = sorted({name for name in found if found.count(name) > 1})
+    if twice:
+        raise ValueError(f"columns that are there more than once: {', '.join(twice)}")
+    return found
 
 
 def check_columns(
@@ -52,7 +67,7 @@ def _check(name: str, kind: T.DataType) -> None:
     if name in ("key", "label", "topic") and not is_bytes(kind):
         raise wrong(name, kind, "string, or binary with UTF-8 text")
     if name == "headers" and not (is_text(kind) or isinstance(kind, T.MapType) or _is_pairs(kind)):
-        raise wrong(name, kind, _TEXTS)
+        raise wrong(name, kind, TEXTS)
     if name in ("partition", "shard") and not isinstance(kind, T.IntegralType):
         raise wrong(name, kind, "an integer")
 
@@ -77,5 +92,5 @@ def _is_pairs(kind: T.DataType) -> bool:
     return (
         isinstance(kind, T.ArrayType)
         and isinstance(kind.elementType, T.StructType)
-        and kind.elementType.fieldNames() == ["key", "value"]
+        and [name.lower() for name in kind.elementType.fieldNames()] == ["key", "value"]
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ import psycopg
 
 from pgq.errors import translated
 from pgq.spark._digest import digest
+from pgq.spark._retry import Patience
 from pgq.spark._send import Part, State, begin_write, commit_write
 from pgq.spark._write_options import WriterOptions
 
@@ -32,8 +33,8 @@ __all__ = [
 
 _log = logging.getLogger("pgq.spark")
 
-_ATTEMPTS = 5
-"""How often a commit is tried."""
+_DEADLOCKS = 4
+"""How often a commit that was the victim of a deadlock is tried again."""
 
 Work = Callable[[psycopg.Connection[Any], int], State]
 """What is done in a database, given its number; nothing of it stays if it was a duplicate."""
@@ -117,7 +118,7 @@ def _abort(options: WriterOptions, writes: Iterable[tuple[int, str]]) -> None:
     for shard, write_id in writes:
         by_shard.setdefault(shard, []).append(write_id)
     for shard, write_ids in by_shard.items():
-        with suppress(psycopg.Error), options.connect(shard) as connection:
+        with suppress(psycopg.Error), options.connect(shard, retry=0) as connection:
             for write_id in write_ids:
                 connection.execute("select pgq.abort_write(%s::uuid)", [write_id])
 
@@ -143,13 +144,17 @@ def _in_transactions(options: WriterOptions, work: Work) -> list[State]:
     before the commit, the database knows.
     """
     shards = [_Shard(number) for number in range(len(options.conninfos))]
-    for left in reversed(range(_ATTEMPTS)):
+    deadlocks, patience = 0, Patience(options.retry)
+    while True:
         try:
             with translated():
                 _attempt(options, work, shards)
         except psycopg.Error as error:
             lost = isinstance(error, _Lost)
-            if left and (lost or isinstance(error, psycopg.errors.DeadlockDetected)):
+            if lost and patience.again(error):
+                continue
+            if isinstance(error, psycopg.errors.DeadlockDetected) and deadlocks < _DEADLOCKS:
+                deadlocks += 1
                 continue
             cause = error.__cause__ if lost else error
             committed = [shard.number for shard in shards if shard.is_committed]
@@ -162,7 +167,6 @@ def _in_transactions(options: WriterOptions, work: Work) -> list[State]:
                 "written again"
             ) from cause
         return [shard.outcome for shard in shards if shard.outcome is not None]
-    raise AssertionError("unreachable")
 
 
 class _Lost(psycopg.OperationalError):
@@ -182,11 +186,14 @@ def _told(connection: psycopg.Connection[Any]) -> Iterator[None]:
 
 def _attempt(options: WriterOptions, work: Work, shards: Sequence[_Shard]) -> None:
     with ExitStack() as stack:
+        # Before any work: a server that is away is waited for without locks in the others.
+        connections = [
+            (shard, stack.enter_context(closing(options.connect(shard.number))))
+            for shard in shards
+            if not shard.is_committed
+        ]
         opened = []
-        for shard in shards:
-            if shard.is_committed:
-                continue
-            connection = stack.enter_context(options.connect(shard.number))
+        for shard, connection in connections:
             connection.autocommit = False
             with _told(connection):
                 outcome = work(connection, shard.number)

@@ -12,9 +12,11 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 import psycopg
 from psycopg.conninfo import make_conninfo
+from psycopg.pq import DiagnosticField
 from pyspark.sql import SparkSession
 
 from pgq.errors import BY_SQLSTATE
+from pgq.spark._retry import RETRY, Patience, is_lost_by_spark
 
 __all__ = [
     "SERVER_TYPES",
@@ -22,6 +24,7 @@ __all__ = [
     "DriverConnection",
     "Location",
     "call",
+    "error_of",
     "hide_credentials",
     "is_classic",
     "moment",
@@ -79,7 +82,10 @@ class Location:
     where it logs options.
     """
 
-    def __init__(self, url: str, properties: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, url: str, properties: Mapping[str, str] | None = None, retry: float = RETRY
+    ) -> None:
+        self.retry = retry
         found = _JDBC_URL.fullmatch(url)
         if found is None:
             # The URL itself may hold a password, so it is not shown.
@@ -172,16 +178,35 @@ _NO_DRIVER = (
 )
 
 
-def call(spark: SparkSession, location: Location, function: str, arguments: Arguments) -> list[Any]:
-    """Call a function of pgq once, in a transaction of its own, and return its rows.
+def call(
+    spark: SparkSession,
+    location: Location,
+    function: str,
+    arguments: Arguments,
+    *,
+    retry: float | None = None,
+) -> list[Any]:
+    """Call a function of pgq in a transaction of its own, and return its rows.
 
-    On Spark Connect there is no JVM at hand; there the call is a query that Spark's JDBC source
-    runs. It is run once, by the one action on it; a task that fails and is tried again would call
-    the function again, so this is for functions that may be repeated.
+    Where the server is away the call is repeated, so this is for functions that may be repeated.
     """
+    patience = Patience(location.retry if retry is None else retry)
+    while True:
+        try:
+            return _call(spark, location, function, arguments)
+        except Exception as error:
+            if not is_lost_by_spark(error) or not patience.again(error):
+                raise
+
+
+def _call(
+    spark: SparkSession, location: Location, function: str, arguments: Arguments
+) -> list[Any]:
     if _jvm(spark) is not None:
         with DriverConnection(spark, location) as connection:
             return connection.call(function, arguments)
+    # On Spark Connect there is no JVM at hand; there the call is a query that Spark's JDBC source
+    # runs. It is run once, by the one action on it, but for a task that fails and is tried again.
     values = ", ".join(
         f"{name} => {quoted(value)}::{kind}" for name, (kind, value) in arguments.items()
     )
@@ -202,9 +227,13 @@ def call(spark: SparkSession, location: Location, function: str, arguments: Argu
 
 
 class DriverConnection:
-    """A JDBC connection of the Spark driver, as a context manager; autocommit is on at first."""
+    """A JDBC connection of the Spark driver, as a context manager; autocommit is on at first.
 
-    def __init__(self, spark: SparkSession, location: Location) -> None:
+    ``retry``: for how many seconds it waits for a server that is away.
+    """
+
+    def __init__(self, spark: SparkSession, location: Location, retry: float = 0) -> None:
+        self._patience = Patience(retry)
         self._jvm = _jvm(spark)
         if self._jvm is None:
             raise NotImplementedError(
@@ -215,6 +244,15 @@ class DriverConnection:
         self._connection: Any = None
 
     def __enter__(self) -> DriverConnection:
+        while True:
+            try:
+                self._connect()
+                return self
+            except psycopg.Error as error:
+                if not is_lost_by_spark(error) or not self._patience.again(error):
+                    raise
+
+    def _connect(self) -> None:
         properties = self._jvm.java.util.Properties()
         for name, value in self._location.credentials.items():
             properties.setProperty(name, value)
@@ -226,7 +264,6 @@ class DriverConnection:
             self._connection = driver().connect(self._location.url, properties)
             # whatever the database's default: commit_write needs it
             self._connection.setTransactionIsolation(2)  # TRANSACTION_READ_COMMITTED
-        return self
 
     def __exit__(self, *exc_info: object) -> None:
         # Closing rolls back what was not committed.
@@ -291,16 +328,49 @@ def _errors() -> Iterator[None]:
     try:
         yield
     except Py4JJavaError as error:
-        state = getattr(error.java_exception, "getSQLState", lambda: None)()
-        if not isinstance(state, str):
+        known = _known(error.java_exception)
+        if known is None:
             raise
-        kind = BY_SQLSTATE.get(state)
-        if kind is None:
-            try:
-                kind = psycopg.errors.lookup(state)
-            except KeyError:
-                kind = psycopg.OperationalError if state[:2] == "08" else psycopg.DatabaseError
-        raise kind(error.java_exception.getMessage()) from None
+        raise known from None
+
+
+def error_of(spark: SparkSession, error: BaseException) -> psycopg.Error | None:
+    """What the server said to a task that failed; None on Spark Connect, which has only texts."""
+    cause = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    if _jvm(spark) is None:
+        return None
+    while cause is not None:
+        if cause.getClass().getName() == "org.postgresql.util.PSQLException":
+            return _known(cause)
+        cause = cause.getCause()
+    return None
+
+
+def _known(cause: Any) -> psycopg.Error | None:
+    """An exception of the JDBC driver as that of psycopg and pgq; None for any other."""
+    state = getattr(cause, "getSQLState", lambda: None)()
+    if not isinstance(state, str):
+        return None
+    kind = BY_SQLSTATE.get(state)
+    if kind is None:
+        try:
+            kind = psycopg.errors.lookup(state)
+        except KeyError:
+            kind = psycopg.OperationalError if state[:2] == "08" else psycopg.DatabaseError
+    said = getattr(cause, "getServerErrorMessage", lambda: None)()
+    if said is None:
+        return kind(cause.getMessage())
+    # so that detail, hint and diag have what the server reported
+    fields = {
+        DiagnosticField.SQLSTATE: state,
+        DiagnosticField.MESSAGE_PRIMARY: said.getMessage(),
+        DiagnosticField.MESSAGE_DETAIL: said.getDetail(),
+        DiagnosticField.MESSAGE_HINT: said.getHint(),
+    }
+    info: dict[int, bytes | None] = {
+        field: text.encode() for field, text in fields.items() if text is not None
+    }
+    return kind(said.toString(), info=info)
 
 
 def moment(text: str) -> datetime:

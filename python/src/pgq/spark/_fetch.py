@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -28,6 +29,7 @@ from pgq.messages import OffsetRange
 from pgq.spark._bounds import Moment
 from pgq.spark._options import Options
 from pgq.spark._positions import Checks, Kept, Log
+from pgq.spark._retry import Patience, is_lost
 from pgq.spark._topics import Range
 
 if TYPE_CHECKING:
@@ -164,16 +166,16 @@ class Database:
         return self._ask(lambda connection: connection.execute(query, parameters).fetchall())
 
     def _ask(self, question: Callable[[psycopg.Connection[Any]], Answer]) -> Answer:
-        with translated():
-            if self._connection is not None:
-                try:
+        patience = Patience(self.options.retry)
+        while True:
+            if self._connection is None or self._connection.closed:
+                self._connection = self.options.connect()
+            try:
+                with translated():
                     return question(self._connection)
-                except psycopg.OperationalError:
-                    # An idle connection may have been cut; then another one is made.
-                    if not self._connection.closed:
-                        raise
-            self._connection = self.options.connect()
-            return question(self._connection)
+            except psycopg.OperationalError as error:
+                if not is_lost(error, self._connection) or not patience.again(error):
+                    raise
 
     def close(self) -> None:
         """Close the connection; the next call opens another."""
@@ -196,13 +198,15 @@ def read_range(
     topic, part = place
     checks = Checks(topic, options.fail_on_data_loss, options.shard)
     position = part.first_offset
-    with options.connect() as connection:
-        while position <= part.last_offset:
-            left = OffsetRange(part.partition, position, part.last_offset)
+    patience = Patience(options.retry)
+    while position <= part.last_offset:
+        with closing(options.connect()) as connection:
             try:
+                left = OffsetRange(part.partition, position, part.last_offset)
                 for batch in _batches(connection, topic, left, topic_id):
-                    yield batch if options.shard is None else _of_shard(batch, options.shard)
+                    yield _shaped(batch, options)
                     position += batch.num_rows
+                    patience.reset()
             except OffsetOutOfRange:
                 with translated():
                     kept = _log_of(connection, topic).partitions[part.partition]
@@ -210,13 +214,23 @@ def read_range(
                     raise
                 checks.removed(part.partition, position, min(kept.first, part.last_offset + 1))
                 position = kept.first
+            except psycopg.OperationalError as error:
+                # what was read stays: another connection goes on behind it
+                if not is_lost(error, connection) or not patience.again(error):
+                    raise
 
 
-def _of_shard(batch: pyarrow.RecordBatch, shard: int) -> pyarrow.RecordBatch:
+def _shaped(batch: pyarrow.RecordBatch, options: Options) -> pyarrow.RecordBatch:
+    """With the columns that were asked for."""
     import pyarrow as pa
 
-    number = pa.repeat(pa.scalar(shard, pa.int32()), batch.num_rows)
-    return pa.RecordBatch.from_arrays([*batch.columns, number], names=SPREAD_SCHEMA.fieldNames())
+    if options.shard is not None:
+        number = pa.repeat(pa.scalar(options.shard, pa.int32()), batch.num_rows)
+        names = SPREAD_SCHEMA.fieldNames()
+        batch = pa.RecordBatch.from_arrays([*batch.columns, number], names=names)
+    if options.include_headers:
+        return batch
+    return batch.select([name for name in batch.schema.names if name != "headers"])
 
 
 def _batches(

@@ -12,7 +12,8 @@ from typing import Any
 import psycopg
 
 from pgq.spark._bounds import FROM, ID, Bound, moment, refused
-from pgq.spark._place import connect, conninfo_of, known, urls_of
+from pgq.spark._place import VIEW, WRITING, connect, conninfo_of, known, length, retry_of, urls_of
+from pgq.spark._retry import RETRY
 from pgq.spark._topics import Bounds, Topics
 
 __all__ = ["Options", "count", "options_of_shards", "parse_options"]
@@ -31,12 +32,14 @@ class Options:
     max_delay: timedelta = timedelta(minutes=15)
     min_partitions: int | None = None
     fail_on_data_loss: bool = True
+    include_headers: bool = True
+    retry: float = RETRY
     shard: int | None = None
     """Which database this is for, where what is read is spread over several."""
 
     def connect(self) -> psycopg.Connection[Any]:
         """A connection in autocommit that a pooler may serve."""
-        return connect(self.conninfo)
+        return connect(self.conninfo, self.retry)
 
 
 _NAMES = (
@@ -55,6 +58,7 @@ _NAMES = (
     "maxTriggerDelay",
     "minPartitions",
     "failOnDataLoss",
+    "includeHeaders",
 )
 _DIVIDED = (
     "startingOffsets",
@@ -99,7 +103,7 @@ def _divided(name: str, text: str, shards: int) -> list[str]:
 
 def parse_options(options: Mapping[str, str], shard: int | None = None) -> Options:
     """Check the options of a read; their names are not case sensitive, as everywhere in Spark."""
-    given = known(options, _NAMES)
+    given = known(options, (*_NAMES, *WRITING))
     topics = _topics(given)
     max_offsets = count(given, "maxOffsetsPerTrigger")
     min_offsets = count(given, "minOffsetsPerTrigger")
@@ -112,9 +116,11 @@ def parse_options(options: Mapping[str, str], shard: int | None = None) -> Optio
         end=_bounds(given, topics, "ending"),
         max_offsets=max_offsets,
         min_offsets=min_offsets,
-        max_delay=_length(given, "maxTriggerDelay", Options.max_delay),
+        max_delay=length(given, "maxTriggerDelay", Options.max_delay),
         min_partitions=count(given, "minPartitions"),
         fail_on_data_loss=_flag(given, "failOnDataLoss", default=True),
+        include_headers=_flag(given, "includeHeaders", default=True),
+        retry=retry_of(given),
         shard=shard,
     )
 
@@ -128,7 +134,7 @@ def _topics(given: Mapping[str, str]) -> Topics:
         raise refused(found[0], f"and {found[1]!r} both say what to read: give one of them")
     text = given[found[0].lower()].strip() if found else ""
     if not text:
-        raise refused("topic", "is missing: the name of the topic to read")
+        raise refused("topic", f"is missing: the name of the topic to read{'' if given else VIEW}")
     if found[0] == "topic":
         if "," in text:
             raise refused("topic", f"takes one topic, not {text!r}: 'subscribe' takes several")
@@ -225,19 +231,6 @@ def _times(name: str, topic: str, part: Mapping[str, Any]) -> Bound:
 
 
 # ---------------------------------------------------------------------------- numbers
-
-
-_UNITS = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
-
-
-def _length(given: Mapping[str, str], name: str, default: timedelta) -> timedelta:
-    text = given.get(name.lower())
-    if text is None:
-        return default
-    found = re.fullmatch(r"(\d{1,9})(ms|s|m|min|h|d)", text.strip().lower())
-    if found is None:
-        raise refused(name, f"is {text!r}; it must be a number with ms, s, m, h or d, like 15m")
-    return timedelta(seconds=int(found[1]) * _UNITS[found[2]])
 
 
 def count(given: Mapping[str, str], name: str) -> int | None:

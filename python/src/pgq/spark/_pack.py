@@ -52,8 +52,8 @@ def packer(
     chunk_bytes: int,
     delay: str | None = None,
     priority: int | None = None,
-    check: Callable[[Any], tuple[int, str] | None] | None = None,
-    summed: bool = False,
+    check: Callable[[Any], dict[int, str]] | None = None,
+    summed: Callable[[Any], int] | None = None,
 ) -> Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]:
     """The function for mapInArrow: record batches of rows in, record batches of one chunk out.
 
@@ -61,11 +61,13 @@ def packer(
     have. The chunks of a task depend on its rows, on their order, and on how Spark cuts
     them into record batches (``spark.sql.execution.arrow.maxRecordsPerBatch``).
 
-    check: finds a row that the database would refuse. What is wrong then stands in a column
+    check: finds rows that the database would refuse. What is wrong then stands in a column
     ``refused``, in a chunk of its own that is not for the database, and the task ends.
 
-    summed: each chunk says how many rows it has, and the sum of the checksums of their contents, in
-    the columns ``rows`` and ``total``, which are not for the database either.
+    summed: the sum of the checksums of rows. Each chunk has it, and how many rows there are, in the
+    columns ``total`` and ``rows``, which are not for the database either.
+
+    A column ``number`` of the rows becomes ``numbers`` of the chunk, for the same.
     """
 
     lists = dict(_LISTS)
@@ -120,14 +122,6 @@ def packer(
         bounds = pa.py_buffer(array("i", [0, content.size]))
         return pa.Array.from_buffers(pa.binary(), 1, [None, bounds, content])
 
-    def total(content: Any, starts: Any) -> int:
-        from itertools import pairwise
-        from zlib import crc32
-
-        held = memoryview(content)
-        bounds = [*(start - 1 for start in starts.to_pylist()), content.size]
-        return sum([crc32(held[start:end]) for start, end in pairwise(bounds)])
-
     def pack(batches: Iterator[Any]) -> Iterator[Any]:
         import uuid
 
@@ -167,21 +161,26 @@ def packer(
                 place = rows.schema.get_field_index(column)
                 if place >= 0:
                     columns[name] = listed(rows.column(place), pa.string())
+            place = rows.schema.get_field_index("number")
+            if place >= 0:
+                columns["numbers"] = listed(rows.column(place), pa.int64())
             if "partition" in rows.schema.names:
                 columns["partition"] = pa.array([partition], pa.int32())
             if check is not None:
                 columns["refused"] = pa.array([None], pa.string())
-            if summed:
+            if summed is not None:
                 columns["rows"] = pa.array([size], pa.int32())
-                columns["total"] = pa.array([total(content, starts)], pa.int64())
+                columns["total"] = pa.array([summed(rows)], pa.int64())
             return pa.RecordBatch.from_pydict(columns)
 
         def refusal(batch: Any, seen: int) -> Any:
-            bad = check(batch) if check is not None else None
-            if bad is None:
+            bad = check(batch) if check is not None else {}
+            if not bad:
                 return None
-            whole = chunk(batch.slice(0, 1), None, False)
-            said = f"row {seen + bad[0] + 1} of task {task}: {bad[1]}"
+            first = min(bad)
+            # only the text counts: the row itself cannot be packed
+            whole = chunk(batch.slice(0, 0), None, False)
+            said = f"row {seen + first + 1} of task {task}: {bad[first]}"
             place = whole.schema.get_field_index("refused")
             return whole.set_column(place, "refused", pa.array([said]))
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import uuid
+from array import array
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 import psycopg
 
 from pgq.errors import translated
-from pgq.spark._digest import checksum
+from pgq.spark._bad_rows import bad_rows
+from pgq.spark._digest import summer
 from pgq.spark._encode import Integers, Texts, register
 from pgq.spark._pack import packer
+from pgq.spark._refusals import RowRefused, checker
+from pgq.spark._retry import Patience, is_lost
 from pgq.spark._route import Router
 from pgq.spark._write_options import WriterOptions
 
@@ -23,6 +27,9 @@ if TYPE_CHECKING:
     from typing_extensions import LiteralString
 
 __all__ = ["Part", "State", "begin_write", "commit_write", "send"]
+
+KEPT_BYTES = 64 << 20
+"""What a task has sent is kept up to this size, so as to send it again over another connection."""
 
 _BEGIN = """
 select write_id, messages, committed_at, duplicate
@@ -125,17 +132,20 @@ class Part:
     write_id: str
     rows: int
     checksums: int
-    """The sum of the checksums of the contents."""
+    """The sum of the checksums of the rows."""
 
 
 class Targeted(Protocol):
     """Rows that know where they go."""
 
-    packed_contents: str
-    """What the contents are in a chunk: packed_payloads (JSON) or packed_bodies."""
+    json_column: str | None
+    """The column whose JSON is the content; None where that is bytes."""
 
-    def by_topic(self, batch: pyarrow.RecordBatch) -> Iterator[tuple[str, pyarrow.RecordBatch]]:
-        """The rows for each topic, or for the queue, as the packer takes them."""
+    def checked(self, batch: pyarrow.RecordBatch) -> tuple[pyarrow.RecordBatch, dict[int, str]]:
+        """The rows with the content first, and the places of those that are refused, and why."""
+
+    def by_topic(self, rows: pyarrow.RecordBatch) -> Iterator[tuple[str, pyarrow.RecordBatch]]:
+        """The checked rows for each topic, or for the queue, as the packer takes them."""
 
 
 def send(
@@ -148,38 +158,31 @@ def send(
 
     The task begins a write for each topic that it meets, in the same transaction.
     """
-    parts: dict[tuple[int, str], Part] = {}
+    counted: dict[tuple[int, str], tuple[int, int]] = {}
+    total = summer()
     with ExitStack() as stack:
         stack.enter_context(translated())
         senders: dict[int, _Sender] = {}
-        for shard, topic, batch in _routed(batches, rows, options):
-            sender = senders.get(shard)
-            if sender is None:
-                # Only now: the rows may take hours to come, and many a task has none.
-                connection = stack.enter_context(options.connect(shard))
-                stack.enter_context(connection.transaction())
-                senders[shard] = sender = _Sender(connection, rows, options, task)
-            part = parts.get((shard, topic))
-            if part is None:
-                part = Part(shard, topic, sender.begin(topic), 0, 0)
-            parts[shard, topic] = replace(
-                part,
-                rows=part.rows + batch.num_rows,
-                checksums=part.checksums + checksum(batch.column(0)),
-            )
-            sender.send(part.write_id, batch)
+        for shard, topic, batch in _routed(batches, rows, options, task):
+            if shard not in senders:
+                senders[shard] = _Sender(rows, options, shard, task)
+                stack.callback(senders[shard].close)
+            count, checksums = counted.get((shard, topic), (0, 0))
+            counted[shard, topic] = count + batch.num_rows, checksums + total(batch)
+            senders[shard].send(topic, batch)
         for sender in senders.values():
             sender.finish()
-    return list(parts.values())
+    return [
+        Part(shard, topic, senders[shard].write_ids[topic], *counts)
+        for (shard, topic), counts in counted.items()
+    ]
 
 
 def _routed(
-    batches: Iterator[pyarrow.RecordBatch], rows: Targeted, options: WriterOptions
+    batches: Iterator[pyarrow.RecordBatch], rows: Targeted, options: WriterOptions, task: int
 ) -> Iterator[tuple[int, str, pyarrow.RecordBatch]]:
     """The rows of each topic, or of the queue, with the number of the database they go to."""
-    targeted = (
-        (topic, part) for batch in batches if batch.num_rows for topic, part in rows.by_topic(batch)
-    )
+    targeted = _targeted(batches, rows, options, task)
     if options.is_spread:
         yield from Router(len(options.conninfos), options.chunk_rows, options.chunk_bytes).routed(
             targeted
@@ -188,75 +191,176 @@ def _routed(
         yield from ((0, topic, part) for topic, part in targeted)
 
 
-class _Sender:
-    """Makes chunks of rows, and numbers them for each write; the last one is held back."""
+def _targeted(
+    batches: Iterator[pyarrow.RecordBatch], rows: Targeted, options: WriterOptions, task: int
+) -> Iterator[tuple[str, pyarrow.RecordBatch]]:
+    """The rows of each topic, or of the queue, with their numbers in the task."""
+    import pyarrow as pa
 
-    def __init__(
-        self, connection: psycopg.Connection[Any], rows: Targeted, options: WriterOptions, task: int
-    ) -> None:
-        self._connection = connection
+    seen = 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        checked, refused = rows.checked(batch)
+        numbers = array("q", range(seen + 1, seen + 1 + batch.num_rows))
+        seen += batch.num_rows
+        counts = pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers)])
+        checked = checked.append_column("number", counts)
+        if refused:
+            if options.bad_rows_topic is None:
+                first = min(refused)
+                raise RowRefused(f"row {numbers[first]} of task {task}: {refused[first]}")
+            yield options.bad_rows_topic, bad_rows(checked, refused, options, task)
+            good = [place not in refused for place in range(batch.num_rows)]
+            checked = checked.filter(pa.array(good, pa.bool_()))
+        if checked.num_rows:
+            yield from rows.by_topic(checked)
+
+
+class _Sender:
+    """Stages chunks in a database, in one transaction, which is begun again when it is lost.
+
+    Chunks are numbered for each write; the last one is held back.
+    """
+
+    def __init__(self, rows: Targeted, options: WriterOptions, shard: int, task: int) -> None:
         self._options = options
-        self._cursor = connection.cursor()
-        register(self._cursor)
-        self._pack: Callable[[Iterator[Any]], Iterator[Any]] = packer(
-            "",
-            packed_contents=rows.packed_contents,
-            chunk_rows=options.chunk_rows,
-            chunk_bytes=options.chunk_bytes,
-        )
-        self._contents = rows.packed_contents
+        self._shard = shard
+        self._json_column = rows.json_column
         self._common = {
             "task": task,
             "task_attempt": str(uuid.uuid4()),
             "delay": options.delay,
             "priority": options.priority,
         }
+        self._connection: psycopg.Connection[Any] | None = None
         self._waiting: dict[str, dict[str, Any]] = {}
+        self._sent: list[tuple[str, dict[str, Any]]] = []
+        self._room = KEPT_BYTES
+        self.write_ids: dict[str, str] = {}
+        """The write of the task's own to each topic, or to the queue."""
 
-    def begin(self, target: str) -> str:
-        """Begin a write of the task's own to a topic, or to the queue."""
-        is_topic = self._options.queue is None
-        topic, queue = (target, None) if is_topic else (None, target)
-        return begin_write(self._connection, self._options, topic=topic, queue=queue).write_id
-
-    def send(self, write_id: str, part: pyarrow.RecordBatch) -> None:
+    def send(self, target: str, part: pyarrow.RecordBatch) -> None:
         """Send the chunks of these rows but the last."""
-        for packed in self._pack(iter((part,))):
-            earlier = self._waiting.get(write_id)
+        contents = self._contents_of(target)
+        pack = packer(
+            "",
+            packed_contents=contents,
+            chunk_rows=self._options.chunk_rows,
+            chunk_bytes=self._options.chunk_bytes,
+        )
+        for packed in pack(iter((part,))):
+            earlier = self._waiting.get(target)
             if earlier is not None:
-                self._execute(earlier)
+                self._stage(target, earlier)
             number = 0 if earlier is None else earlier["chunk"] + 1
-            self._waiting[write_id] = {
+            self._room -= packed.nbytes
+            self._waiting[target] = {
                 **self._common,
-                "write_id": write_id,
                 "chunk": number,
                 "last_chunk": False,
-                **self._columns(packed),
+                "packed": packed,
+                **_columns(packed, contents),
             }
 
     def finish(self) -> None:
-        """Send the last chunk of each write."""
-        for last in self._waiting.values():
-            self._execute({**last, "last_chunk": True})
+        """Send the last chunk of each write, and commit."""
+        for target, last in self._waiting.items():
+            self._stage(target, {**last, "last_chunk": True})
+        self._persistently(lambda connection: connection.commit())
 
-    def _execute(self, parameters: dict[str, Any]) -> None:
-        self._cursor.execute(_CHUNK, parameters)
+    def close(self) -> None:
+        """Undo what was not committed."""
+        if self._connection is not None:
+            self._connection.close()
 
-    def _columns(self, packed: pyarrow.RecordBatch) -> dict[str, Any]:
-        """The columns of a chunk, as psycopg sends them."""
+    def _stage(self, target: str, chunk: dict[str, Any]) -> None:
+        self._persistently(lambda connection: self._execute(connection, target, chunk))
+        if self._room >= 0:
+            self._sent.append((target, chunk))
+        else:
+            self._sent.clear()  # Spark runs the task again
+
+    def _persistently(self, step: Callable[[psycopg.Connection[Any]], None]) -> None:
+        """Take a step of the transaction; where that is lost, another one is brought up to it."""
+        patience = Patience(self._options.retry)
+        while True:
+            try:
+                if self._connection is None:
+                    # Only now: the rows may take hours to come, and many a task has none.
+                    self._connection = self._options.connect(self._shard)
+                    self._connection.autocommit = False
+                    self.write_ids.clear()
+                    for target, chunk in self._sent:
+                        self._execute(self._connection, target, chunk)
+                step(self._connection)
+                return
+            except psycopg.OperationalError as error:
+                if self._connection is None or not is_lost(error, self._connection):
+                    raise
+                if self._room < 0 or not patience.again(error):
+                    raise
+                self._connection = None
+
+    def _execute(
+        self, connection: psycopg.Connection[Any], target: str, chunk: dict[str, Any]
+    ) -> None:
+        if target not in self.write_ids:
+            is_topic = self._options.queue is None or target == self._options.bad_rows_topic
+            topic, queue = (target, None) if is_topic else (None, target)
+            begun = begin_write(connection, self._options, topic=topic, queue=queue)
+            self.write_ids[target] = begun.write_id
+        with connection.cursor() as cursor:
+            register(cursor)
+            try:
+                cursor.execute(_CHUNK, {**chunk, "write_id": self.write_ids[target]})
+            except (psycopg.DataError, psycopg.errors.StatementTooComplex) as error:
+                found = self._refused(target, chunk["packed"])
+                if found is None:
+                    raise
+                raise RowRefused(f"row {found[0]} of task {chunk['task']}: {found[1]}") from error
+
+    def _contents_of(self, target: str) -> str:
+        """What the contents are in a chunk."""
+        is_json = self._json_column is not None and target != self._options.bad_rows_topic
+        return "packed_payloads" if is_json else "packed_bodies"
+
+    def _refused(self, target: str, packed: pyarrow.RecordBatch) -> tuple[int, str] | None:
+        """The first row of a chunk that the database refused: its number in the task, and why."""
+        import pyarrow as pa
+
         columns = dict(zip(packed.schema.names, packed.columns, strict=True))
+        contents = self._contents_of(target)
+        held = columns[contents][0].as_buffer()
+        bounds = zip(
+            columns["starts"].values.to_pylist(), columns["lengths"].values.to_pylist(), strict=True
+        )
+        parts = [held[start - 1 : start - 1 + size].to_pybytes() for start, size in bounds]
+        rows = {"content": pa.array(parts, pa.binary())}
+        if "headers" in columns:
+            rows["headers"] = columns["headers"].values
+        json_column = self._json_column if contents == "packed_payloads" else None
+        found = checker(json_column, strict=True)(pa.RecordBatch.from_pydict(rows))
+        if not found:
+            return None
+        return columns["numbers"].values[min(found)].as_py(), found[min(found)]
 
-        def texts(name: str) -> Texts | None:
-            return Texts(columns[name].values) if name in columns else None
 
-        return {
-            "lengths": Integers(columns["lengths"].values),
-            "starts": Integers(columns["starts"].values),
-            "packed_payloads": None,
-            "packed_bodies": None,
-            self._contents: memoryview(columns[self._contents][0].as_buffer()),
-            "keys": texts("keys"),
-            "headers": texts("headers"),
-            "labels": texts("labels"),
-            "partition": columns["partition"][0].as_py() if "partition" in columns else None,
-        }
+def _columns(packed: pyarrow.RecordBatch, contents: str) -> dict[str, Any]:
+    """The columns of a chunk, as psycopg sends them."""
+    columns = dict(zip(packed.schema.names, packed.columns, strict=True))
+
+    def texts(name: str) -> Texts | None:
+        return Texts(columns[name].values) if name in columns else None
+
+    return {
+        "lengths": Integers(columns["lengths"].values),
+        "starts": Integers(columns["starts"].values),
+        "packed_payloads": None,
+        "packed_bodies": None,
+        contents: memoryview(columns[contents][0].as_buffer()),
+        "keys": texts("keys"),
+        "headers": texts("headers"),
+        "labels": texts("labels"),
+        "partition": columns["partition"][0].as_py() if "partition" in columns else None,
+    }

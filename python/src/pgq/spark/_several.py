@@ -137,6 +137,7 @@ def write_all(
         chunk_rows=options.chunk_rows,
         chunk_bytes=options.chunk_bytes,
         check_repeated=options.check_repeated,
+        retry=locations[0].retry,
     )
     told = _told(rows.mapInArrow(_staging(writer, packed_contents), "told binary"))
     staged = [answer for answer in told if isinstance(answer, Staged)]
@@ -177,22 +178,22 @@ class _Rows:
 
     def __init__(self, target: str, packed_contents: str) -> None:
         self._target = target
-        self.packed_contents = packed_contents
+        self.json_column = "payload" if packed_contents == "packed_payloads" else None
+        self._check = checker(self.json_column)
 
-    def by_topic(self, batch: pyarrow.RecordBatch) -> Iterator[tuple[str, pyarrow.RecordBatch]]:
+    def checked(self, batch: pyarrow.RecordBatch) -> tuple[pyarrow.RecordBatch, dict[int, str]]:
         import pyarrow as pa
 
         content = pa.field("content", pa.binary())
-        yield self._target, batch.set_column(0, content, batch.column(0).cast(pa.binary()))
+        rows = batch.set_column(0, content, batch.column(0).cast(pa.binary()))
+        return rows, self._check(rows)
 
-
-class _Refused(Exception):
-    """A row that the database cannot have ends the task, and its transactions."""
+    def by_topic(self, rows: pyarrow.RecordBatch) -> Iterator[tuple[str, pyarrow.RecordBatch]]:
+        yield self._target, rows
 
 
 def _staging(options: WriterOptions, packed_contents: str) -> Callable[[Batches], Batches]:
     """The function for mapInArrow: rows in, and what the task has staged in one row out."""
-    is_json = packed_contents == "packed_payloads"
     target = options.topic or options.queue
     assert target is not None
 
@@ -202,20 +203,9 @@ def _staging(options: WriterOptions, packed_contents: str) -> Callable[[Batches]
         context = TaskContext.get()
         assert context is not None
         task = context.partitionId()
-        check = checker("payload" if is_json else None)
-
-        def seen() -> Batches:
-            rows = 0
-            for batch in batches:
-                bad = check(batch) if batch.num_rows else None
-                if bad is not None:
-                    raise _Refused(f"row {rows + bad[0] + 1} of task {task}: {bad[1]}")
-                rows += batch.num_rows
-                yield batch
-
         try:
-            parts = send(seen(), _Rows(target, packed_contents), options, task)
-        except _Refused as refused:
+            parts = send(batches, _Rows(target, packed_contents), options, task)
+        except RowRefused as refused:
             for _ in batches:
                 pass
             yield _answer(str(refused))

@@ -317,6 +317,11 @@ class PgqDataSource(DataSource):
         topic that was dropped, or dropped and created again, or has less than was read already.
         With false, reading goes on with what is there, and no message is read twice.
 
+    ``includeHeaders``
+        With false there is no column ``headers``.
+    ``retryTimeout``
+        How long a server that is away is waited for, ``60s`` by default.
+
     A partition that is added to the topic is read from its beginning. The progress of a stream
     names the end of the topic as latestOffset (from Spark 4.2 on).
 
@@ -384,4 +389,7 @@ class PgqDataSource(DataSource):
 
 
 def _schema(shards: Sequence[Options]) -> StructType:
-    return SCHEMA if len(shards) == 1 else SPREAD_SCHEMA
+    schema = SCHEMA if len(shards) == 1 else SPREAD_SCHEMA
+    if shards[0].include_headers:
+        return schema
+    return StructType([field for field in schema if field.name != "headers"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,18 +14,21 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from pgq.spark._columns import check_columns, is_text
+from pgq.spark._columns import canonical, check_columns, is_text
 from pgq.spark._connection import (
     Arguments,
     DriverConnection,
     Location,
     call,
+    error_of,
     hide_credentials,
     moment,
 )
-from pgq.spark._digest import aggregates, digest
+from pgq.spark._digest import aggregates, digest, summer
+from pgq.spark._json import text, to_json
 from pgq.spark._pack import packer, schema
-from pgq.spark._refusals import RowRefused, checker
+from pgq.spark._refusals import Check, RowRefused, checker
+from pgq.spark._retry import Patience, is_lost_by_spark
 
 __all__ = ["Target", "WriteOptions", "WriteResult", "interval", "normalised", "write"]
 
@@ -91,55 +94,71 @@ def write(
     options: WriteOptions,
     transaction: DriverConnection | None = None,
 ) -> WriteResult:
-    """Write the rows of a DataFrame; in a transaction of the driver where one is given."""
+    """Write the rows of a DataFrame; in a transaction of the driver where one is given.
+
+    Where the server is lost before the commit, an atomic write is begun again, another one goes on.
+    """
     rows, packed_contents = normalised(frame, queue=target.queue is not None)
     spark = frame.sparkSession
     # a micro-batch has a session of its own
     hide_credentials(spark)
-    begun = call(spark, location, "begin_write", _begin(target, options))[0]
     is_checked = target.producer is not None and options.check_repeated
-    identity: Arguments = {"write_id": ("uuid", begun["write_id"])}
-    if begun["duplicate"]:
-        if is_checked:
-            # refused where other rows were committed under this name
-            row = rows.agg(*aggregates()).collect()[0]
-            again = {**identity, "digest": ("text", digest(row["rows"], row["total"]))}
-            call(spark, location, "commit_write", again)
-            # the data source's writer gives the name to a write without messages
-            begun = {**begun, "messages": row["rows"]}
-        return _result(begun)
-    commit: dict[str, tuple[str, object]] = {
-        **identity,
-        "expected_messages": ("bigint", options.expected_messages),
-    }
-    try:
-        sent = _send(
-            rows,
-            location,
-            begun["write_id"],
-            packed_contents=packed_contents,
-            options=options,
-            is_summed=is_checked,
-        )
-        if is_checked:
-            commit["digest"] = ("text", sent)
-        if transaction is not None:
-            return _result(transaction.call("commit_write", commit)[0])
+    patience = Patience(0 if transaction is not None else location.retry)
+    begun = call(spark, location, "begin_write", _begin(target, options))[0]
+    while True:
+        identity: Arguments = {"write_id": ("uuid", begun["write_id"])}
+        if begun["duplicate"]:
+            return _repeated(rows, location, begun, is_checked=is_checked)
+        is_sent = False
         try:
-            done = call(spark, location, "commit_write", commit)[0]
-        except psycopg.OperationalError:
-            # The answer may have been lost on its way: asked again, the database knows.
-            done = call(spark, location, "commit_write", commit)[0]
-            done["duplicate"] = False
-        return _result(done)
-    except BaseException:
-        # Tasks that still send are refused from here on, and what they staged is removed.
-        # Whatever is not removed now, cleanup removes.
-        with suppress(Exception):
+            sent = _send(
+                rows,
+                location,
+                begun["write_id"],
+                packed_contents=packed_contents,
+                options=options,
+                is_summed=is_checked,
+            )
+            is_sent = True
+            commit: Arguments = {
+                **identity,
+                "expected_messages": ("bigint", options.expected_messages),
+                **({"digest": ("text", sent)} if is_checked else {}),
+            }
             if transaction is not None:
-                transaction.rollback()  # it may hold the row that abort_write needs
-            call(spark, location, "abort_write", identity)
-        raise
+                return _result(transaction.call("commit_write", commit)[0])
+            done = call(spark, location, "commit_write", commit)[0]
+            # a call that was repeated because its answer was lost says duplicate
+            return _result({**done, "duplicate": False})
+        except BaseException as error:
+            again = not is_sent and is_lost_by_spark(error) and patience.again(error)
+            if again and not options.atomic:
+                continue  # what was published is known again by task and chunk
+            # Tasks that still send are refused from here on, and what they staged is removed.
+            # Whatever is not removed now, cleanup removes.
+            with suppress(Exception):
+                if transaction is not None:
+                    transaction.rollback()  # it may hold the row that abort_write needs
+                call(spark, location, "abort_write", identity, retry=None if again else 0)
+            if not again:
+                raise
+        begun = call(spark, location, "begin_write", _begin(target, options))[0]
+
+
+def _repeated(
+    rows: DataFrame, location: Location, begun: dict[str, Any], *, is_checked: bool
+) -> WriteResult:
+    """What is there of a write that was committed before; other rows than then are refused."""
+    if is_checked:
+        row = rows.agg(*aggregates(rows.columns)).collect()[0]
+        again: Arguments = {
+            "write_id": ("uuid", begun["write_id"]),
+            "digest": ("text", digest(row["rows"], row["total"])),
+        }
+        call(rows.sparkSession, location, "commit_write", again)
+        # the data source's writer gives the name to a write without messages
+        begun = {**begun, "messages": row["rows"]}
+    return _result(begun)
 
 
 def _begin(target: Target, options: WriteOptions) -> Arguments:
@@ -185,12 +204,12 @@ def _send(
         delay=interval(options.delay),
         priority=options.priority,
         check=checker("payload" if packed_contents == "packed_payloads" else None),
-        summed=is_summed,
+        summed=summer() if is_summed else None,
     )
     columns = schema(rows.columns, packed_contents=packed_contents, checked=True, summed=is_summed)
     seen = Observation()
     sums = [F.sum(name).alias(name) for name in ("rows", "total") if is_summed]
-    (
+    sending = (
         rows.mapInArrow(pack, columns)
         .observe(seen, F.min("refused").alias("refused"), *sums)
         .where("refused is null")
@@ -204,21 +223,73 @@ def _send(
         .option("batchsize", 1)
         .option("isolationLevel", "READ_COMMITTED" if options.atomic else "NONE")
         .mode("append")
-        .save()
     )
+    try:
+        sending.save()
+    except Exception as error:
+        _explain(error, rows, packed_contents)
+        raise
     found = seen.get
     if found["refused"] is not None:
         raise RowRefused(found["refused"])
     return digest(found["rows"] or 0, found["total"]) if is_summed else None
 
 
+def _explain(error: Exception, rows: DataFrame, packed_contents: str) -> None:
+    """Raise what the server said to a task that failed; with the row, if it is one that is wrong.
+
+    Malformed JSON is found by the server, which does not know the row. Only then all rows are
+    parsed here.
+    """
+    if is_lost_by_spark(error) or "PSQLException" not in str(error):
+        return
+    known = error_of(rows.sparkSession, error)
+    if known is None or isinstance(known, (psycopg.DataError, psycopg.errors.StatementTooComplex)):
+        json_column = "payload" if packed_contents == "packed_payloads" else None
+        found = _first_refused(rows, checker(json_column, strict=True))
+        if found is not None:
+            raise RowRefused(found) from error
+    if known is not None:
+        raise known from error
+
+
+def _first_refused(rows: DataFrame, check: Check) -> str | None:
+    """What is wrong with the first row that is refused."""
+
+    def find(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        task, seen = context.partitionId(), 0
+        for batch in batches:
+            found = check(batch) if batch.num_rows else {}
+            if found:
+                first = min(found)
+                told = f"row {seen + first + 1} of task {task}: {found[first]}"
+                yield pa.RecordBatch.from_pydict({"task": [task], "told": [told]})
+                break
+            seen += batch.num_rows
+        for _ in batches:
+            pass
+
+    found = rows.mapInArrow(find, "task long, told string").collect()
+    return min((row["task"], row["told"]) for row in found)[1] if found else None
+
+
 def normalised(
     frame: DataFrame, *, queue: bool, others: Iterable[str] = ()
 ) -> tuple[DataFrame, str]:
     """The content first, as bytes, then the other columns; and the column that it goes to."""
+    is_case_sensitive = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+    names = canonical(frame.columns, is_case_sensitive=is_case_sensitive)
+    frame = frame if names == frame.columns else frame.toDF(*names)
     kinds = check_columns(frame.schema, queue=queue, others=others)
     if "payload" in kinds:
-        content, packed_contents = _json("payload", kinds["payload"]), "packed_payloads"
+        column = F.col("payload")
+        content = column if is_text(kinds["payload"]) else to_json(column)
+        packed_contents = "packed_payloads"
     else:
         content, packed_contents = F.col("value"), "packed_bodies"
     columns = [content.cast("binary").alias("content")]
@@ -237,11 +308,6 @@ def normalised(
     return frame.select(*columns), packed_contents
 
 
-def _json(name: str, kind: T.DataType) -> Column:
-    column = F.col(name)
-    return column if is_text(kind) else F.to_json(column, {"ignoreNullFields": "false"})
-
-
 def _text(name: str) -> Column:
     # what is no UTF-8 is found on the workers, and said there with its row
     return F.col(name).cast("string")
@@ -251,17 +317,21 @@ def _headers(kind: T.DataType) -> Column:
     column = F.col("headers")
     if is_text(kind):
         return column
+    given: Any = kind
     if isinstance(kind, T.MapType):
-        texts = column.cast("map<string,string>")
-        entries = F.map_entries(texts)
-        return _or_invalid(entries, F.to_json(texts))
+        key, value = kind.keyType, kind.valueType
+    else:
+        key, value = (field.dataType for field in given.elementType)
     entries = F.transform(
-        column,
+        F.map_entries(column) if isinstance(kind, T.MapType) else column,
         lambda header: F.struct(
-            header["key"].cast("string").alias("key"),
-            header["value"].cast("string").alias("value"),
+            text(header["key"], key).alias("key"),
+            text(header["value"], value).alias("value"),
         ),
     )
+    usual = F.to_json(F.map_from_entries(entries))
+    if isinstance(kind, T.MapType):
+        return _or_invalid(entries, usual)
     keys = F.array_distinct(F.transform(entries, lambda header: header["key"]))
     # the usual headers are a map; a key that is there more than once gets a list of its values
     listed = F.concat(
@@ -269,7 +339,6 @@ def _headers(kind: T.DataType) -> Column:
         F.array_join(F.transform(keys, lambda key: _json_entry(entries, key)), ","),
         F.lit("}"),
     )
-    usual = F.to_json(F.map_from_entries(entries))
     return _or_invalid(entries, F.when(F.size(keys) == F.size(entries), usual).otherwise(listed))
 
 

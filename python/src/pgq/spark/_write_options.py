@@ -10,7 +10,8 @@ import psycopg
 
 from pgq.spark._bounds import refused
 from pgq.spark._options import count
-from pgq.spark._place import connect, conninfo_of, known, urls_of
+from pgq.spark._place import WRITING, connect, conninfo_of, known, retry_of, urls_of
+from pgq.spark._retry import RETRY
 
 __all__ = ["WriterOptions", "parse_writer_options"]
 
@@ -35,28 +36,15 @@ class WriterOptions:
     chunk_bytes: int = 4 << 20
     expected_messages: int | None = None
     check_repeated: bool = True
+    bad_rows_topic: str | None = None
+    retry: float = RETRY
 
-    def connect(self, shard: int = 0) -> psycopg.Connection[Any]:
+    def connect(self, shard: int, retry: float | None = None) -> psycopg.Connection[Any]:
         """A connection for transactions as commit_write needs them, whatever the default is."""
-        connection = connect(self.conninfos[shard])
+        connection = connect(self.conninfos[shard], self.retry if retry is None else retry)
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         return connection
 
-
-_NAMES = (
-    "topic",
-    "queue",
-    "producer",
-    "seq",
-    "valueFormat",
-    "delay",
-    "priority",
-    "timeout",
-    "chunkRows",
-    "chunkBytes",
-    "expectedMessages",
-    "checkRepeated",
-)
 
 # Spark's own, which it hands on to sinks.
 _OF_SPARK = ("checkpointlocation", "queryname")
@@ -65,7 +53,7 @@ _OF_SPARK = ("checkpointlocation", "queryname")
 def parse_writer_options(options: Mapping[str, str], *, streaming: bool) -> WriterOptions:
     """Check the options of a write; their names are not case sensitive, as everywhere in Spark."""
     given = known(
-        {name: value for name, value in options.items() if name.lower() not in _OF_SPARK}, _NAMES
+        {name: value for name, value in options.items() if name.lower() not in _OF_SPARK}, WRITING
     )
     topic, queue = _name(given, "topic"), _name(given, "queue")
     if topic is not None and queue is not None:
@@ -81,6 +69,9 @@ def parse_writer_options(options: Mapping[str, str], *, streaming: bool) -> Writ
                 raise refused(name, "is for batches: in a stream each micro-batch has its own")
     elif (producer is None) != (seq is None):
         raise refused("producer", "and 'seq' name a write together: give both, or neither")
+    bad_rows_topic = _name(given, "badRowsTopic")
+    if bad_rows_topic is not None and bad_rows_topic in (topic, queue):
+        raise refused("badRowsTopic", "is where all rows go: give another topic")
     urls = urls_of(given)
     return WriterOptions(
         conninfos=tuple(conninfo_of(given, url) for url in urls),
@@ -97,11 +88,13 @@ def parse_writer_options(options: Mapping[str, str], *, streaming: bool) -> Writ
         chunk_bytes=count(given, "chunkBytes") or WriterOptions.chunk_bytes,
         expected_messages=_integer(given, "expectedMessages"),
         check_repeated=_is_true(given, "checkRepeated"),
+        bad_rows_topic=bad_rows_topic,
+        retry=retry_of(given),
     )
 
 
 def _name(given: Mapping[str, str], name: str) -> str | None:
-    text = given.get(name)
+    text = given.get(name.lower())
     if text is None:
         return None
     if not text.strip():

@@ -28,6 +28,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import MapType, StructType
 
 from pgq.spark._commit import abort_tasks, commit_tasks
+from pgq.spark._refusals import RowRefused
 from pgq.spark._rows import Rows
 from pgq.spark._send import Part, send
 from pgq.spark._write_options import WriterOptions
@@ -53,6 +54,8 @@ class Staged(WriterCommitMessage):
     """What it has staged for each topic, or the queue, in each database."""
     query: str | None
     """The id of the streaming query."""
+    refused: str | None = None
+    """What is wrong with a row, so that the task has staged nothing."""
 
 
 class _Writer:
@@ -66,6 +69,7 @@ class _Writer:
             queue=options.queue,
             value_is_json=options.value_is_json,
             is_spread=options.is_spread,
+            is_strict=options.bad_rows_topic is not None,
         )
 
     def write(self, iterator: Iterator[pyarrow.RecordBatch]) -> WriterCommitMessage:
@@ -73,7 +77,13 @@ class _Writer:
         context = TaskContext.get()
         assert context is not None
         task, query = context.partitionId(), context.getLocalProperty(_QUERY)
-        parts = send(iterator, self._rows, self._options, task)
+        try:
+            parts = send(iterator, self._rows, self._options, task)
+        except RowRefused as refused:
+            # told by the driver: an error of a task is one that Spark tries again
+            for _ in iterator:
+                pass
+            return Staged(task, (), query, str(refused))
         return Staged(task, tuple(parts), query)
 
 
@@ -82,7 +92,7 @@ class BatchWriter(_Writer, DataSourceArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make all rows visible."""
-        options, staged = self._options, _staged(messages)
+        options, staged = self._options, _complete(messages)
         rows = sum(part.rows for task in staged for part in task.parts)
         if options.expected_messages not in (None, rows):
             raise ValueError(
@@ -100,7 +110,7 @@ class _StreamWriter(_Writer):
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Make the rows of a batch visible, unless it was committed before."""
-        staged = _staged(messages)
+        staged = _complete(messages)
         producer = self._options.producer or next((message.query for message in staged), None)
         commit_tasks(self._options, producer, batchId, staged)
 
@@ -144,6 +154,15 @@ def stream_writer(options: WriterOptions, schema: StructType) -> DataSourceStrea
         return RowStreamWriter(options, schema)
     writer: DataSourceStreamWriter = ArrowStreamWriter(options, schema)
     return writer
+
+
+def _complete(messages: Sequence[WriterCommitMessage | None]) -> list[Staged]:
+    """The same of a write that is to be committed: no row is refused."""
+    staged = sorted(_staged(messages), key=lambda message: message.task)
+    for message in staged:
+        if message.refused is not None:
+            raise RowRefused(message.refused)
+    return staged
 
 
 def _staged(messages: Sequence[WriterCommitMessage | None]) -> list[Staged]:
