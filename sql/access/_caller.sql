@@ -6,13 +6,20 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
-    -- It does nothing, except where PostgreSQL works on a table for its owner: there it fails, and
-    -- nothing else tells. No function that comes here may be called in parallel.
-    unlisten pgq_nobody;
+    -- Where PostgreSQL works on a table for its owner, deallocate is refused before the statement
+    -- is looked for, and nothing else tells. unlisten would be cheaper, but a session that has
+    -- listened prepares no transaction after it. No function that comes here may be called in
+    -- parallel.
+    begin
+        deallocate "pgq: who calls";
+    exception
+        when invalid_sql_statement_name then
+            null;
+        when insufficient_privilege then
+            return null;
+    end;
+
     return coalesce(nullif(current_setting('role'), 'none'), session_user);
-exception
-    when insufficient_privilege then
-        return null;
 end
 $$;
 

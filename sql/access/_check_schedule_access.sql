@@ -10,7 +10,7 @@ begin
         select
         from pgq.schedule as s
         where s.schedule = _check_schedule_access.schedule
-            and pgq._may_use(s.topic, s.queue, 'publish')
+            and pgq._sees_schedule(s.made_by, s.topic_id, s.queue_id)
     ) then
         perform pgq._fail_unknown_schedule(_check_schedule_access.schedule);
     end if;

@@ -15,6 +15,9 @@ begin
         inner join pgq.queue as q on q.queue_id = s.queue_id
         where s.subscription = _check_subscription_access.subscription
     loop
+        if pgq._administers(target.topic, null) or pgq._administers(null, target.queue) then
+            return;
+        end if;
         exit when not pgq._may_use(target.topic, target.queue, 'monitor');
         perform pgq._check_access(target.topic, null, 'consume');
         perform pgq._check_access(null, target.queue, 'publish');
@@ -27,4 +30,5 @@ $$;
 
 comment on function pgq._check_subscription_access(text) is
 'Raises 42501 for a subscription whose topic the caller may not consume, or to whose queue he may
-not publish; MQ011 where there is none, or he may not see one of them.';
+not publish; MQ011 where there is none, or he may not see one of them. Who administers one of them
+needs nothing else.';

@@ -1,4 +1,4 @@
-create function pgq._lock_access(topic text, queue text)
+create function pgq._lock_access(topic text, queue text, end_dependents boolean)
 returns bigint
 language plpgsql
 volatile
@@ -16,6 +16,9 @@ begin
     update pgq.access_change as c
     set changed_at = pgq._clock();
 
+    if _lock_access.end_dependents then
+        perform pgq._lock_dependents(_lock_access.topic, _lock_access.queue);
+    end if;
     if _lock_access.topic is not null then
         return (pgq._lock_topic(_lock_access.topic)).topic_id;
     end if;
@@ -34,6 +37,6 @@ begin
 end
 $$;
 
-comment on function pgq._lock_access(text, text) is
+comment on function pgq._lock_access(text, text, boolean) is
 'Begins a change of access: others wait until this transaction ends, and so do those who publish to
 the topic or change the queue that is named, whose id is returned. Raises 42501, MQ001, MQ002.';

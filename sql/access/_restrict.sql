@@ -1,4 +1,11 @@
-create function pgq._restrict(topic text, queue text, restricted boolean)
+create function pgq._restrict(
+    topic text,
+    queue text,
+    restricted boolean,
+    role text,
+    access text,
+    end_dependents boolean
+)
 returns void
 language plpgsql
 volatile
@@ -6,49 +13,51 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
+    kind text := case when _restrict.topic is not null then 'topic' else 'queue' end;
     target_topic_id bigint;
     target_queue_id bigint;
+    was_open boolean;
 begin
-    perform pgq._check_access(_restrict.topic, _restrict.queue, 'admin');
+    perform pgq._check_admin(_restrict.topic, _restrict.queue);
     if _restrict.topic is not null then
-        target_topic_id := pgq._lock_access(_restrict.topic, null);
+        target_topic_id := pgq._lock_access(_restrict.topic, null, _restrict.end_dependents);
     else
-        target_queue_id := pgq._lock_access(null, _restrict.queue);
+        target_queue_id := pgq._lock_access(null, _restrict.queue, _restrict.end_dependents);
     end if;
     -- Somebody may have restricted it in between.
-    perform pgq._check_access(_restrict.topic, _restrict.queue, 'admin');
+    perform pgq._check_admin(_restrict.topic, _restrict.queue);
 
+    was_open := exists (
+        select from pgq.topic as t where t.topic_id = target_topic_id and not t.restricted
+    ) or exists (
+        select from pgq.queue as q where q.queue_id = target_queue_id and not q.restricted
+    );
     if not _restrict.restricted then
         delete from pgq.access_grant as g
         where g.topic_id = target_topic_id
             or g.queue_id = target_queue_id;
     elsif not pgq._may(
-        pgq._granted(
-            case when _restrict.topic is not null then 'topic' else 'queue' end,
-            coalesce(target_topic_id, target_queue_id),
-            'admin'
-        )
+        pgq._granted(kind, coalesce(target_topic_id, target_queue_id), 'admin')
     )
     then
-        -- It was open. Who restricts it is not to lose it.
-        insert into pgq.access_grant (
-            scope, topic_id, queue_id, role, access, granted_by, granted_at
-        )
-        values (
-            case when _restrict.topic is not null then 'topic' else 'queue' end,
-            target_topic_id,
-            target_queue_id,
-            pgq._caller(),
-            'admin',
-            pgq._caller(),
-            pgq._clock()
+        -- Who restricts it is not to lose it.
+        perform pgq._add_grant(kind, target_topic_id, target_queue_id, pgq._caller(), 'admin');
+    end if;
+    if _restrict.role is not null then
+        perform pgq._add_grant(
+            kind, target_topic_id, target_queue_id, _restrict.role, _restrict.access
         );
     end if;
 
     perform pgq._settle_access(target_topic_id, target_queue_id, _restrict.restricted);
+    if was_open and _restrict.restricted then
+        perform pgq._end_dependents(
+            kind, coalesce(target_topic_id, target_queue_id), _restrict.end_dependents
+        );
+    end if;
 end
 $$;
 
-comment on function pgq._restrict(text, text, boolean) is
-'Restricts a topic or a queue, to the caller at first unless he is an owner of pgq, or opens it and
-removes its grants. Raises 42501, MQ001, MQ002.';
+comment on function pgq._restrict(text, text, boolean, text, text, boolean) is
+'Restricts a topic or a queue, to its maker at first unless he is an owner of pgq, and to a role
+that is given, or opens it and removes its grants. Raises 2BP01, 42501, MQ001, MQ002.';

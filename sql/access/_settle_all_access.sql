@@ -1,4 +1,4 @@
-create function pgq._settle_all_access(scope text)
+create function pgq._settle_all_access(scope text, end_dependents boolean)
 returns void
 language plpgsql
 volatile
@@ -23,9 +23,17 @@ begin
         -- One that is dropped meanwhile is no concern of ours.
         begin
             if target.topic is not null then
-                perform pgq._settle_access(pgq._lock_access(target.topic, null), null, true);
+                perform pgq._settle_access(
+                    pgq._lock_access(target.topic, null, _settle_all_access.end_dependents),
+                    null,
+                    true
+                );
             else
-                perform pgq._settle_access(null, pgq._lock_access(null, target.queue), true);
+                perform pgq._settle_access(
+                    null,
+                    pgq._lock_access(null, target.queue, _settle_all_access.end_dependents),
+                    true
+                );
             end if;
         exception
             when sqlstate 'MQ001' or sqlstate 'MQ002' then
@@ -35,5 +43,5 @@ begin
 end
 $$;
 
-comment on function pgq._settle_all_access(text) is
+comment on function pgq._settle_all_access(text, boolean) is
 'Writes anew who may publish and consume, for all restricted topics or queues.';

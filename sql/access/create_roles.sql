@@ -1,4 +1,4 @@
-create function pgq.create_roles()
+create function pgq.create_roles(adopt boolean default false)
 returns table (role text, created boolean)
 language plpgsql
 volatile
@@ -7,9 +7,14 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 declare
+    names text[] := array['pgq_admin', 'pgq_monitor', 'pgq_publisher', 'pgq_consumer'];
     name text;
 begin
-    foreach name in array array['pgq_admin', 'pgq_monitor'] loop
+    if not coalesce(create_roles.adopt, false) then
+        perform pgq._check_roles(names);
+    end if;
+
+    foreach name in array names loop
         create_roles.role := name;
         create_roles.created := to_regrole(name) is null;
         if create_roles.created then
@@ -20,29 +25,42 @@ begin
     end loop;
 
     grant execute on all functions in schema pgq to pgq_admin;
-    grant select on
-        pgq.messages,
-        pgq.topic_stats,
-        pgq.group_lag,
-        pgq.queue_stats,
-        pgq.dead_letters,
-        pgq.archived_jobs,
-        pgq.effects
-        to pgq_admin;
-    grant insert on pgq.publish_rows, pgq.enqueue_rows, pgq.write_chunks to pgq_admin;
+    grant select on pgq.messages, pgq.dead_letters, pgq.archived_jobs, pgq.effects
+        to pgq_admin, pgq_consumer;
+    grant insert on pgq.publish_rows, pgq.enqueue_rows, pgq.write_chunks
+        to pgq_admin, pgq_publisher;
+
+    -- A test holds these lists against the functions that there are.
+    grant execute on function pgq.version, pgq.list_topics, pgq.list_queues
+        to pgq_monitor, pgq_publisher, pgq_consumer;
+    grant select on pgq.topic_stats, pgq.group_lag, pgq.queue_stats
+        to pgq_admin, pgq_monitor, pgq_publisher, pgq_consumer;
 
     grant execute on function
-        pgq.version(),
-        pgq.list_topics(),
-        pgq.list_groups(text),
-        pgq.list_offsets(text, timestamptz),
-        pgq.list_queues(),
-        pgq.list_subscriptions(),
-        pgq.list_workers(interval),
-        pgq.metrics(),
-        pgq.metrics_text()
-        to pgq_monitor;
-    grant select on pgq.topic_stats, pgq.group_lag, pgq.queue_stats to pgq_monitor;
+        pgq.list_groups, pgq.list_offsets, pgq.watermark,
+        pgq.list_subscriptions, pgq.list_workers
+        to pgq_monitor, pgq_consumer;
+    grant execute on function pgq.metrics, pgq.metrics_text to pgq_monitor;
+
+    grant execute on function
+        pgq.publish, pgq.publish_batch, pgq.enqueue, pgq.enqueue_batch,
+        pgq.begin_write, pgq.write_chunk, pgq.commit_write, pgq.abort_write,
+        pgq.create_schedule, pgq.alter_schedule, pgq.pause_schedule, pgq.resume_schedule,
+        pgq.drop_schedule, pgq.list_schedules, pgq.next_ticks
+        to pgq_publisher;
+
+    grant execute on function
+        pgq.create_group, pgq.alter_group, pgq.drop_group, pgq.seek, pgq.assign_offsets,
+        pgq.consume, pgq.claim_offsets, pgq.commit_offset, pgq.nack_offsets,
+        pgq.poll, pgq.extend_poll, pgq.release_poll, pgq.check_range,
+        pgq.fetch, pgq.fetch_range, pgq.fetch_packed,
+        pgq.claim_job, pgq.finish_and_claim, pgq.get_job, pgq.peek_jobs, pgq.cancel_job,
+        pgq.ack, pgq.ack_batch, pgq.nack, pgq.nack_batch, pgq.archive_job, pgq.archive_job_batch,
+        pgq.reject_job, pgq.release_job, pgq.release_job_batch,
+        pgq.extend_lease, pgq.extend_lease_batch, pgq.fetch_dead_letters,
+        pgq.begin_effect, pgq.finish_effect, pgq.forget_effect,
+        pgq.heartbeat, pgq.run_schedules, pgq.cleanup
+        to pgq_consumer;
 
     perform pgq.grant_access('pgq_admin', 'admin', topic => '*');
     perform pgq.grant_access('pgq_admin', 'admin', queue => '*');
@@ -51,13 +69,16 @@ begin
 end
 $$;
 
-comment on function pgq.create_roles() is
-'Creates the roles pgq_admin and pgq_monitor, and grants them what they need in this database.
+comment on function pgq.create_roles(boolean) is
+'Creates roles for pgq, and grants them what they need in this database.
 pgq_admin may call every function and administer all topics and queues; pgq_monitor sees names and
-figures of all of them, and no messages. Grant them to whom you like: grant pgq_monitor to
-prometheus. A row says whether a role was created now; one that is there gets the rights, so call it
-again after an upgrade, which may bring functions. The caller is the owner of pgq and may create
-roles; where he may not, have somebody create them first, or give access with grant_access to
-another role and topic or queue *.
+figures of all of them, and no messages; pgq_publisher may call what publish access is for, and
+pgq_consumer what consume access is for: both may use what is open to all, and of the rest what they
+or their members were given by grant_access. Grant them to whom you like: grant pgq_monitor to
+prometheus. A row says whether a role was created now; one that has USAGE on the schema pgq already
+gets the rights, so call it again after an upgrade, which may bring functions. Another one of these
+names is refused if it may log in, has members, or is not administered by the caller: all of them
+would get the rights. With adopt it is taken as it is. The caller is the owner of pgq and may create
+roles; where he may not, have somebody create them first.
 Errors: 40001 above READ COMMITTED when another transaction was first (try again), 42501 the caller
-may not create roles, or is not the owner of pgq.';
+may not create roles, or is not the owner of pgq, or a role was made by somebody else.';

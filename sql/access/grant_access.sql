@@ -2,7 +2,8 @@ create function pgq.grant_access(
     role text,
     access text,
     topic text default null,
-    queue text default null
+    queue text default null,
+    end_dependents boolean default false
 )
 returns setof pgq.access_info
 language plpgsql
@@ -18,7 +19,6 @@ declare
     everything boolean := coalesce(
         '*' in (grant_access.topic collate "C", grant_access.queue collate "C"), false
     );
-    given pgq.access_grant;
 begin
     if grant_access.access is null then
         raise exception 'argument "access" must not be null'
@@ -39,48 +39,35 @@ begin
     end if;
 
     if everything then
-        perform pgq._lock_access(null, null);
+        perform pgq._lock_access(null, null, false);
+        perform pgq._add_grant(kind, null, null, grant_access.role, grant_access.access);
+        perform pgq._settle_all_access(kind, false);
     else
-        perform pgq._restrict(grant_access.topic collate "C", grant_access.queue, true);
-        select t.topic_id
-        into given.topic_id
-        from pgq.topic as t
-        where t.topic = grant_access.topic collate "C";
-        select q.queue_id
-        into given.queue_id
-        from pgq.queue as q
-        where q.queue = grant_access.queue collate "C";
-    end if;
-
-    insert into pgq.access_grant (scope, topic_id, queue_id, role, access, granted_by, granted_at)
-    values (
-        kind,
-        given.topic_id,
-        given.queue_id,
-        grant_access.role,
-        grant_access.access,
-        pgq._caller(),
-        pgq._clock()
-    )
-    on conflict do nothing;
-
-    if everything then
-        perform pgq._settle_all_access(kind);
-    else
-        perform pgq._settle_access(given.topic_id, given.queue_id, true);
+        perform pgq._restrict(
+            grant_access.topic collate "C",
+            grant_access.queue,
+            true,
+            grant_access.role,
+            grant_access.access,
+            grant_access.end_dependents
+        );
     end if;
 
     return query
     select g.role, grant_access.topic, grant_access.queue, g.access, g.granted_by, g.granted_at
     from pgq.access_grant as g
+    left join pgq.topic as t on t.topic_id = g.topic_id
+    left join pgq.queue as q on q.queue_id = g.queue_id
     where g.scope = kind collate "C"
-        and coalesce(g.topic_id, g.queue_id, 0) = coalesce(given.topic_id, given.queue_id, 0)
+        and coalesce(t.topic, q.queue, '*') = coalesce(
+            grant_access.topic collate "C", grant_access.queue
+        )
         and g.role = grant_access.role collate "C"
         and g.access = grant_access.access collate "C";
 end
 $$;
 
-comment on function pgq.grant_access(text, text, text, text) is
+comment on function pgq.grant_access(text, text, text, text, boolean) is
 'Lets a role publish to a topic or queue, consume it, see its figures, or administer it.
 With the first grant the topic or queue is restricted: it is open only to roles that have a grant,
 to the owner of pgq and to superusers; without one, EXECUTE decides, which each role needs in any
@@ -90,7 +77,12 @@ claims, jobs, dead letters), monitor (names and figures, which each of the other
 come, without restricting them. role public: every role. The caller is the role that was set by SET
 ROLE, else that of the session, and has what the roles have that he inherits from; the owner of a
 function of yours cannot be seen. Roles are known by their names: revoke before one is dropped or
-renamed. It waits for those who are publishing. Who restricts what was open has admin access.
+renamed. It waits for those who are publishing. The first grant is for the role that made the topic
+or queue, which keeps admin access, or for an admin of all of them. Where it takes access from roles
+that have made subscriptions or schedules with it, or set a dead_letter_topic, these go on in their
+name: so it is refused, unless end_dependents is true, which ends such subscriptions, pauses such
+schedules and lifts the max_attempts of such groups, which then stay at what fails.
 Errors: MQ001 unknown topic, MQ002 unknown queue, 22004 a required argument is null, 22023 topic and
-queue, or a bad access, 40001 above READ COMMITTED when another transaction was first (try again),
-42501 the caller has no admin access, 42704 there is no such role.';
+queue, or a bad access, 2BP01 what others have set up needs the access that they lose, 40001 above
+READ COMMITTED when another transaction was first (try again), 42501 the caller has no admin access,
+or has not made what is open, 42704 there is no such role.';

@@ -2,7 +2,8 @@ create function pgq.revoke_access(
     role text,
     access text default null,
     topic text default null,
-    queue text default null
+    queue text default null,
+    end_dependents boolean default false
 )
 returns boolean
 language plpgsql
@@ -34,7 +35,8 @@ begin
     target_id := coalesce(
         pgq._lock_access(
             case when not everything then revoke_access.topic collate "C" end,
-            case when not everything then revoke_access.queue end
+            case when not everything then revoke_access.queue end,
+            revoke_access.end_dependents
         ),
         0
     );
@@ -52,7 +54,7 @@ begin
     revoked := found;
 
     if revoked and everything then
-        perform pgq._settle_all_access(kind);
+        perform pgq._settle_all_access(kind, revoke_access.end_dependents);
     elsif revoked then
         perform pgq._settle_access(
             case when kind = 'topic' then target_id end,
@@ -60,17 +62,25 @@ begin
             true
         );
     end if;
+    if revoked then
+        perform pgq._end_dependents(kind, nullif(target_id, 0), revoke_access.end_dependents);
+    end if;
     return revoked;
 end
 $$;
 
-comment on function pgq.revoke_access(text, text, text, text) is
+comment on function pgq.revoke_access(text, text, text, text, boolean) is
 'Takes back what grant_access gave; without access all of it; false when there is nothing.
 What others gave counts as well. A topic or queue stays restricted when its last grant goes;
-alter_topic and alter_queue open it. Who has leased jobs or a partition may still finish them, and a
-transaction above READ COMMITTED with an older snapshot may read and claim what it shows; nobody
-publishes any more. What an open transaction has enqueued, or published to a deferred topic, arrives
-when it commits.
+alter_topic and alter_queue open it. Who has leased jobs may still finish them; who reads a
+partition for a group cannot commit it any more, and another member reads it again. A transaction
+above READ COMMITTED with an older snapshot may read and claim what it shows; nobody publishes any
+more. What an open transaction has enqueued, or published to a deferred topic, arrives when it
+commits. Subscriptions and schedules that a role has made, and dead-letter topics that it has set,
+go on without it: so it is refused where they need what their maker would lose, unless
+end_dependents is true, which ends such subscriptions, pauses such schedules and lifts the
+max_attempts of such groups, which then stay at what fails.
 Errors: MQ001 unknown topic, MQ002 unknown queue, 22004 a required argument is null, 22023 topic and
-queue, or a bad access, 40001 above READ COMMITTED when another transaction was first (try again),
-42501 the caller has no admin access.';
+queue, or a bad access, 2BP01 what others have set up needs the access that they lose, 40001 above
+READ COMMITTED when another transaction was first (try again), 42501 the caller has no admin
+access.';

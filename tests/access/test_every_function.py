@@ -91,6 +91,7 @@ OTHERS = {
     "list_schedules",
     "list_workers",
     "next_ticks",
+    "repair_clock",
     "run_schedules",
     "schedule_cleanup",
 }

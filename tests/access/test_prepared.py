@@ -172,16 +172,27 @@ def test_who_prepares_what_is_refused(house: Session, connect: Connect) -> None:
 
 
 def test_a_session_that_listens(house: Session, connect: Connect) -> None:
-    """It prepares nothing that has asked for access; its channels stay as they are."""
+    """It can prepare what has asked for access, as a role and as superuser; it goes on hearing."""
+    with connect(autocommit=True) as session:
+        session.execute("listen elsewhere")
+        for role in (APP, "none"):
+            session.execute(f"set role {role}")
+            session.execute("begin")
+            session.publish(topic="t", payload=2)
+            session.enqueue(queue="q", payload=2)
+            session.consume(topic="t", consumer_group="g")
+            session.claim_job(queue="q")
+            session.execute(f"prepare transaction '{GID}'")
+            session.execute(f"rollback prepared '{GID}'")
+        assert row(session, "select pg_listening_channels()") == ("elsewhere",)
+
+
+def test_a_statement_of_the_name_that_is_tried(house: Session, connect: Connect) -> None:
+    """The caller is found by a statement that is not there; one that is there changes nothing."""
     with connect(autocommit=True) as session:
         session.execute(f"set role {APP}")
-        session.execute("listen elsewhere")
-        with session.transaction():
-            session.publish(topic="t", payload=1)
-        assert row(session, "select pg_listening_channels()") == ("elsewhere",)
-        session.execute("begin")
+        session.execute('prepare "pgq: who calls" as select 1')
         session.publish(topic="t", payload=2)
-        with pytest.raises(psycopg.errors.FeatureNotSupported, match="LISTEN"):
-            session.execute(f"prepare transaction '{GID}'")
-        session.execute("rollback")
-        assert row(session, "select pg_listening_channels()") == ("elsewhere",)
+        session.execute("set role none")
+        session.execute('prepare "pgq: who calls" as select 1')
+        session.publish(topic="t", payload=2)

@@ -41,6 +41,7 @@ VALUES: dict[str, Any] = {
     "deferred": True,
     "delay": "1 minute",
     "died_before": "2031-01-01 00:00+00",
+    "end_dependents": True,
     "error": "e",
     "every": "1 hour",
     "expected_messages": 0,

@@ -1,0 +1,24 @@
+create function pgq._check_admin(topic text, queue text)
+returns void
+language plpgsql
+stable
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    perform pgq._check_access(_check_admin.topic, _check_admin.queue, 'admin');
+    if not pgq._administers(_check_admin.topic, _check_admin.queue) then
+        raise exception 'permission denied to restrict % "%"',
+            case when _check_admin.topic is not null then 'topic' else 'queue' end,
+            coalesce(_check_admin.topic, _check_admin.queue)
+            using errcode = '42501',
+                detail = format('Role "%s" has not made it.', pgq._caller()),
+                hint = 'The role that made it can restrict it, or the owner of pgq, or who has '
+                    'admin access to all of them.';
+    end if;
+end
+$$;
+
+comment on function pgq._check_admin(text, text) is
+'What _check_access does for admin access; raises 42501 as well for an open topic or queue that
+somebody else has made.';

@@ -1,0 +1,21 @@
+create function pgq._maker()
+returns text
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    caller text := pgq._caller();
+begin
+    if caller is null then
+        raise exception 'permission denied to create anything while a table is maintained'
+            using errcode = '42501';
+    end if;
+    return case when not pgq._has_role(caller, '{}') then caller end;
+end
+$$;
+
+comment on function pgq._maker() is
+'The role that answers for what the caller creates, by its name; null: the owner of pgq, or who has
+his privileges.';
