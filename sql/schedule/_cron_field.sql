@@ -17,13 +17,21 @@ declare
     first_value integer;
     last_value integer;
     step integer;
+    last_of_month boolean;
     found_values integer[] := '{}';
 begin
     foreach item in array string_to_array(_cron_field.given, ',') loop
-        -- A star, or a first value and perhaps a last one; then perhaps a step.
+        if _cron_field.highest = 31 and item in ('L', 'l') then
+            found_values := found_values || 0;
+            continue;
+        end if;
+
+        -- A star, or a first value and perhaps a last one; then perhaps a step. A weekday may have
+        -- an L after it.
+        last_of_month := _cron_field.highest = 7 and right(item, 1) in ('L', 'l');
         part := regexp_match(
-            lower(item collate "C"),
-            '^(?:\*|([0-9]{1,2}|[a-z]{3})(?:-([0-9]{1,2}|[a-z]{3}))?)(?:/([0-9]{1,2}))?$'
+            lower(left(item, case when last_of_month then -1 else length(item) end) collate "C"),
+            E'^(?:\\*|([0-9]{1,2}|[a-z]{3})(?:-([0-9]{1,2}|[a-z]{3}))?)(?:/([0-9]{1,2}))?$'
         );
         if part[1] is null then
             first_value := _cron_field.lowest;
@@ -47,30 +55,54 @@ begin
 
         if (
             part is not null
-            and first_value >= _cron_field.lowest
-            and last_value between first_value and _cron_field.highest
+            and first_value between _cron_field.lowest and _cron_field.highest
+            and last_value between _cron_field.lowest and _cron_field.highest
+            and (first_value <= last_value or (_cron_field.highest = 7 and part[3] is null))
+            and (
+                not last_of_month
+                or (part[1] is not null and part[2] is null and part[3] is null)
+            )
             and step between 1 and _cron_field.highest
             and (part[3] is null or part[1] is null or part[2] is not null)
         ) is not true then
             perform pgq._fail_cron(
                 format('Field "%s": "%s".', _cron_field.field, left(item, 100))
+                || case
+                    when part[3] is null
+                        and last_value between _cron_field.lowest and first_value - 1
+                        and first_value <= _cron_field.highest
+                        then format(
+                            ' Write %s-%s,%s-%s.',
+                            first_value, _cron_field.highest, _cron_field.lowest, last_value
+                        )
+                    else ''
+                end
             );
         end if;
 
+        -- FRI-MON goes on after the end of the week.
+        if last_value < first_value then
+            last_value := last_value + 7;
+        end if;
         found_values := found_values || array(
-            select g.value
+            select case
+                when _cron_field.highest <> 7 then g.value
+                when last_of_month then 7 + g.value % 7
+                else g.value % 7
+            end
             from generate_series(first_value, last_value, step) as g (value)
         );
     end loop;
 
     return array(
-        select distinct case when _cron_field.highest = 7 then f.value % 7 else f.value end as value
+        select distinct f.value
         from unnest(found_values) as f (value)
-        order by value
+        order by f.value
     );
 end
 $$;
 
 comment on function pgq._cron_field(text, text, integer, integer, text[]) is
 'The numbers that a field of a cron expression stands for; refuses what is none (22023).
-names: those of the numbers from the lowest on. Where 7 is the highest it is the same as 0.';
+names: those of the numbers from the lowest on. Where 7 is the highest it is the same as 0, and 7 to
+13 are the last Sunday to Saturday of a month. The last day of a month is 0.';

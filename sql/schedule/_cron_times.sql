@@ -20,7 +20,7 @@ declare
             end,
             E' \t'
         ),
-        '[ \t]+'
+        E'[ \\t]+'
     );
     times pgq._cron_times;
 begin
@@ -48,14 +48,27 @@ begin
     times.weekdays := pgq._cron_field(
         'day of week', fields[5], 0, 7, '{sun,mon,tue,wed,thu,fri,sat}'
     );
-    times.either_day := fields[3] !~ '^\*' and fields[5] !~ '^\*';
-    times.real_time := fields[1] ~ '^\*' or fields[2] ~ '^\*';
+    times.either_day := fields[3] !~ '^[*]' and fields[5] !~ '^[*]';
+    times.real_time := fields[1] ~ '^[*]' or fields[2] ~ '^[*]';
 
     -- Every day of a year falls on every weekday at some time, so only dates that no year has are
-    -- left: the first of the days is too late for all of the months.
-    if not times.either_day and times.days[1] > (
-        select max(case when m.month = 2 then 29 when m.month in (4, 6, 9, 11) then 30 else 31 end)
+    -- left: days that none of the months has, or that are not among its last seven where only the
+    -- last of a weekday is named.
+    if not times.either_day and not exists (
+        select
         from unnest(times.months) as m (month)
+        cross join lateral (
+            select
+                case when m.month = 2 then 29 when m.month in (4, 6, 9, 11) then 30 else 31 end
+                as length
+        ) as l
+        cross join unnest(times.days) as d (day)
+        where d.day <= l.length
+            and (
+                d.day = 0
+                or times.weekdays[1] < 7
+                or d.day > case when m.month = 2 then 21 else l.length - 7 end
+            )
     ) then
         raise exception 'argument "cron" must match at least one date'
             using errcode = '22023',

@@ -12,8 +12,8 @@ begin
             hint = 'Five fields: minute (0-59), hour (0-23), day of month (1-31), month (1-12 or '
                 'JAN-DEC), day of week (0-7 or SUN-SAT). Each is *, a number, a range like 1-5, '
                 'either of the last with a step like */10 or 8-18/2, or several of these with '
-                'commas between. Or @hourly, @daily, @midnight, @weekly, @monthly, @yearly, '
-                '@annually.';
+                'commas between. L is the last day of the month, FRIL or 5L its last Friday. '
+                'Or @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually.';
 end
 $$;
 

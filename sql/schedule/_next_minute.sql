@@ -20,8 +20,13 @@ begin
             continue;
         end if;
 
-        on_day := date_part('day', day) = any(_next_minute.times.days);
-        on_weekday := date_part('dow', day) = any(_next_minute.times.weekdays);
+        on_day := date_part('day', day) = any(_next_minute.times.days)
+            or (0 = any(_next_minute.times.days) and date_part('day', day + 1) = 1);
+        on_weekday := date_part('dow', day) = any(_next_minute.times.weekdays)
+            or (
+                date_part('dow', day) + 7 = any(_next_minute.times.weekdays)
+                and date_part('month', day + 7) <> date_part('month', day)
+            );
         if (on_day and on_weekday)
             or (_next_minute.times.either_day and (on_day or on_weekday))
         then

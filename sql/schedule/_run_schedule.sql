@@ -18,6 +18,7 @@ begin
     from pgq.schedule as s
     where s.schedule = _run_schedule.schedule;
 
+    perform pgq._check_schedule_kept(target);
     if target.cron is not null then
         times := pgq._cron_times(target.cron);
     end if;
@@ -41,13 +42,16 @@ begin
         following := pgq._next_tick(
             times, target.every, target.time_zone, target.starts_at, run.tick_at
         );
-        continue when target.missed = 'skip'
-            and run.tick_at < _run_schedule.moment - interval '5 minutes';
+        -- The last one may be ahead of the others, see repair_clock.
+        continue when run.tick_at = target.last_at
+            or (
+                target.missed = 'skip'
+                and run.tick_at < _run_schedule.moment - interval '5 minutes'
+            );
 
         tick_headers := coalesce(target.headers, '{}') || jsonb_build_object(
             'scheduled_at', (to_jsonb(run.tick_at at time zone 'UTC') #>> '{}') || '+00:00'
         );
-        perform pgq._act_for(true);
         if target.queue is not null then
             select e.job_id
             into run.job_id
@@ -72,11 +76,12 @@ begin
                 body => target.body
             ) as p;
         end if;
-        perform pgq._act_for(false);
-        target.last_at := run.tick_at;
+        target.last_at := greatest(target.last_at, run.tick_at);
         target.last_error := null;
         return next run;
     end loop;
+    -- Once more: what is dropped in between could get something under the name of a new one.
+    perform pgq._check_schedule_kept(target);
 
     -- What may not be written any more by this call waits behind what is due by now.
     update pgq.schedule as s

@@ -26,7 +26,8 @@ select
     s.last_at,
     s.last_error,
     s.created_at,
-    s.updated_at
+    s.updated_at,
+    s.made_by
 from pgq.schedule as s
 where s.schedule = _schedule_info.schedule
 $$;

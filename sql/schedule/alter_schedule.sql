@@ -28,6 +28,7 @@ declare
     before pgq.schedule_info;
     settings pgq.schedule_info;
     times pgq._cron_times;
+    target_id bigint;
 begin
     perform pgq._check_schedule_access(alter_schedule.schedule collate "C");
     perform
@@ -79,7 +80,9 @@ begin
     if num_nonnulls(
         alter_schedule.queue, alter_schedule.topic, alter_schedule.partition
     ) > 0 then
-        perform pgq._check_schedule_target(settings.queue, settings.topic, settings.partition);
+        target_id := pgq._lock_schedule_target(
+            settings.queue, settings.topic, settings.partition
+        );
     end if;
 
     -- New times count from now on.
@@ -92,6 +95,10 @@ begin
         settings.next_at := pgq._next_tick(
             times, settings.every, settings.time_zone, settings.starts_at, pgq._clock()
         );
+    end if;
+
+    if before.missed <> 'all' then
+        perform pgq._check_missed(settings, pgq._clock());
     end if;
 
     update pgq.schedule as s
@@ -114,6 +121,15 @@ begin
         due_at = settings.next_at,
         updated_at = pgq._clock()
     where s.schedule = alter_schedule.schedule collate "C";
+
+    if num_nonnulls(alter_schedule.queue, alter_schedule.topic) > 0 then
+        update pgq.schedule as s
+        set
+            topic_id = case when settings.topic is not null then target_id end,
+            queue_id = case when settings.queue is not null then target_id end,
+            made_by = pgq._maker()
+        where s.schedule = alter_schedule.schedule collate "C";
+    end if;
 
     return query
     select i.*
@@ -140,9 +156,10 @@ comment on function pgq.alter_schedule(
 ) is
 'Changes settings of a schedule and returns it; what is null stays as it is.
 See create_schedule for the settings. Of queue and topic, cron and every, payload and body, the one
-that is given takes the place of the other. When cron, every, time_zone or starts_at changes, ticks
-count from now on: what was due before and is not written is left out. It waits for a run_schedules
-that is writing a tick of the schedule.
+that is given takes the place of the other. Who names a topic or queue, also the same, answers for
+the schedule from then on: it needs his access, and goes to the topic or queue that has this name
+now. When cron, every, time_zone or starts_at changes, ticks count from now on: what was due before
+and is not written is left out. It waits for a run_schedules that is writing a tick of the schedule.
 Errors: MQ001 unknown topic, MQ002 unknown queue, MQ007 unknown partition, MQ009 unknown schedule,
 22004 a required argument is null, 22023 bad settings, 40001 above READ COMMITTED when another
 transaction was first (try again).';

@@ -29,6 +29,7 @@ declare
     settings pgq.schedule_info;
     existing pgq.schedule_info;
     times pgq._cron_times;
+    target_id bigint;
 begin
     perform pgq._check_name('schedule', create_schedule.schedule collate "C");
 
@@ -57,7 +58,12 @@ begin
     from pgq._schedule_info(create_schedule.schedule collate "C") as i;
 
     if existing.schedule is not null then
-        if not pgq._may_use(existing.topic, existing.queue, 'publish') then
+        if not exists (
+            select
+            from pgq.schedule as s
+            where s.schedule = create_schedule.schedule collate "C"
+                and pgq._sees_schedule(s.made_by, s.topic_id, s.queue_id)
+        ) then
             raise exception 'schedule "%" exists already', create_schedule.schedule
                 using errcode = 'MQ005';
         end if;
@@ -99,7 +105,9 @@ begin
     end if;
 
     perform pgq._check_schedule(settings);
-    perform pgq._check_schedule_target(settings.queue, settings.topic, settings.partition);
+    target_id := pgq._lock_schedule_target(
+        settings.queue, settings.topic, settings.partition
+    );
     if settings.cron is not null then
         times := pgq._cron_times(settings.cron);
     end if;
@@ -110,6 +118,7 @@ begin
         settings.starts_at,
         coalesce(create_schedule.starts_at - interval '1 microsecond', moment)
     );
+    perform pgq._check_missed(settings, moment);
 
     insert into pgq.schedule (
         schedule,
@@ -130,7 +139,10 @@ begin
         next_at,
         due_at,
         created_at,
-        updated_at
+        updated_at,
+        topic_id,
+        queue_id,
+        made_by
     )
     values (
         create_schedule.schedule,
@@ -151,7 +163,10 @@ begin
         settings.next_at,
         settings.next_at,
         moment,
-        moment
+        moment,
+        case when settings.topic is not null then target_id end,
+        case when settings.queue is not null then target_id end,
+        pgq._maker()
     )
     on conflict (schedule) do nothing;
 
@@ -206,14 +221,15 @@ comment on function pgq.create_schedule(
 Each tick is written by run_schedules: to a queue as a job, to a topic as a message, with payload
 (JSON) or body (raw bytes), and with the time of the tick in the header scheduled_at. cron: minute,
 hour, day of month, month and day of week, like 30 8 * * MON-FRI, or a name like @daily; its times
-are those of time_zone, by default UTC. every: an interval in real time, counted from starts_at, in
-the place of cron. missed: what becomes of ticks that nobody was there to write: one (the last of
-them is written, the default), skip (the same, but not when it is more than 5 minutes late), or all.
-starts_at: no tick is before, and one at that time counts; by default now, else a time of the years
-1 to 9999. key, headers: go with
-each message; partition, for a topic, and priority and label, for a queue: as in publish and
-enqueue. So that it can be called at each start of an application, settings that are not given are
-not compared.
+are those of time_zone, by default UTC. every: an interval in real time of at least 1 second,
+without months, counted from starts_at, in the place of cron. missed: what becomes of ticks that
+nobody was there to write: one (the last of them is written, the default), skip (the same, but not
+when it is more than 5 minutes late), or all, 1000000000 at most when it is made. starts_at: no tick
+is before, and one at that time counts; by default now, else a time of the years 1 to 9999. key,
+headers: go with each message; partition, for a topic, and priority and label, for a queue: as in
+publish and enqueue. The target is this topic or queue: when it is dropped, a new one of its name
+gets nothing until alter_schedule names it. So that it can be called at each start of an
+application, settings that are not given are not compared.
 Errors: MQ001 unknown topic, MQ002 unknown queue, MQ005 the schedule exists with other settings than
 those given, MQ007 unknown partition, 22004 a required argument is null, or no target, time or
 content, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first

@@ -13,7 +13,7 @@ begin
     from pgq.schedule as s
     cross join lateral pgq._schedule_info(s.schedule) as i
     where s.schedule = coalesce(list_schedules.schedule collate "C", s.schedule)
-        and pgq._may_use(s.topic, s.queue, 'publish')
+        and pgq._sees_schedule(s.made_by, s.topic_id, s.queue_id)
     order by s.schedule;
 
     if not found and list_schedules.schedule is not null then

@@ -8,15 +8,40 @@ security definer
 set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
+declare
+    resumed pgq.schedule;
 begin
     perform pgq._check_schedule_access(resume_schedule.schedule collate "C");
     update pgq.schedule as s
     set paused = false
-    where s.schedule = resume_schedule.schedule collate "C";
+    where s.schedule = resume_schedule.schedule collate "C"
+    returning s.*
+    into resumed;
 
     if not found then
         perform pgq._fail_unknown_schedule(resume_schedule.schedule collate "C");
     end if;
+
+    -- As in _lock_schedule_target.
+    update pgq.topic as t
+    set updated_at = t.updated_at
+    where t.topic_id = resumed.topic_id
+        and t.xmin <> pg_current_xact_id()::xid;
+    update pgq.queue as q
+    set updated_at = q.updated_at
+    where q.queue_id = resumed.queue_id
+        and q.xmin <> pg_current_xact_id()::xid;
+    perform pgq._check_schedule_access(resume_schedule.schedule collate "C");
+
+    update pgq.schedule as s
+    set made_by = pgq._maker()
+    from pgq._dependents(
+        case when resumed.topic_id is not null then 'topic' else 'queue' end,
+        coalesce(resumed.topic_id, resumed.queue_id)
+    ) as d
+    where s.schedule = resumed.schedule
+        and d.kind = 'schedule'
+        and d.name = s.schedule;
 
     return query
     select i.*
@@ -27,6 +52,7 @@ $$;
 comment on function pgq.resume_schedule(text) is
 'Has run_schedules write the ticks of a schedule again, and returns the schedule.
 Nothing changes if it is not paused. Ticks that came during the pause were missed: the setting
-missed says what becomes of them.
+missed says what becomes of them. Where its maker has lost the access that it needs, the caller
+takes his part.
 Errors: MQ009 unknown schedule, 22004 a required argument is null, 40001 above READ COMMITTED when
 another transaction was first (try again).';

@@ -15,6 +15,7 @@ declare
     wanted integer := coalesce(run_schedules.max_ticks, 1000);
     moment timestamptz := pgq._clock();
     due text[];
+    seen boolean[];
     name text;
     shown boolean;
     run pgq.schedule_run;
@@ -38,11 +39,17 @@ begin
     into due
     from locked as l;
 
+    if due is null then
+        return;
+    end if;
+
     -- Partitions are locked in ascending order; messages that go to any that is free come after
     -- those whose partition is fixed, as they need not wait. Behind them the keys of ordered
     -- queues, in ascending order too.
-    for name, shown in
-        select s.schedule, pgq._may_use(s.topic, s.queue, 'publish')
+    select array_agg(o.schedule), array_agg(o.shown)
+    into due, seen
+    from (
+        select s.schedule, pgq._sees_schedule(s.made_by, s.topic_id, s.queue_id) as shown
         from pgq.schedule as s
         left join pgq.queue as q on q.queue = s.queue and q.ordered
         left join pgq.partition as p on p.topic = s.topic and p.partition = 0
@@ -57,7 +64,13 @@ begin
             case when q.ordered then s.key collate "C" end nulls first,
             s.next_at,
             s.schedule
-    loop
+    ) as o;
+
+    -- Once for all ticks: each time leaves a dead row that the next one would have to pass.
+    perform pgq._act_for(true);
+    for number in 1 .. cardinality(due) loop
+        name := due[number];
+        shown := seen[number];
         begin
             -- One that has many ticks to make up for leaves room for the others.
             for run in
@@ -69,7 +82,8 @@ begin
                 end if;
             end loop;
         exception
-            when invalid_parameter_value or sqlstate 'MQ001' or sqlstate 'MQ002'
+            -- all of class 22: what is written is refused, or a subscription cannot be evaluated
+            when data_exception or sqlstate 'MQ001' or sqlstate 'MQ002'
                 or sqlstate 'MQ007' or sqlstate 'MQ010'
             then
                 problem := format('%s: %s', sqlstate, sqlerrm);
@@ -92,6 +106,7 @@ begin
                     and shown;
         end;
     end loop;
+    perform pgq._act_for(false);
 end
 $$;
 
@@ -100,7 +115,7 @@ comment on function pgq.run_schedules(integer) is
 Call it every minute or more often, from wherever you like; several at once share the work. A tick
 is written in the transaction of the call, so commit soon: what it has found is left alone by others
 until then. At most max_ticks (by default 1000) are written, shared out among the schedules that are
-due; what is left comes with the next call. When a target is not there, is full, or refuses what is
+due; what is left comes with the next call. When a target was dropped, is full, or refuses what is
 written, the row says so in error and the others go on; the tick is tried again a minute later, and
 is then one that was missed.
 Errors: 22023 bad argument, 40001 above READ COMMITTED when another transaction was first (try

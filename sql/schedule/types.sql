@@ -19,7 +19,8 @@ create type pgq.schedule_info as (
     last_at timestamptz,
     last_error text,
     created_at timestamptz,
-    updated_at timestamptz
+    updated_at timestamptz,
+    made_by text
 );
 
 comment on type pgq.schedule_info is 'A schedule and its settings.';
@@ -52,6 +53,8 @@ comment on column pgq.schedule_info.last_error is
 'Why the last try to write a tick failed; null: it did not.';
 comment on column pgq.schedule_info.created_at is 'When it was made.';
 comment on column pgq.schedule_info.updated_at is 'When its settings last changed.';
+comment on column pgq.schedule_info.made_by is
+'The role that named its target, and whose access it needs; null: the owner of pgq.';
 
 create type pgq.schedule_run as (
     schedule text,

@@ -162,3 +162,15 @@ def test_twice_in_one_transaction(connect: Connect, connection: Session, queue: 
         assert session.alter_schedule(schedule=name, label=label).label == label
     session.rollback()
     assert state(connection, name) == before
+
+
+def test_too_many_missed_ticks(connection: Session, queue: str, clock: Clock) -> None:
+    """Refused when it begins to write all of them, not when it has fallen behind by itself."""
+    name = new_schedule(
+        connection, queue=queue, every="1 second", starts_at="1990-01-01 00:00+00", missed="one"
+    )
+    refused("22023", connection.alter_schedule, schedule=name, missed="all")
+    assert len(due_ticks(connection, name)) == 1
+    connection.alter_schedule(schedule=name, missed="all")
+    clock.advance("100 days")
+    connection.alter_schedule(schedule=name, label="late")

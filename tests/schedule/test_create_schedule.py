@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -42,6 +43,7 @@ def test_defaults(connection: Session, queue: str, clock: Clock) -> None:
         "last_error": None,
         "created_at": made.created_at,
         "updated_at": made.created_at,
+        "made_by": None,
     }
     assert f"{made.created_at:%H:%M:%S}" == "12:00:30"
 
@@ -191,6 +193,40 @@ def test_refusals(connection: Session, queue: str, code: str, given: dict[str, A
     names = {"schedule": new_name("schedule"), "queue": queue, "payload": 1}
     with unchanged(connection):
         refused(code, connection.create_schedule, **{**names, **given})
+
+
+@pytest.mark.parametrize(
+    ("timing", "allowed", "refusable"),
+    [
+        ({"every": "1 second"}, "1995-01-01", "1994-01-01"),
+        ({"every": "1 second"}, "2020-01-01", "0001-01-01"),
+        ({"every": "1 day"}, "0001-01-01", None),
+        ({"cron": "* * * * *"}, "0150-01-01", "0100-01-01"),
+        ({"cron": "*/5 * * * *"}, "0001-01-01", None),
+        ({"cron": "* 9-17 * * *"}, "0001-01-01", None),
+    ],
+)
+def test_too_many_missed_ticks(
+    connection: Session,
+    queue: str,
+    clock: Clock,
+    timing: dict[str, str],
+    allowed: str,
+    refusable: str | None,
+) -> None:
+    """1000000000 at most for a schedule that is to write all of them; others take what there is."""
+    clock.set_to("2026-05-01 12:00+00")
+    given = {"queue": queue, **timing}
+    new_schedule(connection, **given, missed="all", starts_at=f"{allowed}+00")
+    if refusable is None:
+        return
+    error = refused(
+        "22023", new_schedule, connection, **given, missed="all", starts_at=f"{refusable}+00"
+    )
+    said = re.search(r"up to (\d+) ticks", str(error.diag.message_detail))
+    assert said
+    assert int(said[1]) > 1_000_000_000
+    new_schedule(connection, **given, missed="one", starts_at=f"{refusable}+00")
 
 
 def test_a_partition_that_is_not_there(connection: Session) -> None:

@@ -40,7 +40,11 @@ def field(rng: random.Random, lowest: int, highest: int, names: list[str]) -> st
         step = f"/{rng.randint(1, highest // 2)}" if rng.random() < 0.3 else ""
         if place == 0 and rng.random() < 0.2:
             return f"*{step}"
-        first, last = sorted(rng.sample(range(lowest, highest + 1), 2))
+        if highest == 31 and rng.random() < 0.1:
+            return "L"
+        first, last = rng.sample(range(lowest, highest + 1), 2)
+        if names is not WEEKDAYS or step:
+            first, last = sorted((first, last))
         if step or rng.random() < 0.4:
             return f"{value(first)}-{value(last)}{step}"
         return value(first)

@@ -27,6 +27,17 @@ EXPRESSIONS = {
     "0 0 * * 5-7": ["2026-01-02 00:00", "2026-01-03 00:00", "2026-01-04 00:00", "2026-01-09 00:00"],
     "0 0 * * FRI-SUN": ["2026-01-02 00:00", "2026-01-03 00:00", "2026-01-04 00:00"],
     "0 0 * * SUN-TUE": ["2026-01-04 00:00", "2026-01-05 00:00", "2026-01-06 00:00"],
+    # a range of weekdays may go on after the end of the week
+    "0 0 * * FRI-MON": [f"2026-01-0{day} 00:00" for day in (2, 3, 4, 5, 9)],
+    "0 0 * * 7-2": ["2026-01-04 00:00", "2026-01-05 00:00", "2026-01-06 00:00", "2026-01-11 00:00"],
+    # the last day of a month, and the last one of a weekday
+    "0 0 L * *": [f"2026-{day} 00:00" for day in ("01-31", "02-28", "03-31", "04-30")],
+    "0 0 15,l 2 *": ["2026-02-15 00:00", "2026-02-28 00:00", "2027-02-15 00:00"],
+    "0 0 L 2 */7": ["2027-02-28 00:00", "2032-02-29 00:00", "2038-02-28 00:00"],
+    "0 0 * * FRIL": [f"2026-{day} 00:00" for day in ("01-30", "02-27", "03-27", "04-24")],
+    "0 0 * * 5l,7L": [f"2026-01-{day} 00:00" for day in (25, 30)],
+    "0 0 L * SUNL": ["2026-01-25 00:00", "2026-01-31 00:00", "2026-02-22 00:00"],
+    "0 0 */28 2 FRIL": ["2036-02-29 00:00", "2064-02-29 00:00"],
     # both days are restricted: either counts
     "0 0 3 * MON": ["2026-01-03 00:00", "2026-01-05 00:00", "2026-01-12 00:00"],
     # a day that begins with a star is not restricted: both count
@@ -58,15 +69,22 @@ NONE = {
     "*/0 * * * *": '"minute": "*/0"',
     "*/60 * * * *": '"minute": "*/60"',
     "1,,2 * * * *": '"minute": ""',
-    "5-1 * * * *": '"minute": "5-1"',
+    "5-1 * * * *": '"minute": "5-1". Write 5-59,0-1.',
+    "5-1/2 * * * *": '"minute": "5-1/2"',
     "1.5 * * * *": '"minute": "1.5"',
     "0 24 * * *": '"hour": "24"',
     "0 9-24 * * *": '"hour": "9-24"',
-    "0 22-2 * * *": '"hour": "22-2"',
+    "0 22-2 * * *": '"hour": "22-2". Write 22-23,0-2.',
+    "0 0 28-5 * *": '"day of month": "28-5". Write 28-31,1-5.',
+    "0 0 1 NOV-FEB *": '"month": "NOV-FEB". Write 11-12,1-2.',
+    "0 L * * *": '"hour": "L"',
     "0 mon * * *": '"hour": "mon"',
     "0 0 0 * *": '"day of month": "0"',
     "0 0 32 * *": '"day of month": "32"',
-    "0 0 L * *": '"day of month": "L"',
+    "0 0 15L * *": '"day of month": "15L"',
+    "0 0 L-3 * *": '"day of month": "L-3"',
+    "0 0 20-L * *": '"day of month": "20-L"',
+    "0 0 0,L * *": '"day of month": "0"',
     "0 0 ? * *": '"day of month": "?"',
     "0 0 * 13 *": '"month": "13"',
     "0 0 * 0 *": '"month": "0"',
@@ -74,7 +92,13 @@ NONE = {
     "0 0 * january *": '"month": "january"',
     "0 0 * * 8": '"day of week": "8"',
     "0 0 * * MON#1": '"day of week": "MON#1"',
-    "0 0 * * 5-3": '"day of week": "5-3"',
+    "0 0 * * 5-1/2": '"day of week": "5-1/2"',
+    "0 0 * * 5-8": '"day of week": "5-8"',
+    "0 0 * * 8-5": '"day of week": "8-5"',
+    "0 0 * * L": '"day of week": "L"',
+    "0 0 * * *L": '"day of week": "*L"',
+    "0 0 * * 1-5L": '"day of week": "1-5L"',
+    "0 0 * * 8L": '"day of week": "8L"',
     "0 0 * * \u0661": '"day of week"',
     "0 0 * * *\n": '"day of week"',
     "0" + ",0" * 500 + " 0 * * *": "1009 characters",
@@ -86,6 +110,9 @@ NEVER = [
     "0 0 30-31 FEB */2",
     "0 0 31 feb,sep *",
     "0 0 31 4 */2,1",
+    # days of the months that are never among the last seven
+    "0 0 */30 4 FRIL",
+    "0 0 */20,*/31 * 5L,1L",
 ]
 
 
@@ -110,13 +137,21 @@ def test_what_is_no_expression(connection: Session, queue: str, cron: str) -> No
 def test_what_never_comes(connection: Session, queue: str, cron: str) -> None:
     error = refused("22023", connection.next_ticks, cron=cron)
     assert "at least one date" in str(error)
-    assert '"day of month": "3' in (error.diag.message_detail or "")
+    assert f'"day of month": "{cron.split()[2]}"' in (error.diag.message_detail or "")
     content = {"queue": queue, "payload": 1}
     refused("22023", connection.create_schedule, schedule="s", cron=cron, **content)
 
 
 @pytest.mark.parametrize(
-    "cron", ["0 0 30 2 MON", "0 0 31 4 1,*/2", "0 0 30 1,2 *", "0 0 29 2 1-7/3"]
+    "cron",
+    [
+        "0 0 30 2 MON",
+        "0 0 */31,1 2 FRIL,0",
+        "0 0 30 2 FRIL",
+        "0 0 31 4 1,*/2",
+        "0 0 30 1,2 *",
+        "0 0 29 2 1-7/3",
+    ],
 )
 def test_what_comes_at_some_time(connection: Session, cron: str) -> None:
     """On a weekday, or in another month."""

@@ -13,6 +13,7 @@ from support.log import new_topic
 from support.queue import claim, enqueue, new_queue
 from support.schedule import due_ticks, new_schedule, state, times, written
 from support.session import Connect, Session, refused, unchanged
+from support.subscription import new_followed_topic
 
 
 @pytest.fixture(autouse=True)
@@ -240,7 +241,7 @@ def test_one_that_is_behind_leaves_room(connection: Session, queue: str, clock: 
 
 
 def test_a_target_that_is_gone(connection: Session, queue: str, clock: Clock) -> None:
-    """Its error is shown, the others go on, and when it is back its ticks were missed."""
+    """Its error is shown, the others go on; a new one of its name has to be named anew."""
     lost = {"queue": f"{queue}-lost"}
     connection.create_queue(**lost)
     topic = new_topic(connection)
@@ -252,7 +253,7 @@ def test_a_target_that_is_gone(connection: Session, queue: str, clock: Clock) ->
     connection.drop_queue(**lost)
     connection.drop_topic(topic=topic)
     clock.advance("1 hour")
-    errors = [f'MQ002: unknown queue "{queue}-lost"', f'MQ001: unknown topic "{topic}"']
+    errors = [f'MQ002: queue "{queue}-lost" was dropped', f'MQ001: topic "{topic}" was dropped']
 
     found = {run.schedule: run for run in connection.run_schedules()}
     assert found.keys() == {*away, stays}
@@ -272,12 +273,15 @@ def test_a_target_that_is_gone(connection: Session, queue: str, clock: Clock) ->
     clock.advance("1 hour")
     connection.create_queue(**lost)
     connection.create_topic(topic=topic)
+    assert {run.error for run in connection.run_schedules()} == {*errors, None}
+    connection.alter_schedule(schedule=away[0], **lost)
+    connection.alter_schedule(schedule=away[1], topic=topic)
     ticks: dict[str, list[str]] = {}
     for run in connection.run_schedules():
         assert run.error is None
         ticks.setdefault(run.schedule, []).extend(times([run.tick_at]))
     last = ["2026-05-01 14:00"]
-    assert ticks == {away[0]: ["2026-05-01 13:00", *last], away[1]: last, stays: last}
+    assert ticks == {away[0]: ["2026-05-01 13:00", *last], away[1]: last}
     assert [state(connection, name).last_error for name in away] == [None, None]
 
 
@@ -288,9 +292,11 @@ def test_a_partition_that_is_gone(connection: Session, clock: Clock) -> None:
     connection.drop_topic(topic=topic)
     connection.create_topic(topic=topic, partitions=2)
     clock.advance("1 hour")
-    [run] = connection.run_schedules()
-    assert run.error == f'MQ007: unknown partition 2 of topic "{topic}"'
+    refused("MQ007", connection.alter_schedule, schedule=name, topic=topic)
     connection.alter_schedule(schedule=name, partition=1)
+    [run] = connection.run_schedules()
+    assert run.error == f'MQ001: topic "{topic}" was dropped'
+    connection.alter_schedule(schedule=name, topic=topic)
     # what has been mended is tried at once
     [run] = connection.run_schedules()
     assert (run.partition, run.error) == (1, None)
@@ -341,6 +347,19 @@ def test_ticks_of_a_call_stand_or_fall_together(
     clock.advance("1 minute")
     assert len(due_ticks(connection, name)) == 3
     assert len(written(connection, queue)) == 3
+
+
+def test_a_topic_with_a_broken_subscription(connection: Session, queue: str, clock: Clock) -> None:
+    """Nothing can be published to it; the others go on."""
+    topic, _ = new_followed_topic(connection, routing_key="a")
+    connection.execute("update pgq.subscription set routing_regex = '('")
+    headers = {"routing_key": "a"}
+    broken = new_schedule(connection, topic=topic, cron="@hourly", headers=headers)
+    other = new_schedule(connection, queue=queue, cron="@hourly")
+    clock.advance("1 hour")
+    runs = {run.schedule: run.error for run in connection.run_schedules()}
+    assert runs[broken].startswith("2201B")
+    assert runs[other] is None
 
 
 def test_other_errors_end_the_call(connection: Session, queue: str, clock: Clock) -> None:

@@ -1,0 +1,43 @@
+create function pgq._check_missed(settings pgq.schedule_info, moment timestamptz)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    -- A queue or a topic takes days for so many.
+    most constant bigint := 1000000000;
+    times pgq._cron_times;
+    seconds double precision := extract(
+        epoch from _check_missed.moment - (_check_missed.settings).next_at
+    );
+    missed double precision;
+begin
+    if (_check_missed.settings).missed <> 'all' or seconds <= 0 then
+        return;
+    end if;
+
+    if (_check_missed.settings).every is not null then
+        missed := seconds / extract(epoch from (_check_missed.settings).every);
+    else
+        -- As on days that the expression names, for they are not counted.
+        times := pgq._cron_times((_check_missed.settings).cron);
+        missed := seconds / 86400 * cardinality(times.hours) * cardinality(times.minutes);
+    end if;
+
+    if missed > most then
+        raise exception 'argument "missed" must not be all for more than % ticks', most
+            using errcode = '22023',
+                detail = format(
+                    'It would write up to %s ticks from %s on.',
+                    round(missed::numeric),
+                    (_check_missed.settings).next_at
+                ),
+                hint = 'Pass a later starts_at, or missed => ''one''.';
+    end if;
+end
+$$;
+
+comment on function pgq._check_missed(pgq.schedule_info, timestamptz) is
+'Refuses a schedule that would have to make up for too many ticks (22023).';

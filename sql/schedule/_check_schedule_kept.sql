@@ -1,0 +1,34 @@
+create function pgq._check_schedule_kept(settings pgq.schedule)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if not exists (
+        select
+        from pgq.topic as t
+        where t.topic = _check_schedule_kept.settings.topic
+            and t.topic_id = _check_schedule_kept.settings.topic_id
+    )
+    and not exists (
+        select
+        from pgq.queue as q
+        where q.queue = _check_schedule_kept.settings.queue
+            and q.queue_id = _check_schedule_kept.settings.queue_id
+    )
+    then
+        raise exception '% "%" was dropped',
+            case when _check_schedule_kept.settings.queue is null then 'topic' else 'queue' end,
+            coalesce(_check_schedule_kept.settings.queue, _check_schedule_kept.settings.topic)
+            using errcode = case
+                    when _check_schedule_kept.settings.queue is null then 'MQ001' else 'MQ002'
+                end,
+                hint = 'Name a target with pgq.alter_schedule, also where a new one has that name.';
+    end if;
+end
+$$;
+
+comment on function pgq._check_schedule_kept(pgq.schedule) is
+'Refuses a schedule whose topic or queue was dropped (MQ001, MQ002), whatever has its name now.';

@@ -1,0 +1,63 @@
+create function pgq._lock_schedule_target(queue text, topic text, partition integer)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    target_id bigint;
+    partitions integer;
+    is_ours boolean;
+begin
+    perform pgq._check_access(_lock_schedule_target.topic, _lock_schedule_target.queue, 'publish');
+
+    -- Changed, though not what it says, so that a change of access, which locks it, waits, or
+    -- cannot lock it with an older snapshot. Once: each version of a transaction's own has to be
+    -- walked by all that come later in it.
+    while target_id is null and _lock_schedule_target.queue is not null loop
+        select q.queue_id, q.xmin = pg_current_xact_id()::xid
+        into target_id, is_ours
+        from pgq.queue as q
+        where q.queue = _lock_schedule_target.queue
+        for no key update;
+
+        if target_id is null then
+            perform pgq._check_queue(_lock_schedule_target.queue);
+        elsif not is_ours then
+            update pgq.queue as q
+            set updated_at = q.updated_at
+            where q.queue_id = target_id;
+        end if;
+    end loop;
+
+    while target_id is null loop
+        select t.topic_id, t.partitions, t.xmin = pg_current_xact_id()::xid
+        into target_id, partitions, is_ours
+        from pgq.topic as t
+        where t.topic = _lock_schedule_target.topic
+        for no key update;
+
+        if target_id is null then
+            perform pgq._check_topic(_lock_schedule_target.topic);
+        elsif not is_ours then
+            update pgq.topic as t
+            set updated_at = t.updated_at
+            where t.topic_id = target_id;
+        end if;
+    end loop;
+    perform pgq._check_access(_lock_schedule_target.topic, _lock_schedule_target.queue, 'publish');
+
+    if _lock_schedule_target.partition not between 0 and partitions - 1 then
+        perform pgq._fail_unknown_partition(
+            _lock_schedule_target.topic, _lock_schedule_target.partition, partitions
+        );
+    end if;
+    return target_id;
+end
+$$;
+
+comment on function pgq._lock_schedule_target(text, text, integer) is
+'Locks the queue or the topic that a schedule is to have until the transaction ends, and returns its
+id. Refuses one that is not there, or a partition that is not (MQ001, MQ002, MQ007), and who may not
+publish to it (42501).';
