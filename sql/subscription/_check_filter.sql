@@ -7,6 +7,7 @@ as $$
 #variable_conflict use_column
 declare
     name text;
+    size integer;
 begin
     if jsonb_typeof(_check_filter.filter) <> 'object' then
         raise exception 'argument "filter" must be a JSON object'
@@ -26,8 +27,30 @@ begin
                 detail = format('Header "%s" has none.', left(name, 100)),
                 hint = 'Write it like {"status": ["processed", "shipped"]}.';
     end if;
+
+    -- Each publish compares its messages with all of it, under the lock of the partition.
+    size := octet_length(_check_filter.filter::text);
+    if size > 8192 then
+        raise exception 'argument "filter" must have at most 8192 bytes'
+            using errcode = '22023',
+                detail = format('Given: %s bytes.', size),
+                hint = 'Have the publisher add a header that says what the values have in common.';
+    end if;
+
+    select f.key, jsonb_array_length(f.value)
+    into name, size
+    from jsonb_each(_check_filter.filter) as f
+    where jsonb_array_length(f.value) > 100
+    limit 1;
+
+    if found then
+        raise exception 'argument "filter" must have at most 100 values for a header'
+            using errcode = '22023',
+                detail = format('Header "%s" has %s.', left(name, 100), size),
+                hint = 'Have the publisher add a header that says what the values have in common.';
+    end if;
 end
 $$;
 
 comment on function pgq._check_filter(jsonb) is
-'Refuses a filter that is no JSON object of arrays (22023).';
+'Refuses a filter that is no JSON object of arrays, or is too large (22023).';

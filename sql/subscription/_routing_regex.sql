@@ -30,14 +30,14 @@ begin
                 hash := true;
             else
                 regex := regex
-                    || repeat('\.[^.]*', stars)
-                    || case when hash then '(?:\.[^.]*)*' else '' end;
+                    || repeat(E'\\.[^.]*', stars)
+                    || case when hash then E'(?:\\.[^.]*)*' else '' end;
                 stars := 0;
                 hash := false;
                 if word is not null then
                     regex := regex
-                        || '\.'
-                        || regexp_replace(word, '([][\\.+*?^$(){}|])', '\\\1', 'g');
+                        || E'\\.'
+                        || regexp_replace(word, E'([][\\\\.+*?^$(){}|])', E'\\\\\\1', 'g');
                 end if;
         end case;
     end loop;

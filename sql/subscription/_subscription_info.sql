@@ -11,7 +11,8 @@ select
     q.queue,
     s.filter,
     s.routing_key,
-    s.created_at
+    s.created_at,
+    s.made_by
 from pgq.subscription as s
 inner join pgq.topic as t on t.topic_id = s.topic_id
 inner join pgq.queue as q on q.queue_id = s.queue_id

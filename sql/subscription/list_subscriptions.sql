@@ -6,21 +6,28 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 as $$
-select i.*
+select
+    s.subscription,
+    t.topic,
+    q.queue,
+    s.filter,
+    s.routing_key,
+    s.created_at,
+    s.made_by
 from pgq.subscription as s
-cross join lateral pgq._subscription_info(s.subscription) as i
-inner join pgq.topic as t on t.topic_id = s.topic_id
-inner join pgq.queue as q on q.queue_id = s.queue_id
-where (
-    not t.restricted
-    or t.topic_id in (select unnest(pgq._visible('topic', 'monitor')))
-)
-and (
-    not q.restricted
-    or q.queue_id in (select unnest(pgq._visible('queue', 'monitor')))
-)
+left join pgq.topic as t
+    on t.topic_id = s.topic_id
+    and (not t.restricted or t.topic_id in (select unnest(pgq._visible('topic', 'monitor'))))
+left join pgq.queue as q
+    on q.queue_id = s.queue_id
+    and (not q.restricted or q.queue_id in (select unnest(pgq._visible('queue', 'monitor'))))
+where num_nonnulls(t.topic, q.queue) = 2
+    or pgq._administers(t.topic, null)
+    or pgq._administers(null, q.queue)
 order by s.subscription
 $$;
 
 comment on function pgq.list_subscriptions() is
-'All subscriptions and their settings, by name.';
+'All subscriptions and their settings, by name.
+An admin of a topic or a queue sees those that use it, also where the other one is hidden from him:
+there its name is null.';

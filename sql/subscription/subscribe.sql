@@ -21,8 +21,16 @@ declare
     target_id bigint;
 begin
     perform pgq._check_name('subscription', subscribe.subscription collate "C");
-    perform pgq._check_filter(subscribe.filter);
     regex := pgq._routing_regex(subscribe.routing_key collate "C");
+    -- One that cannot be compiled would make each publish to the topic fail.
+    begin
+        perform '' ~ regex;
+    exception
+        when invalid_regular_expression then
+            raise exception 'argument "routing_key" must be a pattern of AMQP'
+                using errcode = '22023',
+                    detail = sqlerrm;
+    end;
 
     -- One that is there is found without a lock.
     select i.*
@@ -65,6 +73,9 @@ begin
         return;
     end if;
 
+    -- Behind the others: those from before these limits are found by their settings.
+    perform pgq._check_filter(subscribe.filter);
+
     -- Whoever publishes ends first: who comes then, reads behind the lock of its partition what
     -- this has written, or, with an older snapshot, cannot lock it. The row of the topic is changed
     -- too, for whoever adds partitions by such a one.
@@ -85,6 +96,10 @@ begin
         perform pgq._check_queue(subscribe.queue collate "C");
     end loop;
 
+    -- Access may have changed while this waited; now it cannot.
+    perform pgq._check_access(subscribe.topic collate "C", null, 'consume');
+    perform pgq._check_access(null, subscribe.queue collate "C", 'publish');
+
     if target.deferred then
         -- What was published before is for others, though it may have no offsets yet.
         perform
@@ -92,7 +107,7 @@ begin
     end if;
 
     insert into pgq.subscription (
-        subscription, topic_id, queue_id, filter, routing_key, routing_regex, created_at
+        subscription, topic_id, queue_id, filter, routing_key, routing_regex, created_at, made_by
     )
     values (
         subscribe.subscription,
@@ -101,7 +116,8 @@ begin
         subscribe.filter,
         subscribe.routing_key,
         regex,
-        pgq._clock()
+        pgq._clock(),
+        pgq._maker()
     )
     on conflict do nothing;
 
@@ -157,7 +173,8 @@ message to the topic adds a job to the queue, in the same transaction, also when
 The job has the content, key, headers and time of the message, which is not copied; its delay and
 job_ttl are those of the queue. filter: for names of headers the values that each may have, like
 {"status": ["processed", "shipped"]}; a message must have all of these headers, each with one of its
-values, which are compared as JSON (1 and 1.0 are equal, 1 and "1" are not); {} takes all messages.
+values, which are compared as JSON (1 and 1.0 are equal, 1 and "1" are not); {} takes all
+messages; at most 100 values for a header, and 8192 bytes as JSON text in all.
 routing_key: a pattern of AMQP for the header routing_key, 1 to 255 bytes long: words with dots
 between them, where * stands for one word and # for any number of them, none included; a message
 without that header, or with one that is no string, does not match. With both, both have to match. A

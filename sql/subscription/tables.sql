@@ -6,6 +6,7 @@ create table pgq.subscription (
     routing_key text collate "C",
     routing_regex text collate "C",
     created_at timestamptz not null,
+    made_by text collate "C",
     unique (topic_id, queue_id)
 );
 
@@ -22,3 +23,4 @@ comment on column pgq.subscription.routing_key is
 'The pattern that the header routing_key has to match; null: any message.';
 comment on column pgq.subscription.routing_regex is 'The same as a regular expression.';
 comment on column pgq.subscription.created_at is 'When it was made.';
+comment on column pgq.subscription.made_by is 'The role that made it; null: the owner of pgq.';

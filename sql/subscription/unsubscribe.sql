@@ -37,8 +37,7 @@ begin
             and t.deferred;
 
         if deferred_topic is not null then
-            perform
-            from pgq._assign_all(deferred_topic collate "C", null, null);
+            perform pgq._try_assign(deferred_topic collate "C");
         end if;
 
         delete from pgq.subscription as s
@@ -62,6 +61,8 @@ $$;
 comment on function pgq.unsubscribe(text) is
 'Ends a subscription; the jobs that it has made stay.
 It waits for transactions that publish to the topic. In a deferred topic it waits for none, and
-gives offsets to what has committed before: that is still delivered.
+gives offsets to what has committed before: that is still delivered. Where that fails, because of a
+broken subscription say, it warns and ends all the same. It is for roles that may consume the topic
+and publish to the queue, and for admins of one of them.
 Errors: MQ011 unknown subscription, 22004 a required argument is null, 40001 above READ COMMITTED
 when another transaction was first (try again).';

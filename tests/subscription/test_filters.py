@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from psycopg.types.json import Jsonb
 
-from support.session import Session, new_name, refused, row
+from support.session import Connect, Session, new_name, refused, row
 from support.subscription import delivered, new_followed_topic, routing_key_matches
 
 STATUS = {"status": ["processed", "shipped"]}
@@ -162,6 +162,20 @@ def test_routing_keys(connection: Session) -> None:
     assert delivered(connection, queue) == [0, 3]
 
 
+def test_a_session_that_reads_backslashes(connect: Connect) -> None:
+    """A pattern means the same where literals have escapes: a dot is a dot, a plus is a plus."""
+    legacy = connect(autocommit=True, options="-c standard_conforming_strings=off")
+    for pattern, wanted in (("orders.eu", 0), ("a+b.c", 2), ("a\\b.*", 3)):
+        topic, [queue] = new_followed_topic(legacy, routing_key=pattern)
+        keys = ["orders.eu", "ordersXeu", "a+b.c", "a\\b.c", "aab.c"]
+        legacy.publish_batch(
+            topic=topic,
+            payloads=list(range(5)),
+            headers=[{"routing_key": key} for key in keys],
+        )
+        assert delivered(legacy, queue) == [wanted]
+
+
 _WORD = st.sampled_from(["a", "b", "ab", "", "*", "#", "a*", ".", "\\", "(", "$"])
 _PATTERN = st.lists(st.one_of(st.sampled_from(["*", "#", "a"]), _WORD), min_size=1, max_size=7)
 _KEY = st.lists(st.one_of(st.sampled_from(["a", "b"]), _WORD), max_size=7)
@@ -210,6 +224,41 @@ def test_bad_filters(connection: Session, bad: dict[str, Any]) -> None:
         "22023", connection.subscribe, subscription=new_name("s"), topic=topic, queue=queue, **bad
     )
     assert next(iter(bad)) in str(error)
+
+
+# filters at the limits, and just beyond them: values of a header, and bytes of the JSON text
+MANY = [{"k": list(range(most)), "l": list(range(100))} for most in (100, 101)]
+LONG = [
+    {"k": ["é" * 2000, "x" * (most - 2 * 2000 - len('{"k": ["", ""]}'))]} for most in (8192, 8193)
+]
+
+
+@pytest.mark.parametrize(("allowed", "refusable"), [MANY, LONG], ids=["values", "bytes"])
+def test_the_largest_filter(connection: Session, allowed: Any, refusable: Any) -> None:
+    """What a publish compares under the lock of its partition is bounded."""
+    topic, [queue] = new_followed_topic(connection, filter=allowed)
+    name = new_name("s")
+    error = refused(
+        "22023",
+        connection.subscribe,
+        subscription=name,
+        topic=topic,
+        queue=queue,
+        filter=refusable,
+    )
+    assert error.diag.message_detail
+    assert any(number in error.diag.message_detail for number in ("101", "8193"))
+    # one from before the limits goes on, also where the application subscribes at each start
+    connection.execute(
+        "update pgq.subscription set subscription = %s, filter = %s"
+        " where queue_id = (select queue_id from pgq.queue where queue = %s)",
+        [name, Jsonb(refusable), queue],
+    )
+    again = {"subscription": name, "topic": topic, "queue": queue}
+    connection.subscribe(**again, filter=refusable)
+    headers = {"k": refusable["k"][-1], "l": 1}
+    connection.publish(topic=topic, payload=1, headers=headers)
+    assert delivered(connection, queue) == [1]
 
 
 def test_the_longest_pattern(connection: Session) -> None:

@@ -40,6 +40,18 @@ def test_what_is_returned_and_listed(connection: Session, topic: str, queue: str
     assert names == sorted(names)
 
 
+def test_a_pattern_that_cannot_be_compiled(connection: Session, topic: str, queue: str) -> None:
+    """It would make each publish to the topic fail, so it is refused."""
+    name = new_name("subscription")
+    with connection.transaction(force_rollback=True):
+        connection.execute(
+            "create or replace function pgq._routing_regex(routing_key text) returns text"
+            " language sql immutable as $$ select '(' $$"
+        )
+        given = {"subscription": name, "topic": topic, "queue": queue, "routing_key": "a"}
+        assert "AMQP" in str(refused("22023", connection.subscribe, **given))
+
+
 def test_one_that_exists(connection: Session, topic: str, queue: str) -> None:
     """It is returned when the settings given are equal; else it stays as it is."""
     name = new_name("subscription")

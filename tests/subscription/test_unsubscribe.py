@@ -90,3 +90,49 @@ def test_in_a_transaction_that_only_reads(connection: Session, topic: str) -> No
         refused("25006", connection.unsubscribe, subscription=name)
     connection.publish(topic=topic, payload=1)
     assert delivered(connection, queue) == [1]
+
+
+@pytest.mark.parametrize("call", ["unsubscribe", "unsubscribe another", "drop_topic", "drop_queue"])
+def test_a_subscription_that_is_broken(connection: Session, call: str) -> None:
+    """It does not keep anything from its end. What the topic has is there for others."""
+    topic, [queue, other] = new_followed_topic(connection, 2, deferred=True, routing_key="a")
+    connection.execute(
+        "update pgq.subscription set routing_regex = '('"
+        " where queue_id = (select queue_id from pgq.queue where queue = %s)",
+        [queue],
+    )
+    connection.publish(topic=topic, payload=1, headers={"routing_key": "a"})
+    refused("2201B", connection.assign_offsets, topic=topic)
+    warned: list[tuple[str | None, str | None]] = []
+    connection.add_notice_handler(lambda s: warned.append((s.severity_nonlocalized, s.sqlstate)))
+    names = {found.queue: found.subscription for found in connection.list_subscriptions()}
+    if call == "drop_topic":
+        connection.drop_topic(topic=topic)
+    elif call == "drop_queue":
+        connection.drop_queue(queue=queue)
+    else:
+        connection.unsubscribe(subscription=names[queue if call == "unsubscribe" else other])
+    left = {found.queue for found in connection.list_subscriptions() if found.topic == topic}
+    assert warned == ([] if call == "drop_queue" else [("WARNING", "2201B")])
+    if call in ("unsubscribe", "drop_queue"):
+        assert left == {other}
+        assert delivered(connection, other) == [1]
+    elif call == "unsubscribe another":
+        assert left == {queue}
+        assert delivered(connection, other) == []
+        connection.unsubscribe(subscription=names[queue])
+        assert len(list(connection.assign_offsets(topic=topic))) == 1
+
+
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+def test_another_gives_offsets_meanwhile(connect: Connect, connection: Session, level: str) -> None:
+    """That is no fault of the topic: an end of a subscription by an old snapshot is 40001."""
+    topic, [queue] = new_followed_topic(connection, deferred=True)
+    [name] = [s.subscription for s in connection.list_subscriptions() if s.topic == topic]
+    session = connect(isolation_level=level)
+    connection.publish(topic=topic, payload=1)
+    session.execute("select 1")
+    connection.assign_offsets(topic=topic)
+    refused("40001", session.unsubscribe, subscription=name)
+    session.rollback()
+    assert delivered(connection, queue) == [1]
