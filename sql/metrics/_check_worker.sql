@@ -10,7 +10,7 @@ begin
         raise exception 'argument "worker" must not be null'
             using errcode = '22004';
     end if;
-    if _check_worker.worker !~ '^[^\x01-\x1f\x7f]{1,200}$' then
+    if _check_worker.worker !~ E'^[^\\x01-\\x1f\\x7f]{1,200}$' then
         raise exception 'argument "worker" must have 1 to 200 characters'
             using errcode = '22023',
                 detail = format('Given: "%s".', left(_check_worker.worker, 100)),

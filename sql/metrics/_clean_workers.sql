@@ -11,7 +11,7 @@ declare
     removed bigint;
 begin
     with doomed as materialized (
-        select w.worker
+        select w.role, w.worker
         from pgq.worker as w
         where w.last_seen_at < _clean_workers.moment - interval '1 day'
         limit most
@@ -20,7 +20,8 @@ begin
 
     delete from pgq.worker as w
     using doomed as d
-    where w.worker = d.worker;
+    where w.role = d.role
+        and w.worker = d.worker;
     get diagnostics removed = row_count;
 
     if removed > 0 then

@@ -85,6 +85,17 @@ from (
     ('pgq_schedule_failing', 'gauge', '1: the last try to write a tick failed.'),
     ('pgq_worker_last_seen_seconds', 'gauge', 'Time since the last heartbeat of the worker.'),
     ('pgq_worker_running', 'gauge', 'Jobs or messages that the worker has in hand.'),
+    (
+        'pgq_workers',
+        'gauge',
+        'Workers of the role that have sent a heartbeat within a minute, and others.'
+    ),
+    (
+        'pgq_workers_omitted',
+        'gauge',
+        'Workers of the role without figures of their own: only the 100 that were seen last have '
+        'them.'
+    ),
     ('pgq_segment_bytes', 'gauge', 'Size of a segment: its messages, finished jobs and keys.'),
     ('pgq_table_bytes', 'gauge', 'Size of a table, with its indexes.'),
     ('pgq_table_dead_rows', 'gauge', 'Dead rows of a table that vacuum has not removed.'),

@@ -12,7 +12,7 @@ as $$
 select _exposition_line.name
     || case
         when _exposition_line.written = '{}' then ''
-        when strpos(_exposition_line.written, '\') > 0
+        when strpos(_exposition_line.written, E'\\') > 0
             or strpos(_exposition_line.written, '": ", "') > 0
             then pgq._exposition_labels(_exposition_line.labels)
         else '{' || substr(

@@ -4,7 +4,9 @@ language sql
 immutable
 parallel safe
 as $$
-select replace(replace(replace(_exposition_text.value, '\', '\\'), '"', '\"'), chr(10), '\n')
+select replace(
+    replace(replace(_exposition_text.value, E'\\', E'\\\\'), '"', E'\\"'), E'\n', E'\\n'
+)
 $$;
 
 comment on function pgq._exposition_text(text) is

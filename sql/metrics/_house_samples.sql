@@ -71,23 +71,9 @@ begin
         ),
         ('pgq_schedule_failing', (t.last_error is not null)::integer)
     ) as s (name, value)
-    where pgq._may_use(t.topic, t.queue, 'monitor')
-    union all
-    select
-        s.name,
-        jsonb_build_object('worker', w.worker, 'kind', w.kind, 'host', coalesce(w.host, '')),
-        s.value
-    from pgq.worker as w
-    cross join lateral (
-        values
-        (
-            'pgq_worker_last_seen_seconds',
-            greatest(extract(epoch from _house_samples.moment - w.last_seen_at), 0)
-        ),
-        ('pgq_worker_running', w.running)
-    ) as s (name, value);
+    where pgq._may_use(t.topic, t.queue, 'monitor');
 end
 $$;
 
 comment on function pgq._house_samples(timestamptz) is
-'The figures of segments, tables, cleanup, schedules and workers.';
+'The figures of segments, tables, cleanup and schedules.';

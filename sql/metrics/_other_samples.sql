@@ -12,6 +12,10 @@ begin
 
     return query
     select s.name, s.labels, s.value
+    from pgq._worker_samples(_other_samples.moment) as s;
+
+    return query
+    select s.name, s.labels, s.value
     from pgq._staged_samples(_other_samples.moment) as s;
 
     return query

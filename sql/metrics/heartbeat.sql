@@ -19,23 +19,23 @@ as $$
 #variable_conflict use_column
 declare
     moment timestamptz := pgq._clock();
+    sender text := pgq._caller();
 begin
     perform pgq._check_worker(heartbeat.worker collate "C");
     perform pgq._check_name('kind', coalesce(heartbeat.kind, 'worker') collate "C");
     perform pgq._check_count('running', coalesce(heartbeat.running, 0), 0, 2147483647);
-    if array_ndims(heartbeat.sources) > 1 then
-        raise exception 'argument "sources" must have one dimension'
-            using errcode = '22023';
-    end if;
-    if array_position(heartbeat.sources, null) is not null then
-        raise exception 'argument "sources" must not contain null'
-            using errcode = '22004';
+    perform pgq._check_heartbeat(heartbeat.host, heartbeat.sources, heartbeat.details);
+    if sender is null then
+        raise exception 'permission denied for a heartbeat'
+            using errcode = '42501',
+                hint = 'Functions in indexes and materialized views cannot send one.';
     end if;
 
     insert into pgq.worker as w (
-        worker, kind, host, pid, sources, running, details, started_at, last_seen_at
+        role, worker, kind, host, pid, sources, running, details, started_at, last_seen_at
     )
     values (
+        sender,
         heartbeat.worker,
         coalesce(heartbeat.kind, 'worker'),
         heartbeat.host,
@@ -46,7 +46,7 @@ begin
         coalesce(heartbeat.started_at, moment),
         moment
     )
-    on conflict (worker) do update
+    on conflict (role, worker) do update
         set kind = excluded.kind,
             host = excluded.host,
             pid = excluded.pid,
@@ -63,8 +63,12 @@ comment on function pgq.heartbeat(
 ) is
 'Notes that a worker is alive, and what it is doing; list_workers and metrics show it.
 Call it every 10 s or so, under a name that nothing else has, such as host:pid:number. What calls it
-is up to you: nothing in pgq depends on it, and leases are kept by other calls. sources are the
-queues or topics that it works on, running is how many jobs or messages it has in hand. It waits for
-a lock for a second at most. cleanup forgets who was not seen for a day.
-Errors: 22004 a required argument is null, 22023 a bad argument, 40001 above READ COMMITTED when
-another transaction was first (try again), 55P03 waited 1 s for a lock (call it again).';
+is up to you: nothing in pgq depends on it, and leases are kept by other calls. Names belong to the
+role that calls: another role under the same name makes a row of its own. sources are the queues or
+topics that it works on, running is how many jobs or messages it has in hand; details is any JSON,
+which only those may read from whom no topic or queue is hidden, and the role itself. It waits for a
+lock for a second at most. cleanup forgets who was not seen for a day.
+Errors: 22004 a required argument is null, 22023 a bad argument, such as details of more than 8192
+characters, more than 1000 sources, or sources of more than 16 KiB of characters together, 40001
+above READ COMMITTED when another transaction was first (try again), 42501 no permission, 55P03
+waited 1 s for a lock (call it again).';

@@ -9,7 +9,8 @@ returns table (
     details jsonb,
     started_at timestamptz,
     last_seen_at timestamptz,
-    stale boolean
+    stale boolean,
+    role text
 )
 language plpgsql
 stable
@@ -20,6 +21,37 @@ as $$
 #variable_conflict use_column
 declare
     patience interval := coalesce(list_workers.seen_within, '1 minute');
+    hidden text[] := array(
+        select t.topic
+        from pgq.topic as t
+        inner join (
+            select r.topic_id
+            from pgq.topic as r
+            where r.restricted
+            except
+            select unnest(pgq._visible('topic', 'monitor'))
+        ) as h on h.topic_id = t.topic_id
+        union
+        select q.queue
+        from pgq.queue as q
+        inner join (
+            select r.queue_id
+            from pgq.queue as r
+            where r.restricted
+            except
+            select unnest(pgq._visible('queue', 'monitor'))
+        ) as h on h.queue_id = q.queue_id
+    );
+    own text[] := array(
+        with roles as materialized (
+            select distinct w.role
+            from pgq.worker as w
+        )
+
+        select r.role
+        from roles as r
+        where pgq._may(array[r.role])
+    );
 begin
     perform pgq._check_interval('seen_within', patience, false);
 
@@ -29,25 +61,32 @@ begin
         w.kind,
         w.host,
         w.pid,
-        array(
-            select s.source
-            from unnest(w.sources) with ordinality as s (source, place)
-            where pgq._may_use(s.source, s.source, 'monitor')
-            order by s.place
-        ),
+        case
+            when hidden = '{}' then w.sources
+            else array(
+                select s.source
+                from unnest(w.sources) with ordinality as s (source, place)
+                left join unnest(hidden) as h (name) on h.name = s.source
+                where h.name is null
+                order by s.place
+            )
+        end,
         w.running,
-        w.details,
+        -- It may name anything, and so can only be hidden as a whole.
+        case when hidden = '{}' or w.role = any(own) then w.details end,
         w.started_at,
         w.last_seen_at,
-        w.last_seen_at < pgq._clock() - patience
+        w.last_seen_at < pgq._clock() - patience,
+        w.role
     from pgq.worker as w
-    order by w.worker;
+    order by w.worker, w.role;
 end
 $$;
 
 comment on function pgq.list_workers(interval) is
 'The workers that have told of themselves by heartbeat, by name; stale: not within this time.
 One that ended in order has been forgotten. A stale one was killed, or has lost its connection; what
-it held is handed out again when its leases end. Of its sources the caller sees those to which he
-has access.
+it held is handed out again when its leases end. role is the one that sends its heartbeats. Of its
+sources the caller sees those to which he has access. details are null for a caller from whom any
+topic or queue is hidden, unless he has the privileges of that role.
 Errors: 22023 a bad argument.';

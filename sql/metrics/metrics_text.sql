@@ -8,6 +8,7 @@ security definer
 set search_path = pgq, pg_temp
 set jit = off
 set work_mem = '32MB'
+set extra_float_digits = 1
 as $$
 #variable_conflict use_column
 declare
@@ -80,7 +81,7 @@ begin
                 format(
                     E'# HELP %s %s\n# TYPE %s %s\n%s\n',
                     d.name,
-                    replace(replace(d.help, '\', '\\'), E'\n', '\n'),
+                    replace(replace(d.help, E'\\', E'\\\\'), E'\n', E'\\n'),
                     d.name,
                     d.type,
                     b.lines

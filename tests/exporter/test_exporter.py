@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import http.client
+import socket
 import threading
 import urllib.error
 import urllib.request
@@ -155,3 +157,32 @@ def test_it_keeps_no_transaction_open(exporter: Exporter, log: Session) -> None:
         sql.SQL("select state from pg_stat_activity where application_name = 'pgq exporter'")
     ).fetchall()
     assert state == "idle"
+
+
+def test_under_which_names_it_is_asked(shared_dsn: str) -> None:
+    """A page of others whose name is made to lead here gets nothing."""
+
+    def status(exporter: Exporter, host: str) -> int:
+        port = exporter.address.rpartition(":")[2]
+        asked = http.client.HTTPConnection("127.0.0.1", int(port), timeout=PATIENCE)
+        asked.request("GET", "/metrics", headers={"Host": host})
+        answer = asked.getresponse()
+        assert (answer.read().count(b"pgq_info") > 0) == (answer.status == 200)
+        asked.close()
+        return answer.status
+
+    good = ["127.0.0.1", "127.0.0.1:9187", "localhost", "LOCALHOST:1", "[::1]:80", "10.0.0.7:9187"]
+    bad = ["evil.example", "evil.example:9187", "127.0.0.1.evil.example", "", "[evil", "[::1]evil"]
+    own = socket.gethostname()
+    with Exporter(shared_dsn, port=0) as exporter:
+        assert {host: status(exporter, host) for host in good} == dict.fromkeys(good, 200)
+        assert {host: status(exporter, host) for host in bad} == dict.fromkeys(bad, 400)
+        assert status(exporter, own) == 400
+    with Exporter(shared_dsn, host="0.0.0.0", port=0, hosts=["Pgq.example"]) as exporter:
+        assert [status(exporter, host) for host in (own, "pgq.example:80", bad[0])] == [
+            200,
+            200,
+            400,
+        ]
+    with Exporter(shared_dsn, port=0, hosts=["*"]) as exporter:
+        assert status(exporter, "evil.example") == 200

@@ -35,7 +35,8 @@ def clock(dsn: str) -> Clock:
 UNITS = ("_total", "_seconds", "_bytes", "_messages", "_jobs", "_rows", "_letters", "_partitions")
 PLAIN = {
     "pgq_info", "pgq_queue_jobs_estimated", "pgq_queue_finished_last_minute", "pgq_queue_paused",
-    "pgq_schedule_failing", "pgq_worker_running", "pgq_held_transactions",
+    "pgq_schedule_failing", "pgq_worker_running", "pgq_held_transactions", "pgq_workers",
+    "pgq_workers_omitted",
 }  # fmt: skip
 
 
@@ -335,7 +336,8 @@ def test_schedules_and_workers(connection: Session, clock: Clock) -> None:
     assert overdue == pytest.approx(1800, abs=5)
     assert found[key_of("pgq_schedule_overdue_seconds", schedule="lost")] == 0
     assert found[key_of("pgq_schedule_failing", schedule="s")] == 0
-    worker = {"worker": "w", "kind": "worker", "host": "h"}
+    [(role,)] = connection.execute("select session_user").fetchall()
+    worker = {"worker": "w", "kind": "worker", "host": "h", "role": role}
     assert found[key_of("pgq_worker_last_seen_seconds", **worker)] == pytest.approx(5400, abs=5)
     assert found[key_of("pgq_worker_running", **worker)] == 3
     connection.drop_queue(queue=queue)

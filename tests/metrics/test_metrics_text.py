@@ -26,10 +26,14 @@ ODD = [
     '": "',
     ": ",
 ]
+# What decides how a session reads a literal and writes a number.
+READING = ["standard_conforming_strings = off", "extra_float_digits = -15"]
 
 
-def test_it_says_the_same(connection: Session) -> None:
+@pytest.mark.parametrize("setting", ["role = postgres", *READING])
+def test_it_says_the_same(connection: Session, setting: str) -> None:
     """Whatever the names are; each metric has one HELP and one TYPE, in front of its lines."""
+    connection.execute(f"set {setting}")
     for odd in ODD:
         connection.heartbeat(worker=odd)
         connection.heartbeat(worker=f"of {odd}", host=f"{odd}\n\t\r\x01{odd}")
@@ -39,6 +43,7 @@ def test_it_says_the_same(connection: Session) -> None:
     new_queue(connection)
     text = connection.metrics_text()
     assert text.endswith("\n")
+    connection.execute(f"reset {setting.split()[0]}")
     # autovacuum may begin or go on between the two calls
     rows = [row for row in connection.metrics() if row.labels.get("name") != AUTOVACUUM]
     found = {}
