@@ -20,10 +20,12 @@ declare
     settled xid8 := pgq._settled_xid(null);
     moment timestamptz := pgq._clock();
     part text;
+    done pgq.cleanup_action[];
+    place text;
 begin
     perform pgq._check_read_committed('cleanup');
 
-    -- A part that meets a lock is undone and reported as busy, the others are done. What locks
+    -- A part that meets a lock or an error is undone and reported, the others are done. What locks
     -- rows that consumers and publishers need comes last: behind all that may wait or take long.
     foreach part in array array[
         'jobs',
@@ -40,51 +42,29 @@ begin
         'sealing'
     ] loop
         begin
-            case part
-                when 'jobs' then
-                    return query
-                    select r.action, pgq._shown_target(r.target), r.amount
-                    from pgq._clean_jobs(started, horizon, settled, moment) as r;
-                when 'effects' then
-                    return query
-                    select r.* from pgq._clean_effects() as r;
-                when 'subscriptions' then
-                    perform pgq._clean_subscriptions();
-                when 'workers' then
-                    return query
-                    select r.* from pgq._clean_workers(moment) as r;
-                when 'positions' then
-                    return query
-                    select r.action, pgq._shown_target(r.target), r.amount
-                    from pgq._clean_positions() as r;
-                when 'writes' then
-                    return query
-                    select r.* from pgq._clean_writes(moment) as r;
-                when 'leftovers' then
-                    return query
-                    select r.*
-                    from pgq._clean_leftovers(started, horizon, settled, moment) as r;
-                when 'windows' then
-                    perform pgq._clean_windows(started, horizon, settled, moment);
-                when 'offsets' then
-                    return query
-                    select r.action, pgq._shown_target(r.target), r.amount
-                    from pgq._assign_staged() as r;
-                when 'closing' then
-                    return query
-                    select r.*
-                    from pgq._close_segments(started, horizon, settled, moment) as r;
-                when 'sealing' then
-                    return query
-                    select r.* from pgq._seal_segments(moment) as r;
-                when 'truncation' then
-                    return query
-                    select r.* from pgq._truncate_segments(moment) as r;
-            end case;
+            done := array(
+                select r
+                from pgq._clean_part(part, started, horizon, settled, moment) as r
+            );
         exception
-            when lock_not_available then
-                return next row('busy', part, 1)::pgq.cleanup_action;
+            when lock_not_available or deadlock_detected then
+                done := array[row('busy', part, 1)::pgq.cleanup_action];
+            -- Not query_canceled, which ends the call. A full disk is no exception: truncation, a
+            -- later part, is what gives space back.
+            when others then
+                done := array[row('failed', part || ': ' || sqlstate, 1)::pgq.cleanup_action];
+                get stacked diagnostics place = pg_exception_context;
+                raise warning 'cleanup could not do its part "%"', part
+                    using errcode = sqlstate,
+                        detail = case
+                            -- It may name what the caller must not know.
+                            when pgq._may('{}') then format('%s. %s', sqlerrm, place)
+                            else format('SQLSTATE %s; the owner of pgq is told more.', sqlstate)
+                        end,
+                        hint = 'What it did is undone, the other parts are done.';
         end;
+        return query
+        select r.* from unnest(done) as r;
     end loop;
 end
 $$;
@@ -112,5 +92,7 @@ What it does, by the action that the row has:
 - segment truncated: it is older than its retention, or not needed for max_bytes, and empty now;
 - segment busy: it is due as well, but somebody reads it or works on its jobs; a later call goes on;
 - busy: a part of the work met a lock; what it did is undone, and the next call does it;
+- failed: a part of the work met an error; what it did is undone. The target is the part and the
+  SQLSTATE, like "jobs: 22P02"; a warning has the message, for the owner of pgq;
 - more: a part of the work has more to do than one call does; call again at once.
 Errors: 25001 not under READ COMMITTED.';

@@ -10,6 +10,7 @@ as $$
 declare
     cron_job_id bigint;
 begin
+    perform pgq._check_admin_of_all();
     if to_regprocedure('cron.schedule(text,text,text)') is null then
         raise exception 'pg_cron is not installed in this database'
             using errcode = '0A000',
@@ -36,5 +37,5 @@ A job that is there already gets the schedule, so there is never more than one. 
 of pgq, who needs USAGE on the schema cron. A schedule is what pg_cron understands: five fields, in
 the time zone of cron.timezone.
 Errors: 0A000 pg_cron is not installed in this database, 22023 a bad schedule, 40001 above READ
-COMMITTED when another transaction was first (try again), 42501 the owner of pgq may not use
-pg_cron.';
+COMMITTED when another transaction was first (try again), 42501 the caller has no admin access to
+all topics and queues, or the owner of pgq may not use pg_cron.';

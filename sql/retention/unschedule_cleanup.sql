@@ -10,6 +10,7 @@ as $$
 declare
     was_there boolean := false;
 begin
+    perform pgq._check_admin_of_all();
     if to_regclass('cron.job') is null then
         return false;
     end if;
@@ -29,5 +30,5 @@ $$;
 
 comment on function pgq.unschedule_cleanup() is
 'Ends what schedule_cleanup began; false when there is nothing to end, also without pg_cron.
-Errors: 40001 above READ COMMITTED when another transaction was first (try again), 42501 the owner
-of pgq may not use pg_cron.';
+Errors: 40001 above READ COMMITTED when another transaction was first (try again), 42501 the caller
+has no admin access to all topics and queues, or the owner of pgq may not use pg_cron.';

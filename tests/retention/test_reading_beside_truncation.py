@@ -123,17 +123,18 @@ def test_an_old_snapshot_reads_all_or_is_told(
 
 
 @pytest.mark.parametrize("gone", GONE)
-@pytest.mark.parametrize("function", ["fetch_range", "check_range"])
+@pytest.mark.parametrize("way", ["fetch", "fetch of a partition", "fetch_range", "check_range"])
 def test_an_old_snapshot_is_told_that_retention_was_first(
-    connect: Connect, log: Session, clock: Clock, function: str, gone: str
+    connect: Connect, log: Session, clock: Clock, way: str, gone: str
 ) -> None:
-    """Not that messages, whose offsets it still shows, are yet to come."""
+    """Not that messages, whose offsets it still shows, are yet to come; and what is still there."""
     topic = three_segments(log, clock, gone)
     late = old_session(connect, "repeatable read")
     assert "segment truncated" in clean(log)
-    read = getattr(late, function)
-    error = refused("MQ004", read, topic=topic, partition=0, first_offset=1, last_offset=9)
+    error = refused("MQ004", reads(late, topic)[way])
     assert "offset 1 of topic" in str(error)
+    detail = f"First available offset: {GONE[gone] + 3}; last available offset: 9."
+    assert error.diag.message_detail == detail
     assert "Retention has removed it" in str(error.diag.message_hint)
 
 

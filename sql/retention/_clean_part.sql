@@ -1,0 +1,80 @@
+create function pgq._clean_part(
+    part text,
+    started pg_snapshot,
+    horizon xid8,
+    settled xid8,
+    moment timestamptz
+)
+returns setof pgq.cleanup_action
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    case _clean_part.part
+        when 'jobs' then
+            return query
+            select r.action, pgq._shown_target(r.target), r.amount
+            from pgq._clean_jobs(
+                _clean_part.started,
+                _clean_part.horizon,
+                _clean_part.settled,
+                _clean_part.moment
+            ) as r;
+        when 'effects' then
+            return query
+            select r.* from pgq._clean_effects() as r;
+        when 'subscriptions' then
+            perform pgq._clean_subscriptions();
+        when 'workers' then
+            return query
+            select r.* from pgq._clean_workers(_clean_part.moment) as r;
+        when 'writes' then
+            return query
+            select r.* from pgq._clean_writes(_clean_part.moment) as r;
+        when 'leftovers' then
+            return query
+            select r.*
+            from pgq._clean_leftovers(
+                _clean_part.started,
+                _clean_part.horizon,
+                _clean_part.settled,
+                _clean_part.moment
+            ) as r;
+        when 'truncation' then
+            return query
+            select r.* from pgq._truncate_segments(_clean_part.moment) as r;
+        when 'positions' then
+            return query
+            select r.action, pgq._shown_target(r.target), r.amount
+            from pgq._clean_positions() as r;
+        when 'windows' then
+            perform pgq._clean_windows(
+                _clean_part.started,
+                _clean_part.horizon,
+                _clean_part.settled,
+                _clean_part.moment
+            );
+        when 'offsets' then
+            return query
+            select r.action, pgq._shown_target(r.target), r.amount
+            from pgq._assign_staged() as r;
+        when 'closing' then
+            return query
+            select r.*
+            from pgq._close_segments(
+                _clean_part.started,
+                _clean_part.horizon,
+                _clean_part.settled,
+                _clean_part.moment
+            ) as r;
+        when 'sealing' then
+            return query
+            select r.* from pgq._seal_segments(_clean_part.moment) as r;
+    end case;
+end
+$$;
+
+comment on function pgq._clean_part(text, pg_snapshot, xid8, xid8, timestamptz) is
+'Does a part of cleanup, and returns what was done.';
