@@ -111,6 +111,11 @@ begin
             -- marked what had as many; then 40001.
             perform pgq._unchanged(target_id);
         end if;
+        if common_raised_at < moment - interval '5 seconds'
+            and pg_stat_get_dead_tuples('pgq.ordered_note'::regclass) < 3000
+        then
+            noted_from := '-infinity';
+        end if;
         if limited or most_per_key is not null then
             wanted := pgq._allowed_claims(target_id, wanted);
             if wanted = 0 then
@@ -250,15 +255,11 @@ begin
 
     -- Now and then, and less often when there is nothing to do. A label may have no floors of its
     -- own: it gets them when it has jobs.
-    raising := coalesce(raised_at, common_raised_at) < moment - interval '20 milliseconds'
-        and (
-            places is not null
-            or coalesce(raised_at, common_raised_at) < moment - interval '5 seconds'
-        )
-        or common_raised_at > moment;
+    raising := coalesce(raised_at, common_raised_at) < moment - case
+        when places is null then interval '5 seconds' else interval '20 milliseconds'
+    end or common_raised_at > moment;
 
-    -- Where those that had all their attempts stand before all others, claims would walk them for
-    -- ever.
+    -- Where those that had all their attempts stand first, claims would walk them for ever.
     if (raising or _claim_jobs.exhausted or cardinality(places) < wanted or places is null)
         and exists (
             select
@@ -292,8 +293,7 @@ begin
     end if;
 
     -- What stands in one segment, in a piece: usually all. Nobody moves the rows: they are locked.
-    -- The clock is read behind the locks: by now this transaction has its id, on which the floor
-    -- relies.
+    -- The clock is read behind the locks: by now there is an id, on which the floor relies.
     keep_until := pgq._clock() + keep;
     while first <= cardinality(places) loop
         leaf := leaves[first];
@@ -383,11 +383,13 @@ begin
         end if;
         if not raising then
             return;
-        end if;
-        if _claim_jobs.label is null or (raised_at is null and places is null) then
+        elsif _claim_jobs.label is null or (raised_at is null and places is null) then
             perform pgq._raise_floor(target_id, moment);
         else
             perform pgq._raise_label_floor(target_id, _claim_jobs.label, moment);
+        end if;
+        if places is null and pgq._look_below(target_id, moment) then
+            return query select c.* from pgq._claim_jobs($1, $2, $3, $4, $5, $6) as c;
         end if;
     end if;
 end

@@ -44,7 +44,7 @@ begin
 
     return query
     select r.*
-    from pgq._sweep_floors() as r;
+    from pgq._sweep_floors(10) as r;
 
     -- A letter that somebody redrives or purges is left to them.
     with old as materialized (

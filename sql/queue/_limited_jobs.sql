@@ -261,7 +261,7 @@ begin
         from judged as j;
 
         if parked is not null then
-            perform pgq._park_jobs(parked, parked_keys);
+            perform pgq._park_jobs(_limited_jobs.queue_id, parked, parked_keys);
         end if;
         if changes is not null then
             perform pgq._write_keys(changes, false);

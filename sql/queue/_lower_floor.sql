@@ -1,4 +1,4 @@
-create function pgq._lower_floor(queue_id bigint)
+create function pgq._lower_floor(queue_id bigint, moment timestamptz)
 returns boolean
 language plpgsql
 volatile
@@ -43,50 +43,22 @@ begin
     ) as f
     cross join lateral (
         select
-            array_agg(
-                case when j.below then j.visible_at else p.floor_time end order by p.place
-            ) as floor_times,
-            array_agg(
-                case when j.below then j.job_id else p.floor_id end order by p.place
-            ) as floor_ids,
-            bool_or(j.below) as below
+            array_agg(coalesce(b.visible_at, p.floor_time) order by p.place) as floor_times,
+            array_agg(coalesce(b.job_id, p.floor_id) order by p.place) as floor_ids,
+            count(b.job_id) as below
         from unnest(f.floor_times, f.floor_ids)
             with ordinality as p (floor_time, floor_id, place)
-        left join lateral (
-            select
-                n.visible_at,
-                n.job_id,
-                (n.visible_at, n.job_id) < (p.floor_time, p.floor_id) as below
-            from (
-                (
-                    select k.visible_at, k.job_id
-                    from pgq.job as k
-                    where k.queue_id = f.queue_id
-                        and k.priority = p.place - 1
-                    order by k.visible_at, k.job_id
-                    limit 1
-                )
-                union all
-                (
-                    select r.visible_at, r.run_id
-                    from pgq.job_run as r
-                    where p.place = 1
-                        and r.queue_id = f.queue_id
-                    order by r.visible_at, r.run_id
-                    limit 1
-                )
-            ) as n
-            order by n.visible_at, n.job_id
-            limit 1
-        ) as j on true
+        left join pgq._below_floor(
+            f.queue_id, f.floor_times, f.floor_ids, _lower_floor.moment
+        ) as b on b.place = p.place
     ) as s
-    where s.below
+    where s.below > 0
     on conflict do nothing;
 
     return found;
 end
 $$;
 
-comment on function pgq._lower_floor(bigint) is
+comment on function pgq._lower_floor(bigint, timestamptz) is
 'Lowers the floors of a queue, whose floor lock the caller holds, to the first job below them, and
 says whether there was one.';

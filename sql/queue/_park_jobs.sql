@@ -1,4 +1,4 @@
-create function pgq._park_jobs(job_ids bigint[], limited_keys text[])
+create function pgq._park_jobs(queue_id bigint, job_ids bigint[], limited_keys text[])
 returns void
 language plpgsql
 volatile
@@ -51,9 +51,21 @@ begin
     from gone as g
     inner join unnest(_park_jobs.job_ids, _park_jobs.limited_keys) as p (job_id, limited_key)
         on p.job_id = g.job_id;
+
+    -- An older snapshot may show a lease that has ended since. A claim in between has settled the
+    -- note of that, and saw nothing parked: so the next claim is to look at the key again.
+    if current_setting('transaction_isolation') <> 'read committed' then
+        insert into pgq.ordered_note (queue_id, look_at, ordered_key, after_id, tries)
+        select _park_jobs.queue_id, pgq._clock(), k.limited_key, -1, 0
+        from (
+            select distinct p.limited_key
+            from unnest(_park_jobs.limited_keys) as p (limited_key)
+        ) as k
+        on conflict do nothing;
+    end if;
 end
 $$;
 
-comment on function pgq._park_jobs(bigint[], text[]) is
+comment on function pgq._park_jobs(bigint, bigint[], text[]) is
 'Puts due jobs, which the caller has locked, out of the way of claims, as their keys are at the
-limit.';
+limit; above READ COMMITTED with a note that makes the next claim look at these keys.';

@@ -55,15 +55,17 @@ begin
                     from unnest(f.floor_times, f.floor_ids)
                         with ordinality as p (floor_time, floor_id, place)
                     cross join lateral (
-                        select k.visible_at, k.job_id
+                        select k.expires_at
                         from pgq.job as k
                         where -k.queue_id = -_sweep_labels.queue_id
                             and k.label = swept
                             and k.priority = p.place - 1
+                            and (k.visible_at, k.job_id) < (p.floor_time, p.floor_id)
                         order by k.visible_at, k.job_id
-                        limit 1
+                        limit 10000
                     ) as j
-                    where (j.visible_at, j.job_id) < (p.floor_time, p.floor_id)
+                    -- Floors rise above expired jobs.
+                    where j.expires_at is null or j.expires_at > _sweep_labels.moment
                 )
             );
     end loop;

@@ -20,7 +20,8 @@ create function pgq.alter_queue(
     max_unfinished integer default null,
     max_leased_per_key integer default null,
     no_limit text[] default null,
-    restricted boolean default null
+    restricted boolean default null,
+    end_dependents boolean default false
 )
 returns setof pgq.queue_info
 language plpgsql
@@ -50,7 +51,14 @@ begin
         where q.queue = alter_queue.queue collate "C"
             and q.restricted <> alter_queue.restricted
     ) then
-        perform pgq._restrict(null, alter_queue.queue collate "C", alter_queue.restricted);
+        perform pgq._restrict(
+            null,
+            alter_queue.queue collate "C",
+            alter_queue.restricted,
+            null,
+            null,
+            alter_queue.end_dependents
+        );
     end if;
     loop
         perform
@@ -249,6 +257,7 @@ comment on function pgq.alter_queue(
     integer,
     integer,
     text[],
+    boolean,
     boolean
 ) is
 'Changes settings of a queue and returns it; what is null stays as it is.
@@ -264,5 +273,7 @@ max_leased below what is leased takes no job away: claims get nothing until it i
 max_leased_per_key is lowered in the same way, and lifting it waits for claims that are under way.
 rate_burst follows the rate_limit unless it was given. restricted: true opens it only to roles with
 access, see grant_access; false opens it to all that have EXECUTE, and removes its grants.
-Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad setting, 40001 above
-READ COMMITTED when another transaction was first (try again).';
+end_dependents: as in grant_access.
+Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad setting, 2BP01 what others
+have set up needs the access that they lose, 40001 above READ COMMITTED when another transaction was
+first (try again), 42501 no admin access.';

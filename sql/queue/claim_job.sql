@@ -77,5 +77,5 @@ how long the caller has the jobs, by the clock, not from the begin of the transa
 what the queue says. label: only jobs with exactly this label. No row: nothing is due, or the
 queue is paused, or one of its limits (max_leased, max_leased_per_key, rate_limit) is reached.
 Claims of a queue with such a limit do wait for each other, until the transaction ends.
-Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad max_jobs or lease, 40001
-above READ COMMITTED when another transaction was first (try again).';
+Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad max_jobs, lease or label,
+40001 above READ COMMITTED when another transaction was first (try again).';

@@ -162,7 +162,8 @@ begin
         rate_interval,
         rate_burst,
         max_unfinished,
-        max_leased_per_key
+        max_leased_per_key,
+        made_by
     )
     values (
         settings.queue,
@@ -190,7 +191,8 @@ begin
         settings.rate_interval,
         settings.rate_burst,
         settings.max_unfinished,
-        settings.max_leased_per_key
+        settings.max_leased_per_key,
+        pgq._maker()
     )
     on conflict (queue) do nothing
     returning queue_id into new_id;
@@ -264,7 +266,7 @@ begin
     end if;
 
     if create_queue.restricted then
-        perform pgq._restrict(null, create_queue.queue collate "C", true);
+        perform pgq._restrict(null, create_queue.queue collate "C", true, null, null, false);
     end if;
 
     return query

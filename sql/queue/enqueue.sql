@@ -249,9 +249,10 @@ comment on function pgq.enqueue(
 'Adds a job to a queue, and returns its id.
 Pass payload (JSON) or body (raw bytes), not both. The job may be claimed once this transaction
 has committed and its time has come: after delay, at run_at, or after the delay of the queue. Jobs
-of a lower priority number (0 to 9) go first, then those that are due longer. label can be asked
-for by claims; headers (a JSON object) and key travel with the job. An idempotency_key (1 to 255
-characters) stands for the job that it was given with first, for the idempotency_window of the
+of a lower priority number (0 to 9) go first, then those that are due longer. A run_at in the past
+is now: to import jobs in the order of their old times, enqueue them in that order. label can be
+asked for by claims; headers (a JSON object) and key travel with the job. An idempotency_key (1 to
+255 characters) stands for the job that it was given with first, for the idempotency_window of the
 queue, whatever becomes of that job: another call with it adds nothing, whatever its other arguments
 are, and returns that job''s id as a duplicate. unique_key (1 to 255 characters): where the queue
 has a job of this key, nothing is added either, and that job''s id is returned as a duplicate; how

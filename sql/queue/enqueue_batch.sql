@@ -277,10 +277,11 @@ comment on function pgq.enqueue_batch(
 'Adds jobs to a queue, all or none, and returns their ids, in the order of the array.
 Pass payloads (JSON) or bodies (raw bytes), not both; keys, headers, labels, idempotency_keys and
 unique_keys are optional and of the same length; delay, run_at, priority and max_attempts are those
-of all. A key may be null: none. What repeats an idempotency key, or the unique key of an unfinished
-job (see enqueue), be it of a job earlier in the array, is not added, and its row has the id of the
-job that it repeats. An empty array adds nothing. In an ordered queue jobs of one key follow each
-other in the order of the array.
+of all. A run_at in the past is now, so sort what you import by its old times. A key may be null:
+none. What repeats an idempotency key, or the unique key of an unfinished job (see enqueue), be it
+of a job earlier in the array, is not added, and its row has the id of the job that it repeats. An
+empty array adds nothing. In an ordered queue jobs of one key follow each other in the order of the
+array.
 Errors: MQ002 unknown queue, MQ010 the queue has not room for all of them by its max_unfinished,
 22004 a required argument is null, no content, or a null in it, 22023 bad argument, arrays of other
 lengths, or the jobs would expire before they are due, 40001 above READ COMMITTED when another

@@ -111,5 +111,5 @@ done is finished. In a queue with max_leased or max_leased_per_key, what is fini
 what is leased.
 Errors: MQ002 unknown queue, MQ006 one of job_ids is not held under lease_token any more (nothing
 was finished or claimed; use ack_batch and claim_job), 22004 a required argument is null, job_ids
-are without lease_token, or a null is in them, 22023 bad max_jobs or lease, 40001 above READ
-COMMITTED when another transaction was first (try again).';
+are without lease_token, or a null is in them, 22023 bad job_ids, max_jobs or lease, or a bad label,
+40001 above READ COMMITTED when another transaction was first (try again).';

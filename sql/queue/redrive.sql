@@ -235,4 +235,5 @@ before the others. They have all their attempts before them and the whole job_tt
 due. A dead letter whose unique_key another job has is not redriven. 0: the job is not a dead letter
 of this queue, or is such a one.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 neither job_id nor all_jobs,
-or both, or a bad max_jobs or per_second, 25001 not under READ COMMITTED.';
+or both, or a bad max_jobs or per_second, or one of these with job_id, 25001 not under READ
+COMMITTED.';

@@ -41,11 +41,14 @@ create table pgq.queue (
     ) stored,
     restricted boolean not null default false,
     publishers text[] collate "C",
-    consumers text[] collate "C"
+    consumers text[] collate "C",
+    made_by text collate "C"
 );
 
 comment on table pgq.queue is 'A queue of jobs and its settings.';
 comment on column pgq.queue.queue is 'Its name.';
+comment on column pgq.queue.made_by is
+'The role that made it, which may restrict it; null: the owner of pgq.';
 comment on column pgq.queue.partition_id is 'Its id in the message store.';
 comment on column pgq.queue.storage_class_id is 'Where its payloads are stored.';
 comment on column pgq.queue.segment is 'The open segment of its class: where new payloads go.';

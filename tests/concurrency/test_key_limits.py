@@ -211,6 +211,24 @@ def test_claims_with_an_old_snapshot(
 
 
 @pytest.mark.parametrize("level", STRICT)
+def test_a_claim_with_an_old_snapshot_of_a_note_that_is_settled(
+    shared_connect: Connect, connection: Session, level: str
+) -> None:
+    """A claim in between has looked at the key, and saw nothing parked."""
+    queue = new_queue(connection, max_leased_per_key=1)
+    add(connection, queue, "a")
+    first = claim_one(connection, queue)
+    session = shared_connect(isolation_level=level)
+    made = add(session, queue, "a")
+    assert ack(connection, first)
+    assert claim(connection, queue) == []
+    # It still sees the lease.
+    assert claim(session, queue) == []
+    session.commit()
+    assert claim_one(connection, queue).job_id == made
+
+
+@pytest.mark.parametrize("level", STRICT)
 def test_a_claim_with_an_old_snapshot_of_a_key_that_is_taken_since(
     shared_connect: Connect, connection: Session, level: str
 ) -> None:

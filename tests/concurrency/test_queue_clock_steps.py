@@ -18,6 +18,7 @@ import pytest
 from support.clock import Clock
 from support.queue import claim, claim_one, enqueue, enqueue_many, new_queue, stats
 from support.session import Connect, Session, row
+from support.waiting import wait_until
 
 # a claim raises the floor at most this often
 PAUSE = 0.03
@@ -284,3 +285,40 @@ def test_the_stepping_clock_is_one(connect: Connect, connection: Session) -> Non
     after = row(session, ask)
     assert after[1] < before[1]
     assert after[0] >= shown[0]
+
+
+@pytest.mark.parametrize("label", [None, "x"])
+@pytest.mark.parametrize("options", [{}, {"ordered": True}, {"max_leased": 9}])
+def test_a_spell_without_a_claim(
+    connection: Session, stepping: AnyClock, options: dict[str, Any], label: str | None
+) -> None:
+    """The clock was back for 2 s. A claim that finds nothing looks below the floor, without
+    cleanup."""
+    queue = new_queue(connection, **options)
+    _raise(connection, queue, label)
+    stepping.advance("-2 seconds")
+    job_id = enqueue(connection, queue, label="x", key="k" if options else None)
+    stepping.advance("10 seconds")
+    assert claim_one(connection, queue, label=label).job_id == job_id
+    # not again within 5 seconds
+    [looks] = row(connection, "select max(seq) from pgq.queue_floor")
+    for _ in range(3):
+        assert claim(connection, queue, label=label) == []
+    assert row(connection, "select max(seq) from pgq.queue_floor") == (looks,)
+
+
+def test_a_spell_below_many_dead_rows(connection: Session, stepping: AnyClock) -> None:
+    """Where a look would have to walk over them, claims leave it to cleanup."""
+    queue = new_queue(connection)
+    _raise(connection, queue, None)
+    stepping.advance("-2 seconds")
+    job_id = enqueue(connection, queue)
+    connection.execute("alter table pgq.job set (autovacuum_enabled = off)")
+    many = enqueue_many(connection, queue, 3_100, delay="1 hour")
+    connection.execute("delete from pgq.job where job_id = any(%s)", [many])
+    dead = "select pg_stat_get_dead_tuples('pgq.job'::regclass) > 3000"
+    wait_until(lambda: row(connection, dead) == (True,))
+    stepping.advance("10 seconds")
+    assert claim(connection, queue) == []
+    connection.cleanup()
+    assert claim_one(connection, queue).job_id == job_id

@@ -196,7 +196,6 @@ def test_jobs_below_the_floor(connection: Session, clock: Clock, beside: bool) -
     clock.advance("-150 seconds")
     enqueue(connection, queue, "stranded", priority=0)
     clock.advance("10 minutes")
-    assert claim(connection, queue) == []
     assert connection.cleanup() == [("floor lowered", queue, 1)]
     assert connection.cleanup() == []
     assert claim_one(connection, queue).payload == "stranded"
@@ -217,10 +216,43 @@ def test_labelled_jobs_below_the_floor(connection: Session, clock: Clock, others
     clock.advance("-150 seconds")
     enqueue(connection, queue, "stranded", label="x")
     clock.advance("10 minutes")
-    assert claim(connection, queue, label="x") == []
     lowered = [] if others == "waiting" else [("floor lowered", queue, 1)]
     assert connection.cleanup() == lowered
     assert claim_one(connection, queue, label="x").payload == "stranded"
+
+
+def begins(connection: Session) -> list[Any]:
+    """Where the claims of a queue and of its labels begin."""
+    return connection.execute(
+        "select f.label, f.epoch, f.floor_times[1] from pgq.queue_floor as f"
+        " where not exists (select from pgq.queue_floor as n where n.queue_id = f.queue_id"
+        " and n.label = f.label and n.seq > f.seq) order by f.label"
+    ).fetchall()
+
+
+@pytest.mark.parametrize("label", [None, "x"])
+def test_expired_jobs_below_the_floor(
+    connect: Connect, connection: Session, clock: Clock, label: str | None
+) -> None:
+    """Floors rise above jobs that have expired and are not removed yet, and stay there."""
+    queue = new_queue(connection)
+    if label:
+        enqueue(connection, queue, label="other")
+    connection.alter_queue(queue=queue, job_ttl="1 hour")
+    expired = enqueue(connection, queue, label=label)
+    for _ in range(4):
+        clock.advance("2 hours")
+        enqueue(connection, queue, label=label)
+        claim_one(connection, queue, label=label)
+    session = connect()
+    session.execute("select from pgq.job where job_id = %s for update", [expired])
+    before = begins(connection)
+    assert len(before) == (2 if label else 1)
+    assert all(action != "floor lowered" for action, _, _ in connection.cleanup())
+    for (name, epoch, old), (_, later_epoch, new) in zip(before, begins(connection), strict=True):
+        assert new >= old, name
+        assert later_epoch == epoch
+    session.rollback()
 
 
 def test_it_passes_by_jobs_that_others_hold(

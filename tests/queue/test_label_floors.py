@@ -292,7 +292,6 @@ def test_a_job_below_all_floors(connection: Session, clock: Clock) -> None:
     clock.advance("-2 minutes")
     job_id = enqueue(connection, queue, label="customer 00000")
     clock.advance("10 minutes")
-    assert claim(connection, queue, label="customer 00000") == []
     assert ("floor lowered", queue, 1) in [tuple(done) for done in connection.cleanup()]
     assert claim_one(connection, queue, label="customer 00000").job_id == job_id
 

@@ -1,0 +1,77 @@
+create function pgq._ahead_jobs(moment timestamptz, longest_lease interval, max_looks bigint)
+returns table (
+    queue_id bigint,
+    job_id bigint,
+    leased boolean,
+    visible_at timestamptz,
+    due_at timestamptz
+)
+language plpgsql
+stable
+parallel unsafe
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+    -- As in the headers that run_schedules writes.
+    now_at text := to_char(_ahead_jobs.moment at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS');
+begin
+    -- A job published in the future, and due as soon as its queue lets it, was not delayed. With a
+    -- delay of its own it may as well have a run_at, which is right whatever the clock was. The
+    -- last condition: what was set back is not set back again. A tick that is still to come was
+    -- written ahead, and its job is due then. Nothing tells when a lease began.
+    return query
+    select
+        j.queue_id,
+        j.job_id,
+        a.leased,
+        case
+            when a.leased then _ahead_jobs.moment + q.lease
+            when j.due_at is null then j.visible_at - (m.published_at - _ahead_jobs.moment)
+            else j.visible_at
+        end,
+        j.due_at - (m.published_at - _ahead_jobs.moment)
+    from pgq.queue as q
+    cross join generate_series(0, 9) as p (priority)
+    cross join lateral (
+        select k.*
+        from pgq.job as k
+        where k.queue_id = q.queue_id
+            and k.priority = p.priority
+            and k.visible_at > _ahead_jobs.moment + interval '5 seconds'
+        order by k.visible_at
+        limit _ahead_jobs.max_looks
+    ) as j
+    cross join lateral (
+        select
+            j.lease_token is not null as leased,
+            coalesce(j.due_at, j.visible_at) as due_at
+    ) as a
+    left join lateral (
+        select n.published_at
+        from pgq.message as n
+        where not a.leased
+            and n.segment = j.segment
+            and n.partition_id = j.partition_id
+            and n.log_offset = j.log_offset
+            and (n.headers ->> 'scheduled_at' collate "C" > now_at) is not true
+    ) as m on true
+    where case
+        when a.leased
+            then j.visible_at > _ahead_jobs.moment + greatest(_ahead_jobs.longest_lease, q.lease)
+        else m.published_at > _ahead_jobs.moment + interval '5 seconds'
+            and a.due_at between m.published_at
+            + case when j.attempt > 0 then interval '0' else q.delay end
+            and m.published_at + interval '5 seconds'
+            + case when j.attempt > 0 then q.backoff_max else q.delay end
+            and a.due_at < m.published_at + (m.published_at - _ahead_jobs.moment)
+    end;
+end
+$$;
+
+comment on function pgq._ahead_jobs(timestamptz, interval, bigint) is
+'Jobs that were enqueued, or given back, by a clock that was ahead, and those leased for longer than
+longest_lease from now, with the times that they should have. max_looks: so many jobs of each queue
+and priority are looked at; null: all.';

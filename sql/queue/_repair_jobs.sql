@@ -1,0 +1,137 @@
+create function pgq._repair_jobs(moment timestamptz, longest_lease interval, max_rows bigint)
+returns table (action text, target text, amount bigint)
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- Each deleted and inserted again, as by a claim. What another transaction holds is left out.
+    return query
+    with ahead as materialized (
+        select a.*
+        from pgq._ahead_runs(_repair_jobs.moment) as a
+        limit _repair_jobs.max_rows
+    ),
+
+    locked as materialized (
+        select r.queue_id, r.visible_at, r.run_id, a.visible_at as right_at
+        from ahead as a
+        inner join pgq.job_run as r on r.queue_id = a.queue_id and r.run_id = a.run_id
+        order by r.run_id
+        for update of r skip locked
+    ),
+
+    gone as (
+        delete from pgq.job_run as r
+        using locked as l
+        where r.queue_id = l.queue_id
+            and r.visible_at = l.visible_at
+            and r.run_id = l.run_id
+        returning r.*, l.right_at
+    ),
+
+    returned as (
+        insert into pgq.job_run (
+            queue_id,
+            visible_at,
+            run_id,
+            partition_id,
+            first_offset,
+            expires_at,
+            segment,
+            jobs,
+            places
+        )
+        select
+            g.queue_id,
+            g.right_at,
+            g.run_id,
+            g.partition_id,
+            g.first_offset,
+            g.expires_at,
+            g.segment,
+            g.jobs,
+            g.places
+        from gone as g
+        returning queue_id, jobs
+    )
+
+    select 'jobs set back', q.queue, sum(r.jobs)
+    from returned as r
+    inner join pgq.queue as q on q.queue_id = r.queue_id
+    group by q.queue;
+
+    return query
+    with ahead as materialized (
+        select a.*
+        from pgq._ahead_jobs(_repair_jobs.moment, _repair_jobs.longest_lease, null) as a
+        limit _repair_jobs.max_rows
+    ),
+
+    locked as materialized (
+        select a.*
+        from ahead as a
+        inner join pgq.job as j on j.job_id = a.job_id
+        order by j.job_id
+        for update of j skip locked
+    ),
+
+    gone as (
+        delete from pgq.job as j
+        using locked as l
+        where j.job_id = l.job_id
+        returning j.*, l.leased, l.visible_at as right_at, l.due_at as right_due_at
+    ),
+
+    returned as (
+        insert into pgq.job (
+            job_id,
+            queue_id,
+            partition_id,
+            log_offset,
+            expires_at,
+            visible_at,
+            segment,
+            attempt,
+            priority,
+            last_attempt,
+            lease_token,
+            label,
+            last_error,
+            unique_key,
+            max_attempts,
+            ordered_key,
+            due_at
+        )
+        select
+            g.job_id,
+            g.queue_id,
+            g.partition_id,
+            g.log_offset,
+            g.expires_at,
+            g.right_at,
+            g.segment,
+            g.attempt,
+            g.priority,
+            g.last_attempt,
+            g.lease_token,
+            g.label,
+            g.last_error,
+            g.unique_key,
+            g.max_attempts,
+            g.ordered_key,
+            g.right_due_at
+        from gone as g
+        returning queue_id, lease_token is not null as leased
+    )
+
+    select case when r.leased then 'leases cut' else 'jobs set back' end, q.queue, count(*)
+    from returned as r
+    inner join pgq.queue as q on q.queue_id = r.queue_id
+    group by q.queue, r.leased;
+end
+$$;
+
+comment on function pgq._repair_jobs(timestamptz, interval, bigint) is
+'The part of repair_clock that sets back jobs and cuts their leases, so many of each at most.';
