@@ -4,6 +4,7 @@
 -- Stop before anything is changed where this is not the way to go. The setting lasts as long as the
 -- transaction: outside of one, the next statement does not find it.
 set local pgq.upgrade = '0.2.0';
+set local standard_conforming_strings = on;
 
 do $guard$
 declare
@@ -111,7 +112,7 @@ from (
     where c.relnamespace = 'pgq'::regnamespace
         and x.grantee <> c.relowner
 ) as k
-where k.name = any ('{_bury, _carry_jobs, _check_group, _check_topic_settings, _claim_any, _clean_jobs, _clean_leftovers, _close_segments, _has_jobs, _jobs_of_segment, _last_offset, _lock_partition, _mark_exhausted, _nack, _partition_figures, alter_group, alter_queue, alter_topic, commit_write, create_group, create_queue, create_topic, enqueue, enqueue_batch, enqueue_rows, group_lag, publish, publish_batch, publish_rows, purge_queue, redrive, topic_stats}')
+where k.name = any ('{_bury, _carry_jobs, _check_group, _check_topic_settings, _claim_any, _clean_jobs, _clean_leftovers, _close_segments, _fail_out_of_range, _has_jobs, _jobs_of_segment, _last_offset, _lock_partition, _lower_floor, _mark_exhausted, _nack, _partition_figures, _sweep_floors, alter_group, alter_queue, alter_topic, commit_write, create_group, create_queue, create_topic, enqueue, enqueue_batch, enqueue_rows, group_lag, publish, publish_batch, publish_rows, purge_queue, redrive, topic_stats}')
     and (k.grantee <> 0 or k.name <> all ('{_partition_figures}'));
 
 drop view pgq.enqueue_rows;
@@ -128,6 +129,8 @@ drop function pgq._has_jobs;
 drop function pgq._carry_jobs;
 drop function pgq._jobs_of_segment;
 drop function pgq._clean_jobs;
+drop function pgq._sweep_floors;
+drop function pgq._lower_floor;
 drop function pgq._mark_exhausted;
 drop function pgq.redrive;
 drop function pgq._nack;
@@ -148,6 +151,7 @@ drop function pgq.create_topic;
 drop function pgq._partition_figures;
 drop function pgq._last_offset;
 drop function pgq._check_topic_settings;
+drop function pgq._fail_out_of_range;
 drop function pgq._check_group;
 
 -- ==== migrations/changes/0.2.0/01-effects.sql
@@ -197,7 +201,8 @@ create type pgq.schedule_info as (
     last_at timestamptz,
     last_error text,
     created_at timestamptz,
-    updated_at timestamptz
+    updated_at timestamptz,
+    made_by text
 );
 
 create type pgq.schedule_run as (
@@ -241,7 +246,10 @@ create table pgq.schedule (
     last_at timestamptz,
     last_error text,
     created_at timestamptz not null,
-    updated_at timestamptz not null
+    updated_at timestamptz not null,
+    topic_id bigint,
+    queue_id bigint,
+    made_by text collate "C"
 );
 
 create index schedule_due on pgq.schedule (due_at) where not paused;
@@ -308,7 +316,7 @@ declare
     leaf integer;
 begin
     for leaf in
-        select substring(c.relname from '\d+$')::integer
+        select substring(c.relname from '[0-9]+$')::integer
         from pg_inherits as i
         inner join pg_class as c on c.oid = i.inhrelid
         where i.inhparent = 'pgq.message'::regclass
@@ -548,6 +556,7 @@ create table pgq.subscription (
     routing_key text collate "C",
     routing_regex text collate "C",
     created_at timestamptz not null,
+    made_by text collate "C",
     unique (topic_id, queue_id)
 );
 
@@ -559,7 +568,8 @@ create type pgq.subscription_info as (
     queue text,
     filter jsonb,
     routing_key text,
-    created_at timestamptz
+    created_at timestamptz,
+    made_by text
 );
 
 -- ==== migrations/changes/0.2.0/09-deferred-topics.sql
@@ -656,7 +666,11 @@ add column plain_claim boolean not null generated always as (
 -- ==== migrations/changes/0.2.0/12-access.sql
 
 -- Access per topic and queue.
-alter table pgq.topic add column restricted boolean not null default false;
+alter table pgq.topic
+add column restricted boolean not null default false,
+add column made_by text collate "C";
+
+alter table pgq.consumer_group add column dead_letters_by text collate "C";
 
 alter table pgq.partition
 add column publishers text[] collate "C",
@@ -665,7 +679,8 @@ add column consumers text[] collate "C";
 alter table pgq.queue
 add column restricted boolean not null default false,
 add column publishers text[] collate "C",
-add column consumers text[] collate "C";
+add column consumers text[] collate "C",
+add column made_by text collate "C";
 
 alter type pgq.topic_info add attribute restricted boolean;
 alter type pgq.queue_info add attribute restricted boolean;
@@ -712,7 +727,8 @@ create table pgq.acting (
 
 -- Heartbeats of workers.
 create table pgq.worker (
-    worker text collate "C" primary key,
+    role text collate "C" not null,
+    worker text collate "C" not null,
     kind text collate "C" not null,
     host text,
     pid integer,
@@ -720,7 +736,8 @@ create table pgq.worker (
     running integer not null,
     details jsonb,
     started_at timestamptz not null,
-    last_seen_at timestamptz not null
+    last_seen_at timestamptz not null,
+    primary key (role, worker)
 )
 with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 
@@ -820,6 +837,10 @@ create type pgq.packed_messages as (
 comment on schema pgq is
 'Messaging inside PostgreSQL: topics with consumer groups, queues of leased jobs, schedules.
 Every function takes named arguments; errors carry an SQLSTATE of PostgreSQL or of class MQ.';
+
+comment on column pgq.cleanup_action.target is
+'To what: a queue, a group as topic/group, a write_id, a segment; for busy and more, the part of the
+work; for failed, the part and the SQLSTATE of its error.';
 
 comment on type pgq._noted_key is 'An idempotency key, and the job or message that it stands for.';
 
@@ -1064,9 +1085,11 @@ comment on type pgq.subscription_info is 'A subscription and its settings.';
 
 comment on column pgq.subscription_info.subscription is 'Its name.';
 
-comment on column pgq.subscription_info.topic is 'The topic whose messages it takes.';
+comment on column pgq.subscription_info.topic is
+'The topic whose messages it takes; null for an admin of the queue who may not know it.';
 
-comment on column pgq.subscription_info.queue is 'The queue that gets a job for each of them.';
+comment on column pgq.subscription_info.queue is
+'The queue that gets a job for each of them; null for an admin of the topic who may not know it.';
 
 comment on column pgq.subscription_info.filter is
 'For names of headers the values that each may have; null: any message.';
@@ -1075,6 +1098,9 @@ comment on column pgq.subscription_info.routing_key is
 'The pattern that the header routing_key has to match; null: any message.';
 
 comment on column pgq.subscription_info.created_at is 'When it was made.';
+
+comment on column pgq.subscription_info.made_by is
+'The role that made it, and whose access it needs; null: the owner of pgq.';
 
 comment on type pgq.schedule_info is 'A schedule and its settings.';
 
@@ -1127,6 +1153,9 @@ comment on column pgq.schedule_info.last_error is
 comment on column pgq.schedule_info.created_at is 'When it was made.';
 
 comment on column pgq.schedule_info.updated_at is 'When its settings last changed.';
+
+comment on column pgq.schedule_info.made_by is
+'The role that named its target, and whose access it needs; null: the owner of pgq.';
 
 comment on type pgq.schedule_run is 'A tick that run_schedules wrote, or could not write.';
 
@@ -1239,6 +1268,9 @@ comment on column pgq.topic.idempotency_window is
 comment on column pgq.topic.restricted is
 'Whether only roles with a grant may use it, see grant_access.';
 
+comment on column pgq.topic.made_by is
+'The role that made it, which may restrict it; null: the owner of pgq.';
+
 comment on column pgq.topic.deferred is
 'Whether messages are staged when they are published, and get offsets when somebody consumes.';
 
@@ -1287,6 +1319,9 @@ comment on column pgq.assignment.system_identifier is
 comment on sequence pgq.staged_number is
 'Numbers of publishing calls to deferred topics, in the order of the calls.';
 
+comment on column pgq.consumer_group.dead_letters_by is
+'The role that set the dead-letter topic; null: the owner of pgq.';
+
 comment on column pgq.consumer_group.max_attempts is
 'Attempts before a message goes to the dead-letter topic; null: no limit.';
 
@@ -1300,6 +1335,9 @@ comment on column pgq.group_position.leased_until is
 
 comment on column pgq.group_position.attempts is
 'The attempts that there were at next_offset; null: they are not counted.';
+
+comment on column pgq.queue.made_by is
+'The role that made it, which may restrict it; null: the owner of pgq.';
 
 comment on column pgq.queue.archive is
 'Whether a job that ack finishes, or that expires or is cancelled, is noted in job_archive.';
@@ -1575,9 +1613,12 @@ comment on column pgq.subscription.routing_regex is 'The same as a regular expre
 
 comment on column pgq.subscription.created_at is 'When it was made.';
 
+comment on column pgq.subscription.made_by is 'The role that made it; null: the owner of pgq.';
+
 comment on table pgq.schedule is
 'What is enqueued or published again and again, and when it is next.
-The target is kept by its name: one that is dropped and made again gets its ticks again.';
+The id says which topic or queue it is, the name is for display: one that is made again under the
+name of one that was dropped gets nothing.';
 
 comment on column pgq.schedule.schedule is 'Its name.';
 
@@ -1598,13 +1639,13 @@ comment on column pgq.schedule.starts_at is
 
 comment on column pgq.schedule.next_at is
 'The first tick that is neither written nor left out. It only goes ahead, whatever the clock does,
-so no tick is written twice.';
+so no tick is written twice; but for repair_clock, after which last_at is not written again.';
 
 comment on column pgq.schedule.due_at is
 'When run_schedules looks at it: at next_at; later when there was an error, or more than one call
 may write.';
 
-comment on column pgq.schedule.last_at is 'The last tick that was written; null: none yet.';
+comment on column pgq.schedule.last_at is 'The latest tick that was written; null: none yet.';
 
 comment on column pgq.schedule.last_error is
 'Why the last try to write a tick failed; null: it did not.';
@@ -1612,6 +1653,15 @@ comment on column pgq.schedule.last_error is
 comment on column pgq.schedule.created_at is 'When it was made.';
 
 comment on column pgq.schedule.updated_at is 'When its settings last changed.';
+
+comment on column pgq.schedule.topic_id is
+'The topic by its id, also when that is gone; null: it has a queue.';
+
+comment on column pgq.schedule.queue_id is
+'The queue by its id, also when that is gone; null: it has a topic.';
+
+comment on column pgq.schedule.made_by is
+'The role that named its target last; null: the owner of pgq.';
 
 comment on table pgq.access_grant is
 'What roles may do with restricted topics and queues. What publish and claims ask for stands in the
@@ -1650,7 +1700,9 @@ comment on column pgq.acting.xid is 'The transaction.';
 comment on table pgq.worker is
 'Processes that do jobs or handle messages, as they have told of themselves by heartbeat.';
 
-comment on column pgq.worker.worker is 'Its name, which nothing else has.';
+comment on column pgq.worker.role is 'The role that sends its heartbeats.';
+
+comment on column pgq.worker.worker is 'Its name, which no other worker of the role has.';
 
 comment on column pgq.worker.kind is 'What it is: worker, consumer, push, or what it says.';
 
@@ -1676,6 +1728,50 @@ parallel safe
 as $$
 select '0.2.0'
 $$;
+
+create function pgq._revoke_others(names text[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    relation regclass;
+    routine regprocedure;
+    grantee_name name;
+begin
+    for relation, grantee_name in
+        select distinct c.oid, coalesce(r.rolname, 'public')
+        from pg_catalog.pg_class as c
+        cross join lateral aclexplode(c.relacl) as x
+        left join pg_catalog.pg_roles as r on r.oid = x.grantee
+        where c.relnamespace = 'pgq'::regnamespace
+            and c.relkind in ('r', 'p', 'v', 'S')
+            and (c.relname = any(_revoke_others.names) or _revoke_others.names is null)
+            and x.grantee <> c.relowner
+    loop
+        execute format('revoke all on %s from %I', relation, grantee_name);
+    end loop;
+
+    for routine, grantee_name in
+        select distinct p.oid, coalesce(r.rolname, 'public')
+        from pg_catalog.pg_proc as p
+        cross join lateral aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) as x
+        left join pg_catalog.pg_roles as r on r.oid = x.grantee
+        where p.pronamespace = 'pgq'::regnamespace
+            and (p.proname = any(_revoke_others.names) or _revoke_others.names is null)
+            and x.grantee <> p.proowner
+    loop
+        execute format('revoke all on function %s from %I', routine, grantee_name);
+    end loop;
+end
+$$;
+
+comment on function pgq._revoke_others(text[]) is
+'Takes from all but the owner what they have on these relations and functions, or on all. Called for
+what has just been made: PUBLIC may call new functions, and default privileges of the owner give
+more.';
 
 create or replace function pgq._check_read_committed(function_name text)
 returns void
@@ -1778,8 +1874,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._settled_xid from public;
-
 comment on function pgq._settled_xid(text[]) is
 'Every transaction with a lower id than this one has ended, or has read nothing of these tables of
 pgq so far (null: of any), and so will read what is there by then. The next statement sees the rows
@@ -1851,8 +1945,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._check_idempotency_window from public;
-
 comment on function pgq._check_idempotency_window(interval) is
 'Refuses a window of idempotency keys that is null (22004), too short or too long (22023).';
 
@@ -1897,8 +1989,6 @@ begin
     end if;
 end
 $$;
-
-revoke all on function pgq._check_idempotency_keys from public;
 
 comment on function pgq._check_idempotency_keys(text, text[], integer) is
 'Refuses idempotency keys that are empty or too long, or other than one for each message (22023).';
@@ -2035,6 +2125,13 @@ begin
         'comment on table pgq.idempotency_%1$s is ''Segment %1$s of the idempotency keys.''',
         _create_leaf.leaf
     );
+    perform pgq._revoke_others(
+        array[
+            format('message_%s', _create_leaf.leaf),
+            format('job_archive_%s', _create_leaf.leaf),
+            format('idempotency_%s', _create_leaf.leaf)
+        ]
+    );
 end
 $$;
 
@@ -2127,8 +2224,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._has_keys from public;
-
 comment on function pgq._has_keys(integer) is
 'Whether a segment holds idempotency keys.';
 
@@ -2163,8 +2258,6 @@ begin
     );
 end
 $$;
-
-revoke all on function pgq._note_former_window from public;
 
 comment on function pgq._note_former_window(bigint, interval, interval) is
 'Notes that a queue or topic, whose row the caller has locked, gets another window: what was noted
@@ -2223,8 +2316,6 @@ begin
     return state;
 end
 $$;
-
-revoke all on function pgq._key_segments from public;
 
 comment on function pgq._key_segments(bigint, interval) is
 'Where the keys of a queue or topic with this window stand, and where new ones are to be written: to
@@ -2540,8 +2631,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._find_keys from public;
-
 comment on function pgq._find_keys(integer, bigint, text[]) is
 'The rows of idempotency keys in a segment, also those past their window.';
 
@@ -2799,8 +2888,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._insert_keys from public;
-
 comment on function pgq._insert_keys(integer, bigint, text[], interval, timestamptz) is
 'Notes keys in a segment, without a position, and returns them but for those that somebody else has
 noted there meanwhile. The keys come in ascending order.';
@@ -2828,8 +2915,6 @@ begin
     end loop;
 end
 $$;
-
-revoke all on function pgq._forget_keys from public;
 
 comment on function pgq._forget_keys(integer[], bigint, text[]) is
 'Removes keys that this call has noted in these segments before it found that another transaction
@@ -2998,8 +3083,6 @@ begin
     return notes;
 end
 $$;
-
-revoke all on function pgq._note_keys from public;
 
 comment on function pgq._note_keys(bigint, interval, text[]) is
 'Notes the idempotency keys of a batch for a queue or topic with this window, or finds what they
@@ -3486,8 +3569,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._place_keys from public;
-
 comment on function pgq._place_keys(
     integer[], bigint, text[], bigint[], integer[], bigint[]
 ) is
@@ -3544,11 +3625,47 @@ begin
 end
 $$;
 
-revoke all on function pgq._check_group from public;
-
 comment on function pgq._check_group(text, text, integer) is
 'Raises what is wrong with the names of a topic (MQ001), a group (MQ003) or a partition (MQ007), if
 anything; says whether the topic is deferred.';
+
+create function pgq._fail_out_of_range(
+    topic text,
+    partition integer,
+    log_offset bigint,
+    partition_id bigint,
+    last_available bigint,
+    for_group boolean
+)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    raise exception 'offset % of topic "%", partition % is out of range',
+        _fail_out_of_range.log_offset, _fail_out_of_range.topic, _fail_out_of_range.partition
+        using errcode = 'MQ004',
+            detail = format(
+                'First available offset: %s; last available offset: %s.',
+                pgq._first_readable(_fail_out_of_range.partition_id),
+                _fail_out_of_range.last_available
+            ),
+            hint = case
+                when _fail_out_of_range.log_offset > _fail_out_of_range.last_available then
+                    'It is not published yet, or not visible here: not committed or replicated.'
+                when _fail_out_of_range.for_group then
+                    'Retention has removed it. Use pgq.seek, or let the group skip what is gone, '
+                    'by pgq.alter_group with out_of_range => ''skip''.'
+                else
+                    'Retention has removed it. pgq.list_offsets shows what is there.'
+            end;
+end
+$$;
+
+comment on function pgq._fail_out_of_range(text, integer, bigint, bigint, bigint, boolean) is
+'Raises MQ004 with the offsets that there are; for_group: a group was to read it next.';
 
 create function pgq._check_topic_settings(
     partitions integer,
@@ -3575,8 +3692,6 @@ begin
     end if;
 end
 $$;
-
-revoke all on function pgq._check_topic_settings from public;
 
 comment on function pgq._check_topic_settings(integer, interval, bigint, interval) is
 'Refuses settings that a topic cannot have (22004, 22023).';
@@ -3605,8 +3720,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._check_dead_letters from public;
-
 comment on function pgq._check_dead_letters(text, integer, text) is
 'Refuses a max_attempts and a dead_letter_topic that a group cannot have (22023).';
 
@@ -3626,8 +3739,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._check_both_set from public;
-
 comment on function pgq._check_both_set(integer, bigint) is
 'Refuses a group that has a limit of attempts and no topic for what reaches it, or one without the
 other (22023).';
@@ -3641,11 +3752,31 @@ as $$
 select (hashtextextended(_home.key, 0) % _home.partitions + _home.partitions) % _home.partitions
 $$;
 
-revoke all on function pgq._home from public;
-
 comment on function pgq._home(text, integer) is
 'The partition of a key, in a topic of so many. The planner writes it out where it is called, so it
 must stay one select without settings. It never changes: keys would move.';
+
+create function pgq._first_readable(partition_id bigint)
+returns bigint
+language sql
+stable
+parallel safe
+as $$
+select min(r.first_offset)
+from pgq.segment_range as r
+where r.partition_id = _first_readable.partition_id
+    and r.first_offset > all(
+        select e.first_offset
+        from pgq.segment_range as e
+        where e.partition_id = _first_readable.partition_id
+            and not pgq._is_kept(e.segment)
+    )
+$$;
+
+comment on function pgq._first_readable(bigint) is
+'The lowest offset of a partition from which on nothing has been truncated.
+An old snapshot still has the ranges of a segment that was truncated since: _first_available is
+lower there.';
 
 create function pgq._last_offset(
     stored_partition_id bigint,
@@ -3682,8 +3813,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._last_offset from public;
-
 comment on function pgq._last_offset(bigint, integer, bigint) is
 'The newest offset of a partition, 0 when it never had a message; 40001 when its segment was emptied
 since the snapshot was taken. Where the partition stands has to be read by the same statement.';
@@ -3709,13 +3838,13 @@ begin
                 then _fail_incomplete.first_offset
             else greatest(_fail_incomplete.first_offset, s.last_available + 1)
         end,
-        s.first_available,
+        (_fail_incomplete.place).partition_id,
         s.last_available,
         false
     )
     from (
         select
-            pgq._first_available((_fail_incomplete.place).partition_id) as first_available,
+            pgq._first_readable((_fail_incomplete.place).partition_id) as first_available,
             pgq._last_offset(
                 (_fail_incomplete.place).stored_partition_id,
                 (_fail_incomplete.place).segment,
@@ -3724,8 +3853,6 @@ begin
     ) as s;
 end
 $$;
-
-revoke all on function pgq._fail_incomplete from public;
 
 comment on function pgq._fail_incomplete(pgq.partition, bigint, bigint) is
 'Raises MQ004 for a range of a partition that is not there as a whole.
@@ -3850,8 +3977,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._unlocked_partitions from public;
-
 comment on function pgq._unlocked_partitions(text) is
 'The ids of the partitions of a topic that nobody publishes to; the locks that tell are undone.';
 
@@ -3903,8 +4028,6 @@ begin
 end
 $$;
 
-revoke all on function pgq.watermark from public;
-
 comment on function pgq.watermark(text) is
 'Returns a time before which nothing more will be published to a topic.
 It is the end of a window by published_at that loses no message: published_at is taken when a
@@ -3937,8 +4060,6 @@ as $$
 #variable_conflict use_column
 declare
     place pgq.partition;
-    first_available bigint;
-    last_available bigint;
 begin
     if check_range.first_offset is null or check_range.last_offset is null then
         raise exception 'argument "%" must not be null',
@@ -3963,16 +4084,13 @@ begin
     end if;
 
     if check_range.first_offset <= check_range.last_offset then
-        first_available := pgq._first_available(place.partition_id);
-        last_available := pgq._last_offset(
-            place.stored_partition_id, place.segment, place.segment_first_offset
-        );
-
         -- An old snapshot (REPEATABLE READ) still has the bounds of a segment that was truncated
         -- since, but not its messages; so one message of each segment is looked at. Having been
         -- read, the segments cannot be truncated before this transaction ends.
-        if check_range.first_offset < first_available
-            or check_range.last_offset > last_available
+        if check_range.first_offset < pgq._first_available(place.partition_id)
+            or check_range.last_offset > pgq._last_offset(
+                place.stored_partition_id, place.segment, place.segment_first_offset
+            )
             or exists (
                 select
                 from pgq._runs(
@@ -3983,19 +4101,7 @@ begin
                 ).log_offset is null
             )
         then
-            perform pgq._fail_out_of_range(
-                check_range.topic collate "C",
-                check_range.partition,
-                case
-                    when check_range.first_offset < first_available
-                        or check_range.last_offset <= last_available
-                        then check_range.first_offset
-                    else greatest(check_range.first_offset, last_available + 1)
-                end,
-                first_available,
-                last_available,
-                false
-            );
+            perform pgq._fail_incomplete(place, check_range.first_offset, check_range.last_offset);
         end if;
     end if;
 
@@ -4200,8 +4306,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._partition_figures from public;
-
 comment on function pgq._partition_figures(
     uuid, bigint, bigint, integer, bigint, bigint, timestamptz
 ) is
@@ -4262,17 +4366,22 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
-    -- It does nothing, except where PostgreSQL works on a table for its owner: there it fails, and
-    -- nothing else tells. No function that comes here may be called in parallel.
-    unlisten pgq_nobody;
+    -- Where PostgreSQL works on a table for its owner, deallocate is refused before the statement
+    -- is looked for, and nothing else tells. unlisten would be cheaper, but a session that has
+    -- listened prepares no transaction after it. No function that comes here may be called in
+    -- parallel.
+    begin
+        deallocate "pgq: who calls";
+    exception
+        when invalid_sql_statement_name then
+            null;
+        when insufficient_privilege then
+            return null;
+    end;
+
     return coalesce(nullif(current_setting('role'), 'none'), session_user);
-exception
-    when insufficient_privilege then
-        return null;
 end
 $$;
-
-revoke all on function pgq._caller from public;
 
 comment on function pgq._caller() is
 'The role that calls: the one that was set by SET ROLE, else that of the session; within functions
@@ -4288,8 +4397,6 @@ parallel safe
 as $$
 select pg_has_role(to_regrole(quote_ident(caller)), to_regrole(quote_ident(roles[1])), 'usage')
 $$;
-
-revoke all on function pgq._of_first from public;
 
 comment on function pgq._of_first(text, text[]) is
 'Whether somebody has the privileges of the first of these roles: asked before _may.';
@@ -4311,8 +4418,6 @@ begin
     end if;
 end
 $$;
-
-revoke all on function pgq._act_for from public;
 
 comment on function pgq._act_for(boolean) is
 'Lets a function publish or enqueue where its caller may not: what a schedule writes, or goes to a
@@ -4355,8 +4460,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._has_role from public;
-
 comment on function pgq._has_role(text, text[]) is
 'Whether somebody is one of these roles or has their privileges, or those of the owner of pgq.';
 
@@ -4378,8 +4481,6 @@ begin
         );
 end
 $$;
-
-revoke all on function pgq._may from public;
 
 comment on function pgq._may(text[]) is
 'Whether the caller is one of these roles or has their privileges, or those of the owner of pgq;
@@ -4408,8 +4509,6 @@ from (
     group by g.role
 ) as r
 $$;
-
-revoke all on function pgq._granted from public;
 
 comment on function pgq._granted(text, bigint, text) is
 'The roles that have this access to a topic or a queue, or to all of them. Each access includes
@@ -4440,11 +4539,61 @@ begin
 end
 $$;
 
-revoke all on function pgq._may_use from public;
-
 comment on function pgq._may_use(text, text, text) is
 'Whether the caller has this access to a topic, to a queue, or to both; also where there is none of
 that name, or none is given.';
+
+create function pgq._maker()
+returns text
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    caller text := pgq._caller();
+begin
+    if caller is null then
+        raise exception 'permission denied to create anything while a table is maintained'
+            using errcode = '42501';
+    end if;
+    return case when not pgq._has_role(caller, '{}') then caller end;
+end
+$$;
+
+comment on function pgq._maker() is
+'The role that answers for what the caller creates, by its name; null: the owner of pgq, or who has
+his privileges.';
+
+create function pgq._administers(topic text, queue text)
+returns boolean
+language sql
+stable
+parallel unsafe
+as $$
+select exists (
+    select
+    from pgq.topic as t
+    where t.topic = _administers.topic collate "C"
+        and pgq._may(
+            pgq._granted('topic', t.topic_id, 'admin')
+            || case when not t.restricted then t.made_by end
+        )
+)
+or exists (
+    select
+    from pgq.queue as q
+    where q.queue = _administers.queue collate "C"
+        and pgq._may(
+            pgq._granted('queue', q.queue_id, 'admin')
+            || case when not q.restricted then q.made_by end
+        )
+)
+$$;
+
+comment on function pgq._administers(text, text) is
+'Whether the caller administers a topic or a queue: by a grant of admin, as the maker of one that is
+open, or as an owner of pgq.';
 
 create function pgq._check_access(topic text, queue text, access text)
 returns void
@@ -4495,8 +4644,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._check_access from public;
-
 comment on function pgq._check_access(text, text, text) is
 'Raises MQ001 or MQ002 when there is no such topic or queue, or the caller may know nothing of it,
 and 42501 when he has other access than this. Where no name is given it says nothing.';
@@ -4520,10 +4667,33 @@ begin
 end
 $$;
 
-revoke all on function pgq._check_taken from public;
-
 comment on function pgq._check_taken(text, text) is
 'Raises MQ005, without its settings, for a topic or a queue of which the caller may know nothing.';
+
+create function pgq._check_admin(topic text, queue text)
+returns void
+language plpgsql
+stable
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    perform pgq._check_access(_check_admin.topic, _check_admin.queue, 'admin');
+    if not pgq._administers(_check_admin.topic, _check_admin.queue) then
+        raise exception 'permission denied to restrict % "%"',
+            case when _check_admin.topic is not null then 'topic' else 'queue' end,
+            coalesce(_check_admin.topic, _check_admin.queue)
+            using errcode = '42501',
+                detail = format('Role "%s" has not made it.', pgq._caller()),
+                hint = 'The role that made it can restrict it, or the owner of pgq, or who has '
+                    'admin access to all of them.';
+    end if;
+end
+$$;
+
+comment on function pgq._check_admin(text, text) is
+'What _check_access does for admin access; raises 42501 as well for an open topic or queue that
+somebody else has made.';
 
 create function pgq._may_write(topic_id bigint, queue_id bigint)
 returns boolean
@@ -4538,10 +4708,33 @@ select pgq._may_use(
 )
 $$;
 
-revoke all on function pgq._may_write from public;
-
 comment on function pgq._may_write(bigint, bigint) is
 'Whether the caller may publish to the target of a bulk write, by its id.';
+
+create function pgq._sees_schedule(made_by text, topic_id bigint, queue_id bigint)
+returns boolean
+language sql
+stable
+parallel unsafe
+as $$
+select case
+    when exists (select from pgq.topic as t where t.topic_id = _sees_schedule.topic_id)
+        or exists (select from pgq.queue as q where q.queue_id = _sees_schedule.queue_id)
+        then pgq._may_write(_sees_schedule.topic_id, _sees_schedule.queue_id)
+    else pgq._may(
+        pgq._granted(
+            case when _sees_schedule.topic_id is not null then 'topic' else 'queue' end,
+            0,
+            'admin'
+        )
+        || _sees_schedule.made_by
+    )
+end
+$$;
+
+comment on function pgq._sees_schedule(text, bigint, bigint) is
+'Whether the caller may see and change a schedule: who may publish to its target. When that was
+dropped, with its grants: the maker of the schedule, and who administers all topics or queues.';
 
 create function pgq._check_schedule_access(schedule text)
 returns void
@@ -4555,14 +4748,12 @@ begin
         select
         from pgq.schedule as s
         where s.schedule = _check_schedule_access.schedule
-            and pgq._may_use(s.topic, s.queue, 'publish')
+            and pgq._sees_schedule(s.made_by, s.topic_id, s.queue_id)
     ) then
         perform pgq._fail_unknown_schedule(_check_schedule_access.schedule);
     end if;
 end
 $$;
-
-revoke all on function pgq._check_schedule_access from public;
 
 comment on function pgq._check_schedule_access(text) is
 'Raises MQ009 when there is no such schedule, or the caller may not publish to its topic or queue.';
@@ -4584,6 +4775,9 @@ begin
         inner join pgq.queue as q on q.queue_id = s.queue_id
         where s.subscription = _check_subscription_access.subscription
     loop
+        if pgq._administers(target.topic, null) or pgq._administers(null, target.queue) then
+            return;
+        end if;
         exit when not pgq._may_use(target.topic, target.queue, 'monitor');
         perform pgq._check_access(target.topic, null, 'consume');
         perform pgq._check_access(null, target.queue, 'publish');
@@ -4594,11 +4788,10 @@ begin
 end
 $$;
 
-revoke all on function pgq._check_subscription_access from public;
-
 comment on function pgq._check_subscription_access(text) is
 'Raises 42501 for a subscription whose topic the caller may not consume, or to whose queue he may
-not publish; MQ011 where there is none, or he may not see one of them.';
+not publish; MQ011 where there is none, or he may not see one of them. Who administers one of them
+needs nothing else.';
 
 create function pgq._visible_to(role text, scope text, access text)
 returns bigint[]
@@ -4649,8 +4842,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._visible_to from public;
-
 comment on function pgq._visible_to(text, text, text) is
 'The ids of the restricted topics or queues to which a role has this access.';
 
@@ -4662,8 +4853,6 @@ parallel unsafe
 as $$
 select pgq._visible_to(pgq._caller(), scope, access)
 $$;
-
-revoke all on function pgq._visible from public;
 
 comment on function pgq._visible(text, text) is
 'The ids of the restricted topics or queues to which the caller has this access.';
@@ -4693,8 +4882,6 @@ begin
     return target_ids;
 end
 $$;
-
-revoke all on function pgq._visible_in_view from public;
 
 comment on function pgq._visible_in_view(text, text, text) is
 'The same for a view, which says itself who reads it, so that plans with it may be parallel. Where
@@ -4727,8 +4914,6 @@ begin
         );
 end
 $$;
-
-revoke all on function pgq._visible_topics from public;
 
 comment on function pgq._visible_topics(uuid, text, text) is
 'The topics to which the reader of a view has this access. The key is what only the views can
@@ -4763,8 +4948,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._visible_queues from public;
-
 comment on function pgq._visible_queues(uuid, text, text) is
 'The queues to which the reader of a view has this access. The key is what only the views can
 read.
@@ -4783,12 +4966,91 @@ select case
 end
 $$;
 
-revoke all on function pgq._shown_target from public;
-
 comment on function pgq._shown_target(text) is
 'What cleanup says that it cleaned, without names that the caller may not know.';
 
-create function pgq._lock_access(topic text, queue text)
+create function pgq._dependents(scope text, target_id bigint)
+returns table (kind text, name text, consumer_group text, made_by text)
+language sql
+stable
+parallel safe
+as $$
+select d.kind, d.name, d.consumer_group, d.made_by
+from (
+    select 'subscription', s.subscription, null, s.made_by, 'topic', s.topic_id, 'consume'
+    from pgq.subscription as s
+    union all
+    select 'subscription', s.subscription, null, s.made_by, 'queue', s.queue_id, 'publish'
+    from pgq.subscription as s
+    union all
+    select 'schedule', s.schedule, null, s.made_by, 'topic', s.topic_id, 'publish'
+    from pgq.schedule as s
+    where not s.paused
+    union all
+    select 'schedule', s.schedule, null, s.made_by, 'queue', s.queue_id, 'publish'
+    from pgq.schedule as s
+    where not s.paused
+    union all
+    select 'group', t.topic, g.consumer_group, g.dead_letters_by, 'topic', l.topic_id, 'publish'
+    from pgq.consumer_group as g
+    inner join pgq.topic as t on t.topic_id = g.topic_id
+    inner join pgq.topic as l on l.topic_id = g.dead_letter_topic_id
+) as d (kind, name, consumer_group, made_by, scope, target_id, access)
+left join pgq.topic as t on d.scope = 'topic' and t.topic_id = d.target_id
+left join pgq.queue as q on d.scope = 'queue' and q.queue_id = d.target_id
+where d.scope = _dependents.scope
+    and d.target_id = coalesce(_dependents.target_id, d.target_id)
+    and d.made_by is not null
+    and (
+        to_regrole(quote_ident(d.made_by)) is null
+        or coalesce(t.restricted, q.restricted)
+        and not pgq._has_role(d.made_by, pgq._granted(d.scope, d.target_id, d.access))
+    )
+$$;
+
+comment on function pgq._dependents(text, bigint) is
+'What goes on by itself though its maker has not the access that it needs, or is gone:
+subscriptions, schedules, and consumer groups by their dead-letter topic. Of a topic or a queue by
+its id, or of all where that is null.';
+
+create function pgq._lock_dependents(topic text, queue text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    perform
+    from pgq.schedule as s
+    where s.topic = _lock_dependents.topic
+        or s.queue = _lock_dependents.queue
+    order by s.schedule
+    for no key update;
+
+    perform
+    from pgq.topic as t
+    inner join pgq.consumer_group as g on g.dead_letter_topic_id = t.topic_id
+    inner join pgq.group_partition as l on l.group_id = g.group_id
+    where t.topic = _lock_dependents.topic
+    order by l.topic, l.consumer_group, l.partition
+    for no key update of l;
+
+    perform
+    from pgq.queue as q
+    inner join pgq.subscription as s on s.queue_id = q.queue_id
+    inner join pgq.partition as p on p.topic_id = s.topic_id
+    where q.queue = _lock_dependents.queue
+    order by p.topic, p.partition
+    for update of p;
+end
+$$;
+
+comment on function pgq._lock_dependents(text, text) is
+'Locks what _end_dependents is about to change, before the topic or the queue: those who run a
+schedule, consume for a group or publish to a topic lock the target of these last.';
+
+create function pgq._lock_access(topic text, queue text, end_dependents boolean)
 returns bigint
 language plpgsql
 volatile
@@ -4806,6 +5068,9 @@ begin
     update pgq.access_change as c
     set changed_at = pgq._clock();
 
+    if _lock_access.end_dependents then
+        perform pgq._lock_dependents(_lock_access.topic, _lock_access.queue);
+    end if;
     if _lock_access.topic is not null then
         return (pgq._lock_topic(_lock_access.topic)).topic_id;
     end if;
@@ -4824,9 +5089,7 @@ begin
 end
 $$;
 
-revoke all on function pgq._lock_access from public;
-
-comment on function pgq._lock_access(text, text) is
+comment on function pgq._lock_access(text, text, boolean) is
 'Begins a change of access: others wait until this transaction ends, and so do those who publish to
 the topic or change the queue that is named, whose id is returned. Raises 42501, MQ001, MQ002.';
 
@@ -4871,13 +5134,11 @@ begin
 end
 $$;
 
-revoke all on function pgq._settle_access from public;
-
 comment on function pgq._settle_access(bigint, bigint, boolean) is
 'Restricts a topic or a queue or opens it, and writes who may publish and consume to the rows that
 publishers and consumers read anyway. The caller has locked it.';
 
-create function pgq._settle_all_access(scope text)
+create function pgq._settle_all_access(scope text, end_dependents boolean)
 returns void
 language plpgsql
 volatile
@@ -4902,9 +5163,17 @@ begin
         -- One that is dropped meanwhile is no concern of ours.
         begin
             if target.topic is not null then
-                perform pgq._settle_access(pgq._lock_access(target.topic, null), null, true);
+                perform pgq._settle_access(
+                    pgq._lock_access(target.topic, null, _settle_all_access.end_dependents),
+                    null,
+                    true
+                );
             else
-                perform pgq._settle_access(null, pgq._lock_access(null, target.queue), true);
+                perform pgq._settle_access(
+                    null,
+                    pgq._lock_access(null, target.queue, _settle_all_access.end_dependents),
+                    true
+                );
             end if;
         exception
             when sqlstate 'MQ001' or sqlstate 'MQ002' then
@@ -4914,12 +5183,10 @@ begin
 end
 $$;
 
-revoke all on function pgq._settle_all_access from public;
-
-comment on function pgq._settle_all_access(text) is
+comment on function pgq._settle_all_access(text, boolean) is
 'Writes anew who may publish and consume, for all restricted topics or queues.';
 
-create function pgq._restrict(topic text, queue text, restricted boolean)
+create function pgq._end_dependents(scope text, target_id bigint, end_dependents boolean)
 returns void
 language plpgsql
 volatile
@@ -4927,54 +5194,178 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
+    lost record;
+    found_any text;
+begin
+    if _end_dependents.end_dependents is not true then
+        select
+            string_agg(
+                case d.kind
+                    when 'subscription' then format('Subscription "%s" was made', d.name)
+                    when 'schedule' then format('Schedule "%s" was made', d.name)
+                    else format(
+                        'The dead_letter_topic of group "%s" of topic "%s" was set',
+                        d.consumer_group,
+                        d.name
+                    )
+                end
+                || format(' by role "%s".', d.made_by),
+                ' '
+                order by d.kind desc, d.name, d.consumer_group
+            )
+        into found_any
+        from pgq._dependents(_end_dependents.scope, _end_dependents.target_id) as d;
+
+        if found_any is not null then
+            raise exception 'roles would lose access that is still used in their name'
+                using errcode = '2BP01',
+                    detail = found_any,
+                    hint = 'Pass end_dependents => true to end these subscriptions, pause these '
+                        'schedules and lift the max_attempts of these groups, or give the roles '
+                        'the access.';
+        end if;
+        return;
+    end if;
+
+    -- Whoever may change access may end these, whatever else they name.
+    perform pgq._act_for(true);
+    for lost in
+        select d.*
+        from pgq._dependents(_end_dependents.scope, _end_dependents.target_id) as d
+    loop
+        if lost.kind = 'subscription' then
+            perform pgq.unsubscribe(lost.name);
+        elsif lost.kind = 'schedule' then
+            update pgq.schedule as s
+            set
+                paused = true,
+                last_error = format('42501: role "%s", which made it, lost access', lost.made_by)
+            where s.schedule = lost.name;
+        else
+            perform pgq.alter_group(
+                lost.name, lost.consumer_group, no_limit => array['max_attempts']
+            );
+        end if;
+    end loop;
+    perform pgq._act_for(false);
+end
+$$;
+
+comment on function pgq._end_dependents(text, bigint, boolean) is
+'Ends what _dependents finds, or refuses the change of access (2BP01). The caller has written it,
+and locked the topic or the queue, so nothing is added meanwhile.';
+
+create function pgq._add_grant(
+    scope text, topic_id bigint, queue_id bigint, role text, access text
+)
+returns void
+language sql
+volatile
+parallel unsafe
+as $$
+insert into pgq.access_grant (scope, topic_id, queue_id, role, access, granted_by, granted_at)
+values (
+    _add_grant.scope,
+    _add_grant.topic_id,
+    _add_grant.queue_id,
+    _add_grant.role,
+    _add_grant.access,
+    pgq._caller(),
+    pgq._clock()
+)
+on conflict do nothing
+$$;
+
+comment on function pgq._add_grant(text, bigint, bigint, text, text) is
+'Notes a grant, unless it is there; without an id one for all topics or queues.';
+
+create function pgq._restrict(
+    topic text,
+    queue text,
+    restricted boolean,
+    role text,
+    access text,
+    end_dependents boolean
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    kind text := case when _restrict.topic is not null then 'topic' else 'queue' end;
     target_topic_id bigint;
     target_queue_id bigint;
+    was_open boolean;
 begin
-    perform pgq._check_access(_restrict.topic, _restrict.queue, 'admin');
+    perform pgq._check_admin(_restrict.topic, _restrict.queue);
     if _restrict.topic is not null then
-        target_topic_id := pgq._lock_access(_restrict.topic, null);
+        target_topic_id := pgq._lock_access(_restrict.topic, null, _restrict.end_dependents);
     else
-        target_queue_id := pgq._lock_access(null, _restrict.queue);
+        target_queue_id := pgq._lock_access(null, _restrict.queue, _restrict.end_dependents);
     end if;
     -- Somebody may have restricted it in between.
-    perform pgq._check_access(_restrict.topic, _restrict.queue, 'admin');
+    perform pgq._check_admin(_restrict.topic, _restrict.queue);
 
+    was_open := exists (
+        select from pgq.topic as t where t.topic_id = target_topic_id and not t.restricted
+    ) or exists (
+        select from pgq.queue as q where q.queue_id = target_queue_id and not q.restricted
+    );
     if not _restrict.restricted then
         delete from pgq.access_grant as g
         where g.topic_id = target_topic_id
             or g.queue_id = target_queue_id;
     elsif not pgq._may(
-        pgq._granted(
-            case when _restrict.topic is not null then 'topic' else 'queue' end,
-            coalesce(target_topic_id, target_queue_id),
-            'admin'
-        )
+        pgq._granted(kind, coalesce(target_topic_id, target_queue_id), 'admin')
     )
     then
-        -- It was open. Who restricts it is not to lose it.
-        insert into pgq.access_grant (
-            scope, topic_id, queue_id, role, access, granted_by, granted_at
-        )
-        values (
-            case when _restrict.topic is not null then 'topic' else 'queue' end,
-            target_topic_id,
-            target_queue_id,
-            pgq._caller(),
-            'admin',
-            pgq._caller(),
-            pgq._clock()
+        -- Who restricts it is not to lose it.
+        perform pgq._add_grant(kind, target_topic_id, target_queue_id, pgq._caller(), 'admin');
+    end if;
+    if _restrict.role is not null then
+        perform pgq._add_grant(
+            kind, target_topic_id, target_queue_id, _restrict.role, _restrict.access
         );
     end if;
 
     perform pgq._settle_access(target_topic_id, target_queue_id, _restrict.restricted);
+    if was_open and _restrict.restricted then
+        perform pgq._end_dependents(
+            kind, coalesce(target_topic_id, target_queue_id), _restrict.end_dependents
+        );
+    end if;
 end
 $$;
 
-revoke all on function pgq._restrict from public;
+comment on function pgq._restrict(text, text, boolean, text, text, boolean) is
+'Restricts a topic or a queue, to its maker at first unless he is an owner of pgq, and to a role
+that is given, or opens it and removes its grants. Raises 2BP01, 42501, MQ001, MQ002.';
 
-comment on function pgq._restrict(text, text, boolean) is
-'Restricts a topic or a queue, to the caller at first unless he is an owner of pgq, or opens it and
-removes its grants. Raises 42501, MQ001, MQ002.';
+create function pgq._check_admin_of_all()
+returns void
+language plpgsql
+stable
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    if not (
+        pgq._may(pgq._granted('topic', 0, 'admin'))
+        and pgq._may(pgq._granted('queue', 0, 'admin'))
+    )
+    then
+        raise exception 'permission denied for what concerns all topics and queues'
+            using errcode = '42501',
+                detail = format('Role "%s" has no admin access to all of them.', pgq._caller()),
+                hint = 'pgq_admin has it, see pgq.create_roles; or use pgq.grant_access with *.';
+    end if;
+end
+$$;
+
+comment on function pgq._check_admin_of_all() is
+'Raises 42501 unless the caller has admin access to all topics and all queues.';
 
 create function pgq._check_grant(role text, topic text, queue text, access text)
 returns void
@@ -5010,8 +5401,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._check_grant from public;
-
 comment on function pgq._check_grant(text, text, text, text) is
 'Checks the arguments of grant_access and revoke_access; of those for all topics or queues, whether
 the caller has admin access. Raises 22004, 22023, 42501.';
@@ -5020,7 +5409,8 @@ create function pgq.grant_access(
     role text,
     access text,
     topic text default null,
-    queue text default null
+    queue text default null,
+    end_dependents boolean default false
 )
 returns setof pgq.access_info
 language plpgsql
@@ -5036,7 +5426,6 @@ declare
     everything boolean := coalesce(
         '*' in (grant_access.topic collate "C", grant_access.queue collate "C"), false
     );
-    given pgq.access_grant;
 begin
     if grant_access.access is null then
         raise exception 'argument "access" must not be null'
@@ -5057,50 +5446,35 @@ begin
     end if;
 
     if everything then
-        perform pgq._lock_access(null, null);
+        perform pgq._lock_access(null, null, false);
+        perform pgq._add_grant(kind, null, null, grant_access.role, grant_access.access);
+        perform pgq._settle_all_access(kind, false);
     else
-        perform pgq._restrict(grant_access.topic collate "C", grant_access.queue, true);
-        select t.topic_id
-        into given.topic_id
-        from pgq.topic as t
-        where t.topic = grant_access.topic collate "C";
-        select q.queue_id
-        into given.queue_id
-        from pgq.queue as q
-        where q.queue = grant_access.queue collate "C";
-    end if;
-
-    insert into pgq.access_grant (scope, topic_id, queue_id, role, access, granted_by, granted_at)
-    values (
-        kind,
-        given.topic_id,
-        given.queue_id,
-        grant_access.role,
-        grant_access.access,
-        pgq._caller(),
-        pgq._clock()
-    )
-    on conflict do nothing;
-
-    if everything then
-        perform pgq._settle_all_access(kind);
-    else
-        perform pgq._settle_access(given.topic_id, given.queue_id, true);
+        perform pgq._restrict(
+            grant_access.topic collate "C",
+            grant_access.queue,
+            true,
+            grant_access.role,
+            grant_access.access,
+            grant_access.end_dependents
+        );
     end if;
 
     return query
     select g.role, grant_access.topic, grant_access.queue, g.access, g.granted_by, g.granted_at
     from pgq.access_grant as g
+    left join pgq.topic as t on t.topic_id = g.topic_id
+    left join pgq.queue as q on q.queue_id = g.queue_id
     where g.scope = kind collate "C"
-        and coalesce(g.topic_id, g.queue_id, 0) = coalesce(given.topic_id, given.queue_id, 0)
+        and coalesce(t.topic, q.queue, '*') = coalesce(
+            grant_access.topic collate "C", grant_access.queue
+        )
         and g.role = grant_access.role collate "C"
         and g.access = grant_access.access collate "C";
 end
 $$;
 
-revoke all on function pgq.grant_access from public;
-
-comment on function pgq.grant_access(text, text, text, text) is
+comment on function pgq.grant_access(text, text, text, text, boolean) is
 'Lets a role publish to a topic or queue, consume it, see its figures, or administer it.
 With the first grant the topic or queue is restricted: it is open only to roles that have a grant,
 to the owner of pgq and to superusers; without one, EXECUTE decides, which each role needs in any
@@ -5110,16 +5484,22 @@ claims, jobs, dead letters), monitor (names and figures, which each of the other
 come, without restricting them. role public: every role. The caller is the role that was set by SET
 ROLE, else that of the session, and has what the roles have that he inherits from; the owner of a
 function of yours cannot be seen. Roles are known by their names: revoke before one is dropped or
-renamed. It waits for those who are publishing. Who restricts what was open has admin access.
+renamed. It waits for those who are publishing. The first grant is for the role that made the topic
+or queue, which keeps admin access, or for an admin of all of them. Where it takes access from roles
+that have made subscriptions or schedules with it, or set a dead_letter_topic, these go on in their
+name: so it is refused, unless end_dependents is true, which ends such subscriptions, pauses such
+schedules and lifts the max_attempts of such groups, which then stay at what fails.
 Errors: MQ001 unknown topic, MQ002 unknown queue, 22004 a required argument is null, 22023 topic and
-queue, or a bad access, 40001 above READ COMMITTED when another transaction was first (try again),
-42501 the caller has no admin access, 42704 there is no such role.';
+queue, or a bad access, 2BP01 what others have set up needs the access that they lose, 40001 above
+READ COMMITTED when another transaction was first (try again), 42501 the caller has no admin access,
+or has not made what is open, 42704 there is no such role.';
 
 create function pgq.revoke_access(
     role text,
     access text default null,
     topic text default null,
-    queue text default null
+    queue text default null,
+    end_dependents boolean default false
 )
 returns boolean
 language plpgsql
@@ -5151,7 +5531,8 @@ begin
     target_id := coalesce(
         pgq._lock_access(
             case when not everything then revoke_access.topic collate "C" end,
-            case when not everything then revoke_access.queue end
+            case when not everything then revoke_access.queue end,
+            revoke_access.end_dependents
         ),
         0
     );
@@ -5169,7 +5550,7 @@ begin
     revoked := found;
 
     if revoked and everything then
-        perform pgq._settle_all_access(kind);
+        perform pgq._settle_all_access(kind, revoke_access.end_dependents);
     elsif revoked then
         perform pgq._settle_access(
             case when kind = 'topic' then target_id end,
@@ -5177,22 +5558,28 @@ begin
             true
         );
     end if;
+    if revoked then
+        perform pgq._end_dependents(kind, nullif(target_id, 0), revoke_access.end_dependents);
+    end if;
     return revoked;
 end
 $$;
 
-revoke all on function pgq.revoke_access from public;
-
-comment on function pgq.revoke_access(text, text, text, text) is
+comment on function pgq.revoke_access(text, text, text, text, boolean) is
 'Takes back what grant_access gave; without access all of it; false when there is nothing.
 What others gave counts as well. A topic or queue stays restricted when its last grant goes;
-alter_topic and alter_queue open it. Who has leased jobs or a partition may still finish them, and a
-transaction above READ COMMITTED with an older snapshot may read and claim what it shows; nobody
-publishes any more. What an open transaction has enqueued, or published to a deferred topic, arrives
-when it commits.
+alter_topic and alter_queue open it. Who has leased jobs may still finish them; who reads a
+partition for a group cannot commit it any more, and another member reads it again. A transaction
+above READ COMMITTED with an older snapshot may read and claim what it shows; nobody publishes any
+more. What an open transaction has enqueued, or published to a deferred topic, arrives when it
+commits. Subscriptions and schedules that a role has made, and dead-letter topics that it has set,
+go on without it: so it is refused where they need what their maker would lose, unless
+end_dependents is true, which ends such subscriptions, pauses such schedules and lifts the
+max_attempts of such groups, which then stay at what fails.
 Errors: MQ001 unknown topic, MQ002 unknown queue, 22004 a required argument is null, 22023 topic and
-queue, or a bad access, 40001 above READ COMMITTED when another transaction was first (try again),
-42501 the caller has no admin access.';
+queue, or a bad access, 2BP01 what others have set up needs the access that they lose, 40001 above
+READ COMMITTED when another transaction was first (try again), 42501 the caller has no admin
+access.';
 
 create function pgq.list_access(topic text default null, queue text default null)
 returns setof pgq.access_info
@@ -5235,15 +5622,74 @@ begin
 end
 $$;
 
-revoke all on function pgq.list_access from public;
-
 comment on function pgq.list_access(text, text) is
 'What roles may do with restricted topics and queues, as grant_access gave it.
 Of one topic and one queue, or all. A role sees what it has itself, and all grants of what it
 administers; topic or queue * stands for all of them.
 Errors: MQ001 unknown topic, MQ002 unknown queue.';
 
-create function pgq.create_roles()
+create function pgq._check_roles(names text[])
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    found_role record;
+begin
+    for found_role in
+        select r.rolname, r.rolcanlogin, m.members
+        from pg_catalog.pg_roles as r
+        cross join lateral (
+            -- Whoever may create roles becomes a member of what he creates, from 16 on.
+            select string_agg(format('"%s"', a.rolname), ', ' order by a.rolname) as members
+            from pg_catalog.pg_auth_members as g
+            inner join pg_catalog.pg_roles as a on a.oid = g.member
+            where g.roleid = r.oid
+                and a.rolname <> current_user
+        ) as m
+        where r.rolname = any(_check_roles.names)
+            and not exists (
+                select
+                from pg_catalog.pg_namespace as n
+                cross join lateral aclexplode(n.nspacl) as x
+                where n.nspname = 'pgq'
+                    and x.grantee = r.oid
+            )
+            and (
+                r.rolcanlogin
+                or m.members is not null
+                or not pg_has_role(r.oid, 'member with admin option')
+                and not (
+                    current_setting('server_version_num')::integer < 160000
+                    and (
+                        select c.rolcreaterole
+                        from pg_catalog.pg_roles as c
+                        where c.rolname = current_user
+                    )
+                )
+            )
+    loop
+        raise exception 'role "%" exists already, and has no rights in this pgq yet',
+            found_role.rolname
+            using errcode = '42501',
+                detail = concat_ws(
+                    ' ',
+                    coalesce('Its members: ' || found_role.members || '.', 'It has no members.'),
+                    case when found_role.rolcanlogin then 'It may log in.' end
+                ),
+                hint = 'They would get its rights. To give them, call'
+                    ' pgq.create_roles(adopt => true).';
+    end loop;
+end
+$$;
+
+comment on function pgq._check_roles(text[]) is
+'Raises 42501 when one of these roles is there that create_roles has not met in this database, and
+others than the caller have it.';
+
+create function pgq.create_roles(adopt boolean default false)
 returns table (role text, created boolean)
 language plpgsql
 volatile
@@ -5252,9 +5698,14 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 declare
+    names text[] := array['pgq_admin', 'pgq_monitor', 'pgq_publisher', 'pgq_consumer'];
     name text;
 begin
-    foreach name in array array['pgq_admin', 'pgq_monitor'] loop
+    if not coalesce(create_roles.adopt, false) then
+        perform pgq._check_roles(names);
+    end if;
+
+    foreach name in array names loop
         create_roles.role := name;
         create_roles.created := to_regrole(name) is null;
         if create_roles.created then
@@ -5265,29 +5716,42 @@ begin
     end loop;
 
     grant execute on all functions in schema pgq to pgq_admin;
-    grant select on
-        pgq.messages,
-        pgq.topic_stats,
-        pgq.group_lag,
-        pgq.queue_stats,
-        pgq.dead_letters,
-        pgq.archived_jobs,
-        pgq.effects
-        to pgq_admin;
-    grant insert on pgq.publish_rows, pgq.enqueue_rows, pgq.write_chunks to pgq_admin;
+    grant select on pgq.messages, pgq.dead_letters, pgq.archived_jobs, pgq.effects
+        to pgq_admin, pgq_consumer;
+    grant insert on pgq.publish_rows, pgq.enqueue_rows, pgq.write_chunks
+        to pgq_admin, pgq_publisher;
+
+    -- A test holds these lists against the functions that there are.
+    grant execute on function pgq.version, pgq.list_topics, pgq.list_queues
+        to pgq_monitor, pgq_publisher, pgq_consumer;
+    grant select on pgq.topic_stats, pgq.group_lag, pgq.queue_stats
+        to pgq_admin, pgq_monitor, pgq_publisher, pgq_consumer;
 
     grant execute on function
-        pgq.version(),
-        pgq.list_topics(),
-        pgq.list_groups(text),
-        pgq.list_offsets(text, timestamptz),
-        pgq.list_queues(),
-        pgq.list_subscriptions(),
-        pgq.list_workers(interval),
-        pgq.metrics(),
-        pgq.metrics_text()
-        to pgq_monitor;
-    grant select on pgq.topic_stats, pgq.group_lag, pgq.queue_stats to pgq_monitor;
+        pgq.list_groups, pgq.list_offsets, pgq.watermark,
+        pgq.list_subscriptions, pgq.list_workers
+        to pgq_monitor, pgq_consumer;
+    grant execute on function pgq.metrics, pgq.metrics_text to pgq_monitor;
+
+    grant execute on function
+        pgq.publish, pgq.publish_batch, pgq.enqueue, pgq.enqueue_batch,
+        pgq.begin_write, pgq.write_chunk, pgq.commit_write, pgq.abort_write,
+        pgq.create_schedule, pgq.alter_schedule, pgq.pause_schedule, pgq.resume_schedule,
+        pgq.drop_schedule, pgq.list_schedules, pgq.next_ticks
+        to pgq_publisher;
+
+    grant execute on function
+        pgq.create_group, pgq.alter_group, pgq.drop_group, pgq.seek, pgq.assign_offsets,
+        pgq.consume, pgq.claim_offsets, pgq.commit_offset, pgq.nack_offsets,
+        pgq.poll, pgq.extend_poll, pgq.release_poll, pgq.check_range,
+        pgq.fetch, pgq.fetch_range, pgq.fetch_packed,
+        pgq.claim_job, pgq.finish_and_claim, pgq.get_job, pgq.peek_jobs, pgq.cancel_job,
+        pgq.ack, pgq.ack_batch, pgq.nack, pgq.nack_batch, pgq.archive_job, pgq.archive_job_batch,
+        pgq.reject_job, pgq.release_job, pgq.release_job_batch,
+        pgq.extend_lease, pgq.extend_lease_batch, pgq.fetch_dead_letters,
+        pgq.begin_effect, pgq.finish_effect, pgq.forget_effect,
+        pgq.heartbeat, pgq.run_schedules, pgq.cleanup
+        to pgq_consumer;
 
     perform pgq.grant_access('pgq_admin', 'admin', topic => '*');
     perform pgq.grant_access('pgq_admin', 'admin', queue => '*');
@@ -5296,18 +5760,19 @@ begin
 end
 $$;
 
-revoke all on function pgq.create_roles from public;
-
-comment on function pgq.create_roles() is
-'Creates the roles pgq_admin and pgq_monitor, and grants them what they need in this database.
+comment on function pgq.create_roles(boolean) is
+'Creates roles for pgq, and grants them what they need in this database.
 pgq_admin may call every function and administer all topics and queues; pgq_monitor sees names and
-figures of all of them, and no messages. Grant them to whom you like: grant pgq_monitor to
-prometheus. A row says whether a role was created now; one that is there gets the rights, so call it
-again after an upgrade, which may bring functions. The caller is the owner of pgq and may create
-roles; where he may not, have somebody create them first, or give access with grant_access to
-another role and topic or queue *.
+figures of all of them, and no messages; pgq_publisher may call what publish access is for, and
+pgq_consumer what consume access is for: both may use what is open to all, and of the rest what they
+or their members were given by grant_access. Grant them to whom you like: grant pgq_monitor to
+prometheus. A row says whether a role was created now; one that has USAGE on the schema pgq already
+gets the rights, so call it again after an upgrade, which may bring functions. Another one of these
+names is refused if it may log in, has members, or is not administered by the caller: all of them
+would get the rights. With adopt it is taken as it is. The caller is the owner of pgq and may create
+roles; where he may not, have somebody create them first.
 Errors: 40001 above READ COMMITTED when another transaction was first (try again), 42501 the caller
-may not create roles, or is not the owner of pgq.';
+may not create roles, or is not the owner of pgq, or a role was made by somebody else.';
 
 create or replace function pgq._enter_segment(topic text, state pgq._partition_state)
 returns pgq._partition_state
@@ -5760,7 +6225,8 @@ begin
         created_at,
         updated_at,
         idempotency_window,
-        deferred
+        deferred,
+        made_by
     )
     values (
         create_topic.topic,
@@ -5770,7 +6236,8 @@ begin
         pgq._clock(),
         pgq._clock(),
         settings.idempotency_window,
-        settings.deferred
+        settings.deferred,
+        pgq._maker()
     )
     on conflict (topic) do nothing
     returning *
@@ -5802,7 +6269,7 @@ begin
     end if;
     perform pgq._add_partitions(made, class, 0, settings.partitions - 1);
     if create_topic.restricted then
-        perform pgq._restrict(create_topic.topic collate "C", null, true);
+        perform pgq._restrict(create_topic.topic collate "C", null, true, null, null, false);
     end if;
 
     return query
@@ -5810,8 +6277,6 @@ begin
     from pgq._topic_info(create_topic.topic collate "C") as i;
 end
 $$;
-
-revoke all on function pgq.create_topic from public;
 
 comment on function pgq.create_topic(
     text, integer, interval, bigint, boolean, interval, text[], boolean, boolean
@@ -5844,7 +6309,8 @@ create function pgq.alter_topic(
     notify boolean default null,
     idempotency_window interval default null,
     no_limit text[] default null,
-    restricted boolean default null
+    restricted boolean default null,
+    end_dependents boolean default false
 )
 returns setof pgq.topic_info
 language plpgsql
@@ -5868,7 +6334,14 @@ begin
         where t.topic = alter_topic.topic collate "C"
             and t.restricted <> alter_topic.restricted
     ) then
-        perform pgq._restrict(alter_topic.topic collate "C", null, alter_topic.restricted);
+        perform pgq._restrict(
+            alter_topic.topic collate "C",
+            null,
+            alter_topic.restricted,
+            null,
+            null,
+            alter_topic.end_dependents
+        );
     end if;
     loop
         select t.*
@@ -5950,10 +6423,8 @@ begin
 end
 $$;
 
-revoke all on function pgq.alter_topic from public;
-
 comment on function pgq.alter_topic(
-    text, integer, interval, bigint, boolean, interval, text[], boolean
+    text, integer, interval, bigint, boolean, interval, text[], boolean, boolean
 ) is
 'Changes settings of a topic and returns it; what is null stays as it is.
 A partition that an open transaction publishes to gets the new settings from the next cleanup.
@@ -5964,10 +6435,10 @@ on. With a shorter one, what is older goes together with the first that it remov
 idempotency_window counts for keys noted before as well, from when each was noted; but what was
 noted by a shorter one is forgotten when that ends. no_limit lifts settings: retention, max_bytes.
 restricted: true opens it only to roles with access, see grant_access; false opens it to all that
-have EXECUTE, and removes its grants.
-Errors: MQ001 unknown topic, 22004 a required argument is null, 22023 bad setting, 40001 above
-READ COMMITTED when another transaction was first (try again), 54000 no more partitions of deferred
-topics.';
+have EXECUTE, and removes its grants. end_dependents: as in grant_access.
+Errors: MQ001 unknown topic, 22004 a required argument is null, 22023 bad setting, 2BP01 what others
+have set up needs the access that they lose, 40001 above READ COMMITTED when another transaction was
+first (try again), 42501 no admin access, 54000 no more partitions of deferred topics.';
 
 create or replace function pgq.drop_topic(topic text)
 returns void
@@ -6013,19 +6484,25 @@ begin
                 ),
                 hint = 'Drop them, or change them with pgq.alter_group, before.';
     end if;
-    if target.deferred then
-        -- So that they are found where nothing is emptied, too, and queues get what is theirs.
-        perform
-        from pgq._assign_all(target.topic, null, null)
-        where exists (
-            select
-            from pgq.storage_class as c
-            where c.storage_class_id = target.storage_class_id
-                and c.retention is null
-        )
+    -- So that they are found where nothing is emptied, too, and queues get what is theirs.
+    if target.deferred
+        and (
+            exists (
+                select
+                from pgq.storage_class as c
+                where c.storage_class_id = target.storage_class_id
+                    and c.retention is null
+            )
             or exists (
                 select from pgq.subscription as s where s.topic_id = target.topic_id
-            );
+            )
+        )
+        and not pgq._try_assign(target.topic)
+    then
+        -- A subscription may be what is broken.
+        delete from pgq.subscription as s
+        where s.topic_id = target.topic_id;
+        perform pgq._try_assign(target.topic);
     end if;
 
     group_ids := array(
@@ -6049,7 +6526,9 @@ $$;
 
 comment on function pgq.drop_topic(text) is
 'Removes a topic with its messages and consumer groups.
-It waits for transactions that consume from it or publish to it. The space is given back by cleanup.
+It waits for transactions that consume from it or publish to it. Queues get jobs of what a deferred
+topic has; where that fails, because of a broken subscription say, it warns and goes all the same.
+The space is given back by cleanup.
 Its idempotency keys are forgotten: in a new topic of that name they are new.
 Errors: MQ001 unknown topic, 22004 a required argument is null, 2BP01 it is the dead_letter_topic of
 a consumer group, 40001 above READ COMMITTED when another transaction was first (try again).';
@@ -6110,8 +6589,6 @@ begin
     return target_id;
 end
 $$;
-
-revoke all on function pgq._lock_dead_letter_topic from public;
 
 comment on function pgq._lock_dead_letter_topic(text, text) is
 'Locks the topic that is to get the dead letters of a group, and the one that the group reads, until
@@ -6188,6 +6665,8 @@ begin
     dead_letter_id := pgq._lock_dead_letter_topic(
         create_group.topic collate "C", create_group.dead_letter_topic collate "C"
     );
+    -- It may have changed while this waited; now it cannot.
+    perform pgq._check_access(create_group.dead_letter_topic collate "C", null, 'publish');
     perform pgq._check_both_set(create_group.max_attempts, dead_letter_id);
 
     -- The lock keeps the number of partitions. The row is changed, though not what it says, so that
@@ -6216,7 +6695,8 @@ begin
         created_at,
         updated_at,
         max_attempts,
-        dead_letter_topic_id
+        dead_letter_topic_id,
+        dead_letters_by
     )
     values (
         target.topic_id,
@@ -6225,7 +6705,8 @@ begin
         pgq._clock(),
         pgq._clock(),
         create_group.max_attempts,
-        dead_letter_id
+        dead_letter_id,
+        case when dead_letter_id is not null then pgq._maker() end
     )
     on conflict (topic_id, consumer_group) do nothing
     returning group_id into new_id;
@@ -6281,8 +6762,6 @@ begin
 end
 $$;
 
-revoke all on function pgq.create_group from public;
-
 comment on function pgq.create_group(text, text, text, text, integer, text) is
 'Creates a consumer group and returns it; one that exists is returned if the given settings agree.
 start: earliest (from the oldest message kept, the default) or latest (only what is published from
@@ -6327,7 +6806,18 @@ begin
         alter_group.max_attempts,
         alter_group.dead_letter_topic collate "C"
     );
-    perform pgq._check_access(alter_group.topic collate "C", null, 'consume');
+    -- Who administers the dead-letter topic may end that it gets those of a group.
+    if num_nonnulls(
+        alter_group.out_of_range, alter_group.max_attempts, alter_group.dead_letter_topic
+    ) > 0
+        or not exists (
+            select
+            from pgq._group_info(alter_group.topic collate "C", alter_group.consumer_group) as i
+            where pgq._administers(i.dead_letter_topic, null)
+        )
+    then
+        perform pgq._check_access(alter_group.topic collate "C", null, 'consume');
+    end if;
     perform pgq._check_access(alter_group.dead_letter_topic collate "C", null, 'publish');
     perform pgq._check_no_limit(
         alter_group.no_limit collate "C",
@@ -6351,6 +6841,8 @@ begin
         dead_letter_id := pgq._lock_dead_letter_topic(
             alter_group.topic collate "C", alter_group.dead_letter_topic collate "C"
         );
+        -- It may have changed while this waited; now it cannot.
+        perform pgq._check_access(alter_group.dead_letter_topic collate "C", null, 'publish');
         update pgq.topic as t
         set updated_at = t.updated_at
         where t.topic = alter_group.topic collate "C"
@@ -6368,6 +6860,11 @@ begin
             dead_letter_topic_id = case
                 when cardinality(alter_group.no_limit) > 0 then null
                 else coalesce(dead_letter_id, g.dead_letter_topic_id)
+            end,
+            dead_letters_by = case
+                when cardinality(alter_group.no_limit) > 0 then null
+                when dead_letter_id is not null then pgq._maker()
+                else g.dead_letters_by
             end
         where g.topic_id = target_id
             and g.consumer_group = alter_group.consumer_group collate "C"
@@ -6430,14 +6927,13 @@ begin
 end
 $$;
 
-revoke all on function pgq.alter_group from public;
-
 comment on function pgq.alter_group(text, text, text, integer, text, text[]) is
 'Changes settings of a consumer group and returns it; what is null stays as it is.
 See create_group for the settings. Another max_attempts counts for what has failed before as well.
 Where there was none nothing was counted; what a member has at that moment counts as the first
 attempt, if it fails. no_limit lifts max_attempts, and with it the dead_letter_topic; then attempts
-are forgotten. It waits for transactions that consume for the group.
+are forgotten; who administers the dead-letter topic may do that, too. It waits for transactions
+that consume for the group.
 Errors: MQ001 unknown topic, MQ003 unknown group, 22004 a required argument is null, 22023 bad
 setting, 40001 above READ COMMITTED when another transaction was first (try again).';
 
@@ -6524,10 +7020,16 @@ begin
         and (
             not t.restricted
             or t.topic_id in (select unnest(pgq._visible('topic', 'monitor')))
+            or pgq._administers(d.topic, null)
         )
     order by t.topic, g.consumer_group;
 end
 $$;
+
+comment on function pgq.list_groups(text) is
+'The consumer groups of a topic, or of all topics, by name.
+Of all: an admin of a topic also sees those whose dead letters it gets.
+Errors: MQ001 unknown topic.';
 
 create function pgq._point_jobs(
     queue_id bigint,
@@ -6568,8 +7070,6 @@ begin
     from unnest(_point_jobs.offsets) as o (log_offset);
 end
 $$;
-
-revoke all on function pgq._point_jobs from public;
 
 comment on function pgq._point_jobs(
     bigint, bigint, integer, bigint[], timestamptz, timestamptz
@@ -6769,8 +7269,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._point_ordered from public;
-
 comment on function pgq._point_ordered(
     bigint, bigint, integer, bigint[], timestamptz, timestamptz
 ) is
@@ -6832,8 +7330,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._add_runs from public;
-
 comment on function pgq._add_runs(
     bigint, bigint, integer, bigint[], timestamptz, timestamptz
 ) is
@@ -6872,8 +7368,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._expand_run from public;
-
 comment on function pgq._expand_run(pgq.job_run) is
 'Makes jobs of a run, whose row the caller has locked, in the order of their messages.';
 
@@ -6896,8 +7390,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._fail_unknown_subscription from public;
-
 comment on function pgq._fail_unknown_subscription(text) is
 'Raises MQ011, or 22004 when no name was given.';
 
@@ -6910,6 +7402,7 @@ as $$
 #variable_conflict use_column
 declare
     name text;
+    size integer;
 begin
     if jsonb_typeof(_check_filter.filter) <> 'object' then
         raise exception 'argument "filter" must be a JSON object'
@@ -6929,13 +7422,33 @@ begin
                 detail = format('Header "%s" has none.', left(name, 100)),
                 hint = 'Write it like {"status": ["processed", "shipped"]}.';
     end if;
+
+    -- Each publish compares its messages with all of it, under the lock of the partition.
+    size := octet_length(_check_filter.filter::text);
+    if size > 8192 then
+        raise exception 'argument "filter" must have at most 8192 bytes'
+            using errcode = '22023',
+                detail = format('Given: %s bytes.', size),
+                hint = 'Have the publisher add a header that says what the values have in common.';
+    end if;
+
+    select f.key, jsonb_array_length(f.value)
+    into name, size
+    from jsonb_each(_check_filter.filter) as f
+    where jsonb_array_length(f.value) > 100
+    limit 1;
+
+    if found then
+        raise exception 'argument "filter" must have at most 100 values for a header'
+            using errcode = '22023',
+                detail = format('Header "%s" has %s.', left(name, 100), size),
+                hint = 'Have the publisher add a header that says what the values have in common.';
+    end if;
 end
 $$;
 
-revoke all on function pgq._check_filter from public;
-
 comment on function pgq._check_filter(jsonb) is
-'Refuses a filter that is no JSON object of arrays (22023).';
+'Refuses a filter that is no JSON object of arrays, or is too large (22023).';
 
 create function pgq._routing_regex(routing_key text)
 returns text
@@ -6969,14 +7482,14 @@ begin
                 hash := true;
             else
                 regex := regex
-                    || repeat('\.[^.]*', stars)
-                    || case when hash then '(?:\.[^.]*)*' else '' end;
+                    || repeat(E'\\.[^.]*', stars)
+                    || case when hash then E'(?:\\.[^.]*)*' else '' end;
                 stars := 0;
                 hash := false;
                 if word is not null then
                     regex := regex
-                        || '\.'
-                        || regexp_replace(word, '([][\\.+*?^$(){}|])', '\\\1', 'g');
+                        || E'\\.'
+                        || regexp_replace(word, E'([][\\\\.+*?^$(){}|])', E'\\\\\\1', 'g');
                 end if;
         end case;
     end loop;
@@ -6984,8 +7497,6 @@ begin
     return regex || '$';
 end
 $$;
-
-revoke all on function pgq._routing_regex from public;
 
 comment on function pgq._routing_regex(text) is
 'A routing pattern of AMQP as a regular expression for a routing key with a dot in front of each
@@ -7022,8 +7533,6 @@ select coalesce(
 )
 $$;
 
-revoke all on function pgq._matches from public;
-
 comment on function pgq._matches(jsonb, jsonb, text) is
 'Whether headers are what a filter and a routing pattern ask for. It raises no error, whatever the
 headers are; a routing key that is no string matches nothing.';
@@ -7041,14 +7550,13 @@ select
     q.queue,
     s.filter,
     s.routing_key,
-    s.created_at
+    s.created_at,
+    s.made_by
 from pgq.subscription as s
 inner join pgq.topic as t on t.topic_id = s.topic_id
 inner join pgq.queue as q on q.queue_id = s.queue_id
 where s.subscription = _subscription_info.subscription
 $$;
-
-revoke all on function pgq._subscription_info from public;
 
 comment on function pgq._subscription_info(text) is
 'A subscription and its settings; no row when there is none of that name.';
@@ -7076,8 +7584,16 @@ declare
     target_id bigint;
 begin
     perform pgq._check_name('subscription', subscribe.subscription collate "C");
-    perform pgq._check_filter(subscribe.filter);
     regex := pgq._routing_regex(subscribe.routing_key collate "C");
+    -- One that cannot be compiled would make each publish to the topic fail.
+    begin
+        perform '' ~ regex;
+    exception
+        when invalid_regular_expression then
+            raise exception 'argument "routing_key" must be a pattern of AMQP'
+                using errcode = '22023',
+                    detail = sqlerrm;
+    end;
 
     -- One that is there is found without a lock.
     select i.*
@@ -7120,6 +7636,9 @@ begin
         return;
     end if;
 
+    -- Behind the others: those from before these limits are found by their settings.
+    perform pgq._check_filter(subscribe.filter);
+
     -- Whoever publishes ends first: who comes then, reads behind the lock of its partition what
     -- this has written, or, with an older snapshot, cannot lock it. The row of the topic is changed
     -- too, for whoever adds partitions by such a one.
@@ -7140,6 +7659,10 @@ begin
         perform pgq._check_queue(subscribe.queue collate "C");
     end loop;
 
+    -- Access may have changed while this waited; now it cannot.
+    perform pgq._check_access(subscribe.topic collate "C", null, 'consume');
+    perform pgq._check_access(null, subscribe.queue collate "C", 'publish');
+
     if target.deferred then
         -- What was published before is for others, though it may have no offsets yet.
         perform
@@ -7147,7 +7670,7 @@ begin
     end if;
 
     insert into pgq.subscription (
-        subscription, topic_id, queue_id, filter, routing_key, routing_regex, created_at
+        subscription, topic_id, queue_id, filter, routing_key, routing_regex, created_at, made_by
     )
     values (
         subscribe.subscription,
@@ -7156,7 +7679,8 @@ begin
         subscribe.filter,
         subscribe.routing_key,
         regex,
-        pgq._clock()
+        pgq._clock(),
+        pgq._maker()
     )
     on conflict do nothing;
 
@@ -7205,8 +7729,6 @@ begin
 end
 $$;
 
-revoke all on function pgq.subscribe from public;
-
 comment on function pgq.subscribe(text, text, text, jsonb, text) is
 'Creates a subscription and returns it: each message of a topic becomes a job of a queue.
 An existing one is returned if the settings that are given agree. From now on, whatever publishes a
@@ -7214,7 +7736,8 @@ message to the topic adds a job to the queue, in the same transaction, also when
 The job has the content, key, headers and time of the message, which is not copied; its delay and
 job_ttl are those of the queue. filter: for names of headers the values that each may have, like
 {"status": ["processed", "shipped"]}; a message must have all of these headers, each with one of its
-values, which are compared as JSON (1 and 1.0 are equal, 1 and "1" are not); {} takes all messages.
+values, which are compared as JSON (1 and 1.0 are equal, 1 and "1" are not); {} takes all
+messages; at most 100 values for a header, and 8192 bytes as JSON text in all.
 routing_key: a pattern of AMQP for the header routing_key, 1 to 255 bytes long: words with dots
 between them, where * stands for one word and # for any number of them, none included; a message
 without that header, or with one that is no string, does not match. With both, both have to match. A
@@ -7269,8 +7792,7 @@ begin
             and t.deferred;
 
         if deferred_topic is not null then
-            perform
-            from pgq._assign_all(deferred_topic collate "C", null, null);
+            perform pgq._try_assign(deferred_topic collate "C");
         end if;
 
         delete from pgq.subscription as s
@@ -7291,12 +7813,12 @@ begin
 end
 $$;
 
-revoke all on function pgq.unsubscribe from public;
-
 comment on function pgq.unsubscribe(text) is
 'Ends a subscription; the jobs that it has made stay.
 It waits for transactions that publish to the topic. In a deferred topic it waits for none, and
-gives offsets to what has committed before: that is still delivered.
+gives offsets to what has committed before: that is still delivered. Where that fails, because of a
+broken subscription say, it warns and ends all the same. It is for roles that may consume the topic
+and publish to the queue, and for admins of one of them.
 Errors: MQ011 unknown subscription, 22004 a required argument is null, 40001 above READ COMMITTED
 when another transaction was first (try again).';
 
@@ -7308,26 +7830,31 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 as $$
-select i.*
+select
+    s.subscription,
+    t.topic,
+    q.queue,
+    s.filter,
+    s.routing_key,
+    s.created_at,
+    s.made_by
 from pgq.subscription as s
-cross join lateral pgq._subscription_info(s.subscription) as i
-inner join pgq.topic as t on t.topic_id = s.topic_id
-inner join pgq.queue as q on q.queue_id = s.queue_id
-where (
-    not t.restricted
-    or t.topic_id in (select unnest(pgq._visible('topic', 'monitor')))
-)
-and (
-    not q.restricted
-    or q.queue_id in (select unnest(pgq._visible('queue', 'monitor')))
-)
+left join pgq.topic as t
+    on t.topic_id = s.topic_id
+    and (not t.restricted or t.topic_id in (select unnest(pgq._visible('topic', 'monitor'))))
+left join pgq.queue as q
+    on q.queue_id = s.queue_id
+    and (not q.restricted or q.queue_id in (select unnest(pgq._visible('queue', 'monitor'))))
+where num_nonnulls(t.topic, q.queue) = 2
+    or pgq._administers(t.topic, null)
+    or pgq._administers(null, q.queue)
 order by s.subscription
 $$;
 
-revoke all on function pgq.list_subscriptions from public;
-
 comment on function pgq.list_subscriptions() is
-'All subscriptions and their settings, by name.';
+'All subscriptions and their settings, by name.
+An admin of a topic or a queue sees those that use it, also where the other one is hidden from him:
+there its name is null.';
 
 create function pgq._deliver(
     partition_id bigint,
@@ -7564,8 +8091,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._deliver from public;
-
 comment on function pgq._deliver(bigint, bigint, integer, bigint, bigint) is
 'Tells those who follow a topic of messages that the caller has just stored in a partition, whose
 row it has locked: notifies, and adds a job that points at the message to each queue whose
@@ -7604,8 +8129,6 @@ begin
     return held;
 end
 $$;
-
-revoke all on function pgq._hold_followed from public;
 
 comment on function pgq._hold_followed(bigint, text[], jsonb[]) is
 'What _hold_keys does, in all ordered queues that follow a topic: for messages with these keys and
@@ -7652,8 +8175,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._deliver_across from public;
-
 comment on function pgq._deliver_across(
     bigint, text[], jsonb[], bigint[], bigint[], integer[], bigint[], bigint[]
 ) is
@@ -7682,8 +8203,6 @@ begin
         and q.notify;
 end
 $$;
-
-revoke all on function pgq._announce from public;
 
 comment on function pgq._announce(bigint) is
 'Tells those who follow a deferred topic that the caller has staged messages for a partition:
@@ -7762,8 +8281,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._deliver_staged from public;
-
 comment on function pgq._deliver_staged(bigint, timestamptz, integer, timestamptz[], bigint[]) is
 'Gives offsets to what is staged in the deferred topics that a queue is subscribed to, which makes
 its jobs, unless there are some that are due. Called with what the claim has read; without floors it
@@ -7798,8 +8315,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._clean_subscriptions from public;
-
 comment on function pgq._clean_subscriptions() is
 'The part of cleanup that lets claims look for runs no more in queues without subscriptions.';
 
@@ -7811,8 +8326,6 @@ parallel unsafe
 as $$
 select concat_ws(' ', _found_in.group_id, floor(date_part('epoch', clock_timestamp()) * 10))
 $$;
-
-revoke all on function pgq._found_in from public;
 
 comment on function pgq._found_in(bigint) is
 'What a session notes when a member of a group has found something by looking at all partitions: for
@@ -7957,8 +8470,6 @@ begin
     return state;
 end
 $$;
-
-revoke all on function pgq._lock_partition from public;
 
 comment on function pgq._lock_partition(text, integer, text, boolean, integer) is
 'Locks the partition that a message goes to until the transaction ends, and says where it stands.
@@ -8782,8 +9293,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._publish_keyed from public;
-
 comment on function pgq._publish_keyed(
     text, jsonb[], text[], jsonb[], integer, text[], bytea[]
 ) is
@@ -9330,8 +9839,6 @@ begin
     return next published;
 end
 $$;
-
-revoke all on function pgq.publish_batch from public;
 
 comment on function pgq.publish_batch(
     text, jsonb[], text[], jsonb[], integer, text[], bytea[]
@@ -10386,8 +10893,6 @@ begin
 end
 $$;
 
-revoke all on function pgq.publish from public;
-
 comment on function pgq.publish(text, jsonb, text, jsonb, integer, text, bytea) is
 'Appends one message to a topic, and returns its partition and offset.
 Pass payload (JSON) or body (raw bytes), not both. The message goes to the partition that is
@@ -10451,8 +10956,6 @@ begin
     return since;
 end
 $$;
-
-revoke all on function pgq._staged_since from public;
 
 comment on function pgq._staged_since(bigint) is
 'Where to look for what was staged for a partition and has no offsets yet. The partition_id of a
@@ -10860,8 +11363,6 @@ begin
     return is_there;
 end
 $$;
-
-revoke all on function pgq._has_staged from public;
 
 comment on function pgq._has_staged(bigint, integer, pgq._staged_since) is
 'Whether a segment has messages of a partition that were staged and committed, and have no offsets
@@ -11830,8 +12331,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._stage_batch from public;
-
 comment on function pgq._stage_batch(text, jsonb[], text[], jsonb[], integer, bytea[]) is
 'The part of publish_batch that knows deferred topics: stores messages that get their offsets later.
 Each has the number of the call, times 2^20, plus its place in the batch: see _staged_since.';
@@ -12019,8 +12518,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._move_staged from public;
-
 comment on function pgq._move_staged(bigint, integer, tid[], bigint, timestamptz) is
 'Gives the next offsets of a partition, whose row the caller has locked, to staged messages in the
 segment that it writes to: to these rows, in this order.';
@@ -12144,8 +12641,6 @@ begin
     return cardinality(offsets);
 end
 $$;
-
-revoke all on function pgq._assign_across from public;
 
 comment on function pgq._assign_across(
     pgq._partition_state, integer[], pgq._staged_since, bigint, timestamptz, bigint
@@ -12728,8 +13223,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._assign from public;
-
 comment on function pgq._assign(text, pgq._partition_state, bigint, boolean) is
 'Gives offsets to what was staged for a partition, whose row the caller has locked, and committed;
 to the first max_messages of it, or to all when that is null. Null: there was nothing.
@@ -12794,12 +13287,41 @@ begin
 end
 $$;
 
-revoke all on function pgq._assign_all from public;
-
 comment on function pgq._assign_all(text, integer, bigint) is
 'Gives offsets to what is staged for the partitions of a deferred topic and committed, to
 max_messages of each at most, and returns the offsets; leaves out a partition where another
 transaction is assigning.';
+
+create function pgq._try_assign(topic text)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    perform
+    from pgq._assign_all(_try_assign.topic, null, null);
+    return true;
+exception
+    -- Another try helps, or it has nothing to do with the topic.
+    when transaction_rollback or lock_not_available or insufficient_resources then
+        raise;
+    when others then
+        raise warning 'messages of the deferred topic get no offsets'
+            using errcode = sqlstate,
+                detail = case
+                    when pgq._may('{}') then format('%s.', sqlerrm)
+                    else 'The owner of pgq is told more.'
+                end,
+                hint = 'A subscription that ends now gets no jobs of them.';
+        return false;
+end
+$$;
+
+comment on function pgq._try_assign(text) is
+'Gives offsets to what is staged in a deferred topic, before something of it goes; false, with a
+warning, where that fails. What is to be removed may be what is broken.';
 
 create function pgq._assign_waiting(topic text, partition integer)
 returns bigint
@@ -12818,8 +13340,6 @@ begin
     return coalesce(total, 0);
 end
 $$;
-
-revoke all on function pgq._assign_waiting from public;
 
 comment on function pgq._assign_waiting(text, integer) is
 'Gives offsets to what is staged for a partition of a deferred topic, or for all, and committed, for
@@ -12861,8 +13381,6 @@ begin
     from pgq._assign_all(assign_offsets.topic collate "C", assign_offsets.partition, 1000000) as r;
 end
 $$;
-
-revoke all on function pgq.assign_offsets from public;
 
 comment on function pgq.assign_offsets(text, integer) is
 'Gives offsets to the messages of a deferred topic that were committed and have none yet.
@@ -12931,8 +13449,6 @@ begin
     return number;
 end
 $$;
-
-revoke all on function pgq._near_partition from public;
 
 comment on function pgq._near_partition(text, text) is
 'Where a member of a group that counts attempts finds something to read and meets no other member,
@@ -13144,7 +13660,9 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
-    if (_append_position.state).max_attempts is null then
+    if (_append_position.state).max_attempts is null
+        and (_append_position.state).last_error is null
+    then
         insert into pgq.group_position (
             group_id,
             partition,
@@ -13286,8 +13804,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._give_up from public;
-
 comment on function pgq._give_up(text, text, pgq._group_state, timestamptz) is
 'What becomes of messages that had all their attempts, in a partition whose row the caller has
 locked. Of several, each is given out alone from now on, and nobody gets them until held_until; a
@@ -13349,7 +13865,7 @@ begin
                         _claim_any.topic,
                         state.partition,
                         state.next_offset,
-                        first_available,
+                        state.partition_id,
                         state.last_offset,
                         true
                     );
@@ -13435,8 +13951,6 @@ begin
     end loop;
 end
 $$;
-
-revoke all on function pgq._claim_any from public;
 
 comment on function pgq._claim_any(text, text, integer, integer, interval, boolean) is
 'What _claim does when it has to look further: at other partitions, at older segments, at the
@@ -15783,8 +16297,6 @@ begin
 end
 $$;
 
-revoke all on function pgq.fetch_packed from public;
-
 comment on function pgq.fetch_packed(text, integer, bigint, bigint, bigint) is
 'Returns the messages of a range of a partition in order, many of them in a row.
 Both ends are included. A row has 1000 messages, of 1 MB together where some are large, or a single
@@ -16595,7 +17107,7 @@ begin
                         "fetch".topic collate "C",
                         place.partition,
                         place.next_offset,
-                        first_available,
+                        place.partition_id,
                         place.newest_offset,
                         true
                     );
@@ -16624,7 +17136,7 @@ begin
                 "fetch".topic collate "C",
                 place.partition,
                 place.next_offset,
-                place.next_offset + 1,
+                place.partition_id,
                 place.newest_offset,
                 true
             );
@@ -17048,6 +17560,87 @@ no other member got the partition.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, 22004 a required
 argument is null, 40001 above READ COMMITTED when another transaction was first (try again).';
 
+create function pgq._ahead_groups(moment timestamptz)
+returns table (
+    topic text,
+    consumer_group text,
+    partition integer,
+    seq bigint,
+    leased_until timestamptz
+)
+language plpgsql
+stable
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    return query
+    select
+        l.topic,
+        l.consumer_group,
+        l.partition,
+        j.seq,
+        j.leased_until - (j.recorded_at - _ahead_groups.moment)
+    from pgq.group_partition as l
+    cross join lateral (
+        select k.seq, k.recorded_at, k.leased_until
+        from pgq.group_position as k
+        where k.group_id = l.group_id
+            and k.partition = l.partition
+        order by k.seq desc
+        limit 1
+    ) as j
+    where j.recorded_at > _ahead_groups.moment + interval '5 seconds'
+        and j.leased_until > j.recorded_at;
+end
+$$;
+
+comment on function pgq._ahead_groups(timestamptz) is
+'Partitions that a group leased by a clock that was ahead, and until when they should be leased.';
+
+create function pgq._repair_groups(moment timestamptz, max_rows bigint)
+returns table (action text, target text, amount bigint)
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    ahead record;
+    state pgq._group_state;
+begin
+    for ahead in
+        select a.*
+        from pgq._ahead_groups(_repair_groups.moment) as a
+        order by a.topic, a.consumer_group, a.partition
+        limit _repair_groups.max_rows
+    loop
+        -- A member that works on it has the row.
+        perform
+        from pgq.group_partition as l
+        where l.topic = ahead.topic
+            and l.consumer_group = ahead.consumer_group
+            and l.partition = ahead.partition
+        for no key update skip locked;
+        continue when not found;
+
+        state := pgq._lock_group(ahead.topic, ahead.consumer_group, ahead.partition, false);
+        continue when state.seq <> ahead.seq;
+
+        perform pgq._append_position(
+            state, state.next_offset, ahead.leased_until, state.lease_token
+        );
+        action := 'leases cut';
+        target := format('%s/%s', ahead.topic, ahead.consumer_group);
+        amount := 1;
+        return next;
+    end loop;
+end
+$$;
+
+comment on function pgq._repair_groups(timestamptz, bigint) is
+'The part of repair_clock that cuts the leases of groups, so many at most.';
+
 create function pgq.nack_offsets(
     topic text,
     consumer_group text,
@@ -17102,7 +17695,7 @@ begin
             nack_offsets.topic collate "C",
             state.partition,
             nack_offsets.last_offset,
-            pgq._first_available(state.partition_id),
+            state.partition_id,
             state.last_offset,
             false
         );
@@ -17118,16 +17711,18 @@ begin
         return false;
     end if;
 
-    state.tried_offset := greatest(
-        case when state.attempt > 0 then state.tried_offset end,
-        nack_offsets.last_offset,
-        state.lease_last_offset
-    );
-    -- A poll has counted the attempt, unless the group began to count them only later.
-    state.attempt := case
-        when nack_offsets.lease_token is not null then greatest(state.attempt, 1)
-        else coalesce(state.attempt, 0) + 1
-    end;
+    if state.max_attempts is not null then
+        state.tried_offset := greatest(
+            case when state.attempt > 0 then state.tried_offset end,
+            nack_offsets.last_offset,
+            state.lease_last_offset
+        );
+        -- A poll has counted the attempt, unless the group began to count them only later.
+        state.attempt := case
+            when nack_offsets.lease_token is not null then greatest(state.attempt, 1)
+            else coalesce(state.attempt, 0) + 1
+        end;
+    end if;
     state.last_error := coalesce(nack_offsets.error, state.last_error);
     held_until := pgq._clock() + nack_offsets.delay;
 
@@ -17145,22 +17740,20 @@ begin
 end
 $$;
 
-revoke all on function pgq.nack_offsets from public;
-
 comment on function pgq.nack_offsets(
     text, text, integer, uuid, bigint, bigint, interval, text
 ) is
 'Gives back messages that failed; false when the caller does not hold them any more.
 They come again at once, or after delay; until then nobody gets anything of this partition. error:
-what went wrong. In a group with a max_attempts this is what attempts are counted for: a batch comes
-again as it was, and when it has failed so often, its messages are given out one by one; the one
-that fails so often itself is published to the dead_letter_topic, and the group goes on behind it.
-Messages of poll are named by their lease_token; commit first what was processed before the one that
-failed. Of consume and claim_offsets nothing stays after a rollback, so they are named by the
-first_offset and last_offset that these gave, in a transaction of its own. False, and nothing
-changed: the token is not that of the latest poll, or the group does not stand at first_offset, or a
-member holds a lease. A lease that has run out still counts as long as no other member got the
-partition.
+what went wrong; group_lag shows it until the next attempt. In a group with a max_attempts this is
+what attempts are counted for: a batch comes again as it was, and when it has failed so often, its
+messages are given out one by one; the one that fails so often itself is published to the
+dead_letter_topic, and the group goes on behind it. Messages of poll are named by their lease_token;
+commit first what was processed before the one that failed. Of consume and claim_offsets nothing
+stays after a rollback, so they are named by the first_offset and last_offset that these gave, in a
+transaction of its own. False, and nothing changed: the token is not that of the latest poll, or the
+group does not stand at first_offset, or a member holds a lease. A lease that has run out still
+counts as long as no other member got the partition.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 last_offset is above the newest message,
 MQ007 unknown partition, 22004 a required argument is null, 22023 neither lease_token nor
 first_offset, or both, or a bad last_offset or delay, 40001 above READ COMMITTED when another
@@ -17222,7 +17815,7 @@ begin
             commit_offset.topic collate "C",
             state.partition,
             commit_offset.committed_offset,
-            pgq._first_available(state.partition_id),
+            state.partition_id,
             state.last_offset,
             false
         );
@@ -17317,7 +17910,7 @@ begin
                     seek.topic collate "C",
                     number,
                     seek.log_offset,
-                    first_available,
+                    state.partition_id,
                     state.last_offset,
                     false
                 );
@@ -17502,8 +18095,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._assign_staged from public;
-
 comment on function pgq._assign_staged() is
 'The part of cleanup that gives offsets to what nobody has consumed yet: so a segment can be closed,
 and retention counts.';
@@ -17553,8 +18144,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._leave_segment from public;
-
 comment on function pgq._leave_segment(integer) is
 'Gives offsets to what is still staged in a segment that nobody can write to any more, which moves
 it to where its partition writes to now; false when a partition was locked.';
@@ -17592,8 +18181,6 @@ begin
     return true;
 end
 $$;
-
-revoke all on function pgq._unchanged from public;
 
 comment on function pgq._unchanged(bigint) is
 'True; above READ COMMITTED it raises 40001 when a queue has changed since the snapshot.';
@@ -17633,8 +18220,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._check_unique_key from public;
-
 comment on function pgq._check_unique_key(text) is
 'Refuses a unique key that is empty or long (22023).';
 
@@ -17671,8 +18256,6 @@ begin
     end if;
 end
 $$;
-
-revoke all on function pgq._check_unique_keys from public;
 
 comment on function pgq._check_unique_keys(text[], integer) is
 'Refuses unique keys that are empty or long, or not as many as the messages of a batch (22023).';
@@ -17795,8 +18378,6 @@ begin
     end if;
 end
 $$;
-
-revoke all on function pgq._check_queue_together from public;
 
 comment on function pgq._check_queue_together(pgq.queue_info) is
 'Refuses settings of a queue that do not go together (22023).';
@@ -17959,8 +18540,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._let_next from public;
-
 comment on function pgq._let_next(bigint, text, bigint) is
 'Brings up the next job of an ordered key, whose first one has ended, to where claims look, or lets
 the key go when there is none. after_id: the one that has ended. False: that cannot be told yet, and
@@ -17999,8 +18578,6 @@ begin
     end loop;
 end
 $$;
-
-revoke all on function pgq._free_keys from public;
 
 comment on function pgq._free_keys(pgq._ended_job[]) is
 'Takes their unique keys from jobs that have ended, and brings up the next of their ordered keys, or
@@ -18059,8 +18636,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._settle_notes from public;
-
 comment on function pgq._settle_notes(bigint, timestamptz, timestamptz, integer) is
 'Brings up the next jobs of noted keys of an ordered queue, for so many notes at most, and returns
 how many were settled; the others are looked at later.';
@@ -18084,8 +18659,6 @@ select concat(
     lpad(_parked_place.job_id::text, 19, '0')
 )
 $$;
-
-revoke all on function pgq._parked_place from public;
 
 comment on function pgq._parked_place(text, integer, timestamptz, bigint) is
 'Where a parked job stands among those of its key, as a text: the key, chr(1), its priority, since
@@ -18349,8 +18922,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._keys_of_jobs from public;
-
 comment on function pgq._keys_of_jobs(integer, pgq._met_job[]) is
 'The keys of those of these jobs whose payloads stand in a segment; without those that have none.';
 
@@ -18414,13 +18985,11 @@ begin
 end
 $$;
 
-revoke all on function pgq._write_keys from public;
-
 comment on function pgq._write_keys(pgq.limited_key[], boolean) is
 'Notes what has become of keys of a queue with max_leased_per_key, whose claim_lock the caller has.
 anew: parked_from is what it is to be; otherwise it comes to the one before.';
 
-create function pgq._park_jobs(job_ids bigint[], limited_keys text[])
+create function pgq._park_jobs(queue_id bigint, job_ids bigint[], limited_keys text[])
 returns void
 language plpgsql
 volatile
@@ -18473,14 +19042,24 @@ begin
     from gone as g
     inner join unnest(_park_jobs.job_ids, _park_jobs.limited_keys) as p (job_id, limited_key)
         on p.job_id = g.job_id;
+
+    -- An older snapshot may show a lease that has ended since. A claim in between has settled the
+    -- note of that, and saw nothing parked: so the next claim is to look at the key again.
+    if current_setting('transaction_isolation') <> 'read committed' then
+        insert into pgq.ordered_note (queue_id, look_at, ordered_key, after_id, tries)
+        select _park_jobs.queue_id, pgq._clock(), k.limited_key, -1, 0
+        from (
+            select distinct p.limited_key
+            from unnest(_park_jobs.limited_keys) as p (limited_key)
+        ) as k
+        on conflict do nothing;
+    end if;
 end
 $$;
 
-revoke all on function pgq._park_jobs from public;
-
-comment on function pgq._park_jobs(bigint[], text[]) is
+comment on function pgq._park_jobs(bigint, bigint[], text[]) is
 'Puts due jobs, which the caller has locked, out of the way of claims, as their keys are at the
-limit.';
+limit; above READ COMMITTED with a note that makes the next claim look at these keys.';
 
 create function pgq._unpark_jobs(
     queue_id bigint,
@@ -18589,8 +19168,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._unpark_jobs from public;
-
 comment on function pgq._unpark_jobs(bigint, text, text, integer) is
 'Brings up to so many parked jobs of a key to where claims look, the first ones first, and returns
 their ids. parked_from: no parked job of the key stands before.';
@@ -18665,8 +19242,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._unpark_all from public;
-
 comment on function pgq._unpark_all(bigint, integer) is
 'Brings up the parked jobs of a queue without max_leased_per_key, so many at most, and returns how
 many; null: all.';
@@ -18711,8 +19286,6 @@ begin
     on conflict do nothing;
 end
 $$;
-
-revoke all on function pgq._lift_key_limit from public;
 
 comment on function pgq._lift_key_limit(bigint) is
 'Brings up all parked jobs of a queue, whose row the caller has changed: it has no
@@ -18867,8 +19440,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._settle_keys from public;
-
 comment on function pgq._settle_keys(
     bigint, integer, timestamptz, timestamptz, timestamptz, integer
 ) is
@@ -18969,8 +19540,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._stamp_leased from public;
-
 comment on function pgq._stamp_leased(bigint, timestamptz) is
 'Counts what was leased before max_leased_per_key was switched on, for the caller, who has the
 claim_lock of the queue.';
@@ -19025,8 +19594,6 @@ begin
     on conflict do nothing;
 end
 $$;
-
-revoke all on function pgq._begin_notes from public;
 
 comment on function pgq._begin_notes(bigint) is
 'Gives a queue that was made without a max_leased_per_key a floor for its notes.';
@@ -19097,8 +19664,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._open_keys from public;
-
 comment on function pgq._open_keys(bigint, timestamptz, integer) is
 'What a claim of a queue with max_leased_per_key does before it looks for jobs: it brings up what
 was parked and may be leased now. Returns the limit; null: it was lifted. The caller has the
@@ -19135,8 +19700,6 @@ begin
     end if;
 end
 $$;
-
-revoke all on function pgq._release_keys from public;
 
 comment on function pgq._release_keys(bigint[]) is
 'Lets jobs that are given back compete for their keys anew, in a queue with max_leased_per_key.';
@@ -19194,8 +19757,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._join_order from public;
-
 comment on function pgq._join_order(bigint, text[]) is
 'Locks keys of an ordered queue until the transaction ends, and returns those that were free: the
 caller has to give them a first job, or let them go. Ids that are taken from now on are in the order
@@ -19238,8 +19799,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._turns from public;
-
 comment on function pgq._turns(bigint, text[], text[]) is
 'Which of new jobs, in the order of their ids, wait for another one of their key. free: what
 _join_order returned; those that get none of these jobs are let go.';
@@ -19261,8 +19820,6 @@ begin
     );
 end
 $$;
-
-revoke all on function pgq._hold_keys from public;
 
 comment on function pgq._hold_keys(bigint, text[]) is
 'Locks keys of an ordered queue for jobs that are added in several steps: in ascending order, as
@@ -19470,7 +20027,8 @@ begin
         rate_interval,
         rate_burst,
         max_unfinished,
-        max_leased_per_key
+        max_leased_per_key,
+        made_by
     )
     values (
         settings.queue,
@@ -19498,7 +20056,8 @@ begin
         settings.rate_interval,
         settings.rate_burst,
         settings.max_unfinished,
-        settings.max_leased_per_key
+        settings.max_leased_per_key,
+        pgq._maker()
     )
     on conflict (queue) do nothing
     returning queue_id into new_id;
@@ -19572,7 +20131,7 @@ begin
     end if;
 
     if create_queue.restricted then
-        perform pgq._restrict(null, create_queue.queue collate "C", true);
+        perform pgq._restrict(null, create_queue.queue collate "C", true, null, null, false);
     end if;
 
     return query
@@ -19580,8 +20139,6 @@ begin
     from pgq._queue_info(create_queue.queue collate "C") as i;
 end
 $$;
-
-revoke all on function pgq.create_queue from public;
 
 comment on function pgq.create_queue(
     text,
@@ -19667,7 +20224,8 @@ create function pgq.alter_queue(
     max_unfinished integer default null,
     max_leased_per_key integer default null,
     no_limit text[] default null,
-    restricted boolean default null
+    restricted boolean default null,
+    end_dependents boolean default false
 )
 returns setof pgq.queue_info
 language plpgsql
@@ -19697,7 +20255,14 @@ begin
         where q.queue = alter_queue.queue collate "C"
             and q.restricted <> alter_queue.restricted
     ) then
-        perform pgq._restrict(null, alter_queue.queue collate "C", alter_queue.restricted);
+        perform pgq._restrict(
+            null,
+            alter_queue.queue collate "C",
+            alter_queue.restricted,
+            null,
+            null,
+            alter_queue.end_dependents
+        );
     end if;
     loop
         perform
@@ -19874,8 +20439,6 @@ begin
 end
 $$;
 
-revoke all on function pgq.alter_queue from public;
-
 comment on function pgq.alter_queue(
     text,
     interval,
@@ -19898,6 +20461,7 @@ comment on function pgq.alter_queue(
     integer,
     integer,
     text[],
+    boolean,
     boolean
 ) is
 'Changes settings of a queue and returns it; what is null stays as it is.
@@ -19913,8 +20477,10 @@ max_leased below what is leased takes no job away: claims get nothing until it i
 max_leased_per_key is lowered in the same way, and lifting it waits for claims that are under way.
 rate_burst follows the rate_limit unless it was given. restricted: true opens it only to roles with
 access, see grant_access; false opens it to all that have EXECUTE, and removes its grants.
-Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad setting, 40001 above
-READ COMMITTED when another transaction was first (try again).';
+end_dependents: as in grant_access.
+Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad setting, 2BP01 what others
+have set up needs the access that they lose, 40001 above READ COMMITTED when another transaction was
+first (try again), 42501 no admin access.';
 
 create or replace function pgq.drop_queue(queue text)
 returns void
@@ -20285,8 +20851,6 @@ begin
 end
 $$;
 
-revoke all on function pgq.purge_queue from public;
-
 comment on function pgq.purge_queue(text, boolean, bigint, boolean, timestamptz) is
 'Removes unfinished jobs or dead letters of a queue, and returns how many.
 dead_only => true: the dead letters. died_before: those that died before this time. job_id: this
@@ -20451,8 +21015,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._enqueue_keyed from public;
-
 comment on function pgq._enqueue_keyed(
     text,
     jsonb[],
@@ -20580,8 +21142,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._take_key from public;
-
 comment on function pgq._take_key(bigint, text, bigint, boolean) is
 'Gives a job a unique key of its queue and returns its id, or that of the job that has the key; one
 that has expired gives it away. waiting: that one is to wait until this transaction has ended, where
@@ -20619,8 +21179,6 @@ begin
     return holders;
 end
 $$;
-
-revoke all on function pgq._take_keys from public;
 
 comment on function pgq._take_keys(bigint, text[], bigint[], boolean) is
 'What _take_key does for many jobs; those without a key are returned themselves.';
@@ -20725,8 +21283,6 @@ begin
     );
 end
 $$;
-
-revoke all on function pgq._check_room from public;
 
 comment on function pgq._check_room(bigint, integer, bigint, bigint) is
 'Raises MQ010 when a queue has too many unfinished jobs for so many new ones, of which last_id is
@@ -21227,17 +21783,16 @@ begin
 end
 $$;
 
-revoke all on function pgq.enqueue from public;
-
 comment on function pgq.enqueue(
     text, jsonb, text, jsonb, interval, timestamptz, integer, text, text, text, integer, bytea
 ) is
 'Adds a job to a queue, and returns its id.
 Pass payload (JSON) or body (raw bytes), not both. The job may be claimed once this transaction
 has committed and its time has come: after delay, at run_at, or after the delay of the queue. Jobs
-of a lower priority number (0 to 9) go first, then those that are due longer. label can be asked
-for by claims; headers (a JSON object) and key travel with the job. An idempotency_key (1 to 255
-characters) stands for the job that it was given with first, for the idempotency_window of the
+of a lower priority number (0 to 9) go first, then those that are due longer. A run_at in the past
+is now: to import jobs in the order of their old times, enqueue them in that order. label can be
+asked for by claims; headers (a JSON object) and key travel with the job. An idempotency_key (1 to
+255 characters) stands for the job that it was given with first, for the idempotency_window of the
 queue, whatever becomes of that job: another call with it adds nothing, whatever its other arguments
 are, and returns that job''s id as a duplicate. unique_key (1 to 255 characters): where the queue
 has a job of this key, nothing is added either, and that job''s id is returned as a duplicate; how
@@ -21746,8 +22301,6 @@ begin
 end
 $$;
 
-revoke all on function pgq.enqueue_batch from public;
-
 comment on function pgq.enqueue_batch(
     text,
     jsonb[],
@@ -21765,10 +22318,11 @@ comment on function pgq.enqueue_batch(
 'Adds jobs to a queue, all or none, and returns their ids, in the order of the array.
 Pass payloads (JSON) or bodies (raw bytes), not both; keys, headers, labels, idempotency_keys and
 unique_keys are optional and of the same length; delay, run_at, priority and max_attempts are those
-of all. A key may be null: none. What repeats an idempotency key, or the unique key of an unfinished
-job (see enqueue), be it of a job earlier in the array, is not added, and its row has the id of the
-job that it repeats. An empty array adds nothing. In an ordered queue jobs of one key follow each
-other in the order of the array.
+of all. A run_at in the past is now, so sort what you import by its old times. A key may be null:
+none. What repeats an idempotency key, or the unique key of an unfinished job (see enqueue), be it
+of a job earlier in the array, is not added, and its row has the id of the job that it repeats. An
+empty array adds nothing. In an ordered queue jobs of one key follow each other in the order of the
+array.
 Errors: MQ002 unknown queue, MQ010 the queue has not room for all of them by its max_unfinished,
 22004 a required argument is null, no content, or a null in it, 22023 bad argument, arrays of other
 lengths, or the jobs would expire before they are due, 40001 above READ COMMITTED when another
@@ -21869,8 +22423,6 @@ begin
     end if;
 end
 $$;
-
-revoke all on function pgq._bury from public;
 
 comment on function pgq._bury(bigint[], integer, boolean, text) is
 'Moves jobs, whose rows the caller has locked, to the dead ones. uncounted: deliveries that came to
@@ -21973,8 +22525,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._free_claimed from public;
-
 comment on function pgq._free_claimed(bigint[]) is
 'Takes their unique keys from jobs that are being claimed, where their queue says unique_until
 claimed.';
@@ -22017,8 +22567,6 @@ begin
     end if;
 end
 $$;
-
-revoke all on function pgq._expire_front from public;
 
 comment on function pgq._expire_front(bigint, timestamptz[], bigint[], timestamptz) is
 'Removes expired jobs of an ordered queue that stand before all others: they hold up their keys.';
@@ -22398,8 +22946,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._claims_so_far from public;
-
 comment on function pgq._claims_so_far(bigint) is
 'What a queue has handed out, and what its rate_limit allows now. The caller has its claim_lock.';
 
@@ -22452,8 +22998,6 @@ begin
     end if;
 end
 $$;
-
-revoke all on function pgq._write_claims from public;
 
 comment on function pgq._write_claims(pgq.claim_count, bigint[], boolean) is
 'Adds to the journal of a queue that limits its claims, whose claim_lock the caller has. anew: these
@@ -22573,8 +23117,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._allowed_claims from public;
-
 comment on function pgq._allowed_claims(bigint, integer) is
 'How many of the wanted jobs a claim may take by max_leased and rate_limit of its queue. It locks
 out other claims of the queue until the transaction ends.';
@@ -22610,8 +23152,6 @@ begin
     end if;
 end
 $$;
-
-revoke all on function pgq._note_claims from public;
 
 comment on function pgq._note_claims(bigint, bigint[]) is
 'Counts the jobs of a claim, which _allowed_claims has allowed, against the limits of its queue.';
@@ -22703,8 +23243,6 @@ begin
     );
 end
 $$;
-
-revoke all on function pgq._met_jobs from public;
 
 comment on function pgq._met_jobs(
     bigint, integer, text, integer, timestamptz, timestamptz[], bigint[]
@@ -22974,7 +23512,7 @@ begin
         from judged as j;
 
         if parked is not null then
-            perform pgq._park_jobs(parked, parked_keys);
+            perform pgq._park_jobs(_limited_jobs.queue_id, parked, parked_keys);
         end if;
         if changes is not null then
             perform pgq._write_keys(changes, false);
@@ -23002,8 +23540,6 @@ begin
     return chosen;
 end
 $$;
-
-revoke all on function pgq._limited_jobs from public;
 
 comment on function pgq._limited_jobs(
     bigint,
@@ -23090,8 +23626,6 @@ begin
     end loop;
 end
 $$;
-
-revoke all on function pgq._expand_runs from public;
 
 comment on function pgq._expand_runs(
     bigint, integer, timestamptz, integer, timestamptz, bigint
@@ -23211,6 +23745,11 @@ begin
             -- An old snapshot may name a limit of attempts that was lowered since, and cleanup has
             -- marked what had as many; then 40001.
             perform pgq._unchanged(target_id);
+        end if;
+        if common_raised_at < moment - interval '5 seconds'
+            and pg_stat_get_dead_tuples('pgq.ordered_note'::regclass) < 3000
+        then
+            noted_from := '-infinity';
         end if;
         if limited or most_per_key is not null then
             wanted := pgq._allowed_claims(target_id, wanted);
@@ -23351,15 +23890,11 @@ begin
 
     -- Now and then, and less often when there is nothing to do. A label may have no floors of its
     -- own: it gets them when it has jobs.
-    raising := coalesce(raised_at, common_raised_at) < moment - interval '20 milliseconds'
-        and (
-            places is not null
-            or coalesce(raised_at, common_raised_at) < moment - interval '5 seconds'
-        )
-        or common_raised_at > moment;
+    raising := coalesce(raised_at, common_raised_at) < moment - case
+        when places is null then interval '5 seconds' else interval '20 milliseconds'
+    end or common_raised_at > moment;
 
-    -- Where those that had all their attempts stand before all others, claims would walk them for
-    -- ever.
+    -- Where those that had all their attempts stand first, claims would walk them for ever.
     if (raising or _claim_jobs.exhausted or cardinality(places) < wanted or places is null)
         and exists (
             select
@@ -23393,8 +23928,7 @@ begin
     end if;
 
     -- What stands in one segment, in a piece: usually all. Nobody moves the rows: they are locked.
-    -- The clock is read behind the locks: by now this transaction has its id, on which the floor
-    -- relies.
+    -- The clock is read behind the locks: by now there is an id, on which the floor relies.
     keep_until := pgq._clock() + keep;
     while first <= cardinality(places) loop
         leaf := leaves[first];
@@ -24532,11 +25066,13 @@ begin
         end if;
         if not raising then
             return;
-        end if;
-        if _claim_jobs.label is null or (raised_at is null and places is null) then
+        elsif _claim_jobs.label is null or (raised_at is null and places is null) then
             perform pgq._raise_floor(target_id, moment);
         else
             perform pgq._raise_label_floor(target_id, _claim_jobs.label, moment);
+        end if;
+        if places is null and pgq._look_below(target_id, moment) then
+            return query select c.* from pgq._claim_jobs($1, $2, $3, $4, $5, $6) as c;
         end if;
     end if;
 end
@@ -25085,8 +25621,8 @@ how long the caller has the jobs, by the clock, not from the begin of the transa
 what the queue says. label: only jobs with exactly this label. No row: nothing is due, or the
 queue is paused, or one of its limits (max_leased, max_leased_per_key, rate_limit) is reached.
 Claims of a queue with such a limit do wait for each other, until the transaction ends.
-Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad max_jobs or lease, 40001
-above READ COMMITTED when another transaction was first (try again).';
+Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad max_jobs, lease or label,
+40001 above READ COMMITTED when another transaction was first (try again).';
 
 create or replace function pgq._finish(
     job_ids bigint[],
@@ -27078,8 +27614,8 @@ done is finished. In a queue with max_leased or max_leased_per_key, what is fini
 what is leased.
 Errors: MQ002 unknown queue, MQ006 one of job_ids is not held under lease_token any more (nothing
 was finished or claimed; use ack_batch and claim_job), 22004 a required argument is null, job_ids
-are without lease_token, or a null is in them, 22023 bad max_jobs or lease, 40001 above READ
-COMMITTED when another transaction was first (try again).';
+are without lease_token, or a null is in them, 22023 bad job_ids, max_jobs or lease, or a bad label,
+40001 above READ COMMITTED when another transaction was first (try again).';
 
 create or replace function pgq.ack(job_id bigint, lease_token uuid)
 returns boolean
@@ -27629,8 +28165,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._return_keys from public;
-
 comment on function pgq._return_keys(bigint[]) is
 'Gives jobs that wait again the unique keys that a claim took from them; those whose key another job
 has by now go on without one. The caller has written their rows.';
@@ -27778,8 +28312,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._nack from public;
-
 comment on function pgq._nack(bigint[], uuid, interval, text, integer) is
 'Gives jobs whose lease token is current back to their queue, or to the dead ones when their
 attempts are used up, and returns their ids. uncounted: 1 where this attempt does not count.';
@@ -27872,8 +28404,6 @@ begin
 end
 $$;
 
-revoke all on function pgq.release_job from public;
-
 comment on function pgq.release_job(bigint, uuid) is
 'Gives a job back unused; false when the caller does not hold it any more.
 It is for a worker that stops before it has begun: the job is due at once, this attempt does not
@@ -27907,8 +28437,6 @@ begin
 end
 $$;
 
-revoke all on function pgq.release_job_batch from public;
-
 comment on function pgq.release_job_batch(bigint[], uuid) is
 'Gives jobs of one claim back unused, and returns the ids of those given back; see release_job.
 An id that is missing in the answer was not this worker''s any more.
@@ -27941,8 +28469,6 @@ begin
     return true;
 end
 $$;
-
-revoke all on function pgq.reject_job from public;
 
 comment on function pgq.reject_job(bigint, uuid, text) is
 'Makes a job a dead letter now; false when the caller does not hold it any more.
@@ -28040,8 +28566,6 @@ begin
     return true;
 end
 $$;
-
-revoke all on function pgq.cancel_job from public;
 
 comment on function pgq.cancel_job(bigint) is
 'Cancels a job that is not finished; false when it has ended already, or there is none.
@@ -28286,8 +28810,6 @@ begin
 end
 $$;
 
-revoke all on function pgq.get_job from public;
-
 comment on function pgq.get_job(bigint) is
 'A job that is not finished, or a dead letter, with its content; no row when there is none.
 state: ready, leased, delayed, waiting (for another one of its key), expired or dead, the words of
@@ -28362,8 +28884,6 @@ begin
     end loop;
 end
 $$;
-
-revoke all on function pgq.peek_jobs from public;
 
 comment on function pgq.peek_jobs(text, text, integer) is
 'The unfinished jobs of a queue, in the order in which claims look at them, without claiming any.
@@ -28692,8 +29212,6 @@ begin
 end
 $$;
 
-revoke all on function pgq.fetch_dead_letters from public;
-
 comment on function pgq.fetch_dead_letters(text, integer, timestamptz, bigint) is
 'A page of the dead letters of a queue, those that died first before the others.
 max_jobs: 1 to 1000000. The next page comes with the died_at and the job_id of the last letter of
@@ -28930,8 +29448,6 @@ begin
 end
 $$;
 
-revoke all on function pgq.redrive from public;
-
 comment on function pgq.redrive(text, bigint, boolean, integer, double precision) is
 'Puts dead letters back into their queue and returns how many.
 job_id: this one. all_jobs => true: all of the queue; with max_jobs (1 to 1000000), at most that
@@ -28941,7 +29457,8 @@ before the others. They have all their attempts before them and the whole job_tt
 due. A dead letter whose unique_key another job has is not redriven. 0: the job is not a dead letter
 of this queue, or is such a one.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 neither job_id nor all_jobs,
-or both, or a bad max_jobs or per_second, 25001 not under READ COMMITTED.';
+or both, or a bad max_jobs or per_second, or one of these with job_id, 25001 not under READ
+COMMITTED.';
 
 create function pgq._check_effect(effect text)
 returns void
@@ -28962,8 +29479,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._check_effect from public;
-
 comment on function pgq._check_effect(text) is
 'Refuses an effect without a name (22004), or with one that is empty or long (22023).';
 
@@ -28980,8 +29495,6 @@ begin
     end if;
 end
 $$;
-
-revoke all on function pgq._flush_commit from public;
 
 comment on function pgq._flush_commit() is
 'Lets the commit of this transaction wait for the disk where the session has it wait for nothing.';
@@ -29012,8 +29525,6 @@ begin
     return held;
 end
 $$;
-
-revoke all on function pgq._lock_leased from public;
 
 comment on function pgq._lock_leased(bigint, uuid) is
 'Locks a job whose lease token is current, and returns it; nulls where the token is stale. Above
@@ -29080,8 +29591,6 @@ begin
     return known;
 end
 $$;
-
-revoke all on function pgq._lock_effect from public;
 
 comment on function pgq._lock_effect(bigint, uuid, text) is
 'Locks what is noted of an effect and returns it, to who began it and to who holds the job; nulls to
@@ -29176,8 +29685,6 @@ begin
 end
 $$;
 
-revoke all on function pgq.begin_effect from public;
-
 comment on function pgq.begin_effect(bigint, uuid, text, boolean) is
 'Notes that an effect is about to run, and returns its state; MQ006 when the lease is lost.
 An effect is what a job does outside of this database: a mail, a payment. effect: its name, of 1 to
@@ -29240,8 +29747,6 @@ begin
 end
 $$;
 
-revoke all on function pgq.finish_effect from public;
-
 comment on function pgq.finish_effect(bigint, uuid, text, jsonb) is
 'Notes that an effect of a job has happened; false when the caller does not hold it any more.
 The worker that began it holds it, even after its lease has run out, and so does whoever has the job
@@ -29284,8 +29789,6 @@ begin
     return found;
 end
 $$;
-
-revoke all on function pgq.forget_effect from public;
 
 comment on function pgq.forget_effect(bigint, uuid, text) is
 'Takes back that an effect was begun; false when the caller does not hold it any more.
@@ -29572,8 +30075,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._mark_exhausted from public;
-
 comment on function pgq._mark_exhausted(pg_snapshot, xid8, xid8, integer) is
 'Marks jobs that have had all the attempts since the max_attempts of their queue was lowered, so
 that they die like those whose last worker was lost: so many at most, and says whether there are
@@ -29614,7 +30115,299 @@ begin
 end
 $$;
 
-create or replace function pgq._lower_floor(queue_id bigint)
+create function pgq._below_floor(
+    queue_id bigint,
+    floor_times timestamptz[],
+    floor_ids bigint[],
+    moment timestamptz
+)
+returns table (place bigint, visible_at timestamptz, job_id bigint)
+language sql
+stable
+parallel unsafe
+as $$
+select distinct on (p.place) p.place, j.visible_at, j.job_id
+from unnest(_below_floor.floor_times, _below_floor.floor_ids)
+    with ordinality as p (floor_time, floor_id, place)
+cross join lateral (
+    (
+        select k.visible_at, k.job_id, k.expires_at
+        from pgq.job as k
+        where k.queue_id = _below_floor.queue_id
+            and k.priority = p.place - 1
+            and (k.visible_at, k.job_id) < (p.floor_time, p.floor_id)
+        order by k.visible_at, k.job_id
+        limit 10000
+    )
+    union all
+    (
+        select r.visible_at, r.run_id, r.expires_at
+        from pgq.job_run as r
+        where p.place = 1
+            and r.queue_id = _below_floor.queue_id
+            and (r.visible_at, r.run_id) < (p.floor_time, p.floor_id)
+        order by r.visible_at, r.run_id
+        limit 10000
+    )
+) as j
+where j.expires_at is null or j.expires_at > _below_floor.moment
+order by p.place, j.visible_at, j.job_id
+$$;
+
+comment on function pgq._below_floor(bigint, timestamptz[], bigint[], timestamptz) is
+'The first job of each priority that no claim would find: it stands below the floor, and has not
+expired. Floors rise above expired jobs, so of these it passes 10000 of each priority at most.';
+
+create function pgq._ahead_runs(moment timestamptz)
+returns table (queue_id bigint, run_id bigint, visible_at timestamptz, jobs integer)
+language plpgsql
+stable
+parallel unsafe
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+#variable_conflict use_column
+begin
+    return query
+    select
+        r.queue_id,
+        r.run_id,
+        r.visible_at - (m.published_at - _ahead_runs.moment),
+        r.jobs
+    from pgq.queue as q
+    inner join pgq.job_run as r on r.queue_id = q.queue_id
+    inner join pgq.message as m
+        on m.segment = r.segment
+            and m.partition_id = r.partition_id
+            and m.log_offset = r.first_offset + coalesce(r.places[1], 0)
+    where r.visible_at > _ahead_runs.moment + interval '5 seconds'
+        and m.published_at > _ahead_runs.moment + interval '5 seconds'
+        and r.visible_at - m.published_at between q.delay and q.delay + interval '5 seconds'
+        and r.visible_at - m.published_at < m.published_at - _ahead_runs.moment;
+end
+$$;
+
+comment on function pgq._ahead_runs(timestamptz) is
+'Runs of jobs that were made by a clock that was ahead, and when they should be due.';
+
+create function pgq._ahead_jobs(moment timestamptz, longest_lease interval, max_looks bigint)
+returns table (
+    queue_id bigint,
+    job_id bigint,
+    leased boolean,
+    visible_at timestamptz,
+    due_at timestamptz
+)
+language plpgsql
+stable
+parallel unsafe
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+    -- As in the headers that run_schedules writes.
+    now_at text := to_char(_ahead_jobs.moment at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS');
+begin
+    -- A job published in the future, and due as soon as its queue lets it, was not delayed. With a
+    -- delay of its own it may as well have a run_at, which is right whatever the clock was. The
+    -- last condition: what was set back is not set back again. A tick that is still to come was
+    -- written ahead, and its job is due then. Nothing tells when a lease began.
+    return query
+    select
+        j.queue_id,
+        j.job_id,
+        a.leased,
+        case
+            when a.leased then _ahead_jobs.moment + q.lease
+            when j.due_at is null then j.visible_at - (m.published_at - _ahead_jobs.moment)
+            else j.visible_at
+        end,
+        j.due_at - (m.published_at - _ahead_jobs.moment)
+    from pgq.queue as q
+    cross join generate_series(0, 9) as p (priority)
+    cross join lateral (
+        select k.*
+        from pgq.job as k
+        where k.queue_id = q.queue_id
+            and k.priority = p.priority
+            and k.visible_at > _ahead_jobs.moment + interval '5 seconds'
+        order by k.visible_at
+        limit _ahead_jobs.max_looks
+    ) as j
+    cross join lateral (
+        select
+            j.lease_token is not null as leased,
+            coalesce(j.due_at, j.visible_at) as due_at
+    ) as a
+    left join lateral (
+        select n.published_at
+        from pgq.message as n
+        where not a.leased
+            and n.segment = j.segment
+            and n.partition_id = j.partition_id
+            and n.log_offset = j.log_offset
+            and (n.headers ->> 'scheduled_at' collate "C" > now_at) is not true
+    ) as m on true
+    where case
+        when a.leased
+            then j.visible_at > _ahead_jobs.moment + greatest(_ahead_jobs.longest_lease, q.lease)
+        else m.published_at > _ahead_jobs.moment + interval '5 seconds'
+            and a.due_at between m.published_at
+            + case when j.attempt > 0 then interval '0' else q.delay end
+            and m.published_at + interval '5 seconds'
+            + case when j.attempt > 0 then q.backoff_max else q.delay end
+            and a.due_at < m.published_at + (m.published_at - _ahead_jobs.moment)
+    end;
+end
+$$;
+
+comment on function pgq._ahead_jobs(timestamptz, interval, bigint) is
+'Jobs that were enqueued, or given back, by a clock that was ahead, and those leased for longer than
+longest_lease from now, with the times that they should have. max_looks: so many jobs of each queue
+and priority are looked at; null: all.';
+
+create function pgq._repair_jobs(moment timestamptz, longest_lease interval, max_rows bigint)
+returns table (action text, target text, amount bigint)
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- Each deleted and inserted again, as by a claim. What another transaction holds is left out.
+    return query
+    with ahead as materialized (
+        select a.*
+        from pgq._ahead_runs(_repair_jobs.moment) as a
+        limit _repair_jobs.max_rows
+    ),
+
+    locked as materialized (
+        select r.queue_id, r.visible_at, r.run_id, a.visible_at as right_at
+        from ahead as a
+        inner join pgq.job_run as r on r.queue_id = a.queue_id and r.run_id = a.run_id
+        order by r.run_id
+        for update of r skip locked
+    ),
+
+    gone as (
+        delete from pgq.job_run as r
+        using locked as l
+        where r.queue_id = l.queue_id
+            and r.visible_at = l.visible_at
+            and r.run_id = l.run_id
+        returning r.*, l.right_at
+    ),
+
+    returned as (
+        insert into pgq.job_run (
+            queue_id,
+            visible_at,
+            run_id,
+            partition_id,
+            first_offset,
+            expires_at,
+            segment,
+            jobs,
+            places
+        )
+        select
+            g.queue_id,
+            g.right_at,
+            g.run_id,
+            g.partition_id,
+            g.first_offset,
+            g.expires_at,
+            g.segment,
+            g.jobs,
+            g.places
+        from gone as g
+        returning queue_id, jobs
+    )
+
+    select 'jobs set back', q.queue, sum(r.jobs)
+    from returned as r
+    inner join pgq.queue as q on q.queue_id = r.queue_id
+    group by q.queue;
+
+    return query
+    with ahead as materialized (
+        select a.*
+        from pgq._ahead_jobs(_repair_jobs.moment, _repair_jobs.longest_lease, null) as a
+        limit _repair_jobs.max_rows
+    ),
+
+    locked as materialized (
+        select a.*
+        from ahead as a
+        inner join pgq.job as j on j.job_id = a.job_id
+        order by j.job_id
+        for update of j skip locked
+    ),
+
+    gone as (
+        delete from pgq.job as j
+        using locked as l
+        where j.job_id = l.job_id
+        returning j.*, l.leased, l.visible_at as right_at, l.due_at as right_due_at
+    ),
+
+    returned as (
+        insert into pgq.job (
+            job_id,
+            queue_id,
+            partition_id,
+            log_offset,
+            expires_at,
+            visible_at,
+            segment,
+            attempt,
+            priority,
+            last_attempt,
+            lease_token,
+            label,
+            last_error,
+            unique_key,
+            max_attempts,
+            ordered_key,
+            due_at
+        )
+        select
+            g.job_id,
+            g.queue_id,
+            g.partition_id,
+            g.log_offset,
+            g.expires_at,
+            g.right_at,
+            g.segment,
+            g.attempt,
+            g.priority,
+            g.last_attempt,
+            g.lease_token,
+            g.label,
+            g.last_error,
+            g.unique_key,
+            g.max_attempts,
+            g.ordered_key,
+            g.right_due_at
+        from gone as g
+        returning queue_id, lease_token is not null as leased
+    )
+
+    select case when r.leased then 'leases cut' else 'jobs set back' end, q.queue, count(*)
+    from returned as r
+    inner join pgq.queue as q on q.queue_id = r.queue_id
+    group by q.queue, r.leased;
+end
+$$;
+
+comment on function pgq._repair_jobs(timestamptz, interval, bigint) is
+'The part of repair_clock that sets back jobs and cuts their leases, so many of each at most.';
+
+create function pgq._lower_floor(queue_id bigint, moment timestamptz)
 returns boolean
 language plpgsql
 volatile
@@ -29659,49 +30452,48 @@ begin
     ) as f
     cross join lateral (
         select
-            array_agg(
-                case when j.below then j.visible_at else p.floor_time end order by p.place
-            ) as floor_times,
-            array_agg(
-                case when j.below then j.job_id else p.floor_id end order by p.place
-            ) as floor_ids,
-            bool_or(j.below) as below
+            array_agg(coalesce(b.visible_at, p.floor_time) order by p.place) as floor_times,
+            array_agg(coalesce(b.job_id, p.floor_id) order by p.place) as floor_ids,
+            count(b.job_id) as below
         from unnest(f.floor_times, f.floor_ids)
             with ordinality as p (floor_time, floor_id, place)
-        left join lateral (
-            select
-                n.visible_at,
-                n.job_id,
-                (n.visible_at, n.job_id) < (p.floor_time, p.floor_id) as below
-            from (
-                (
-                    select k.visible_at, k.job_id
-                    from pgq.job as k
-                    where k.queue_id = f.queue_id
-                        and k.priority = p.place - 1
-                    order by k.visible_at, k.job_id
-                    limit 1
-                )
-                union all
-                (
-                    select r.visible_at, r.run_id
-                    from pgq.job_run as r
-                    where p.place = 1
-                        and r.queue_id = f.queue_id
-                    order by r.visible_at, r.run_id
-                    limit 1
-                )
-            ) as n
-            order by n.visible_at, n.job_id
-            limit 1
-        ) as j on true
+        left join pgq._below_floor(
+            f.queue_id, f.floor_times, f.floor_ids, _lower_floor.moment
+        ) as b on b.place = p.place
     ) as s
-    where s.below
+    where s.below > 0
     on conflict do nothing;
 
     return found;
 end
 $$;
+
+comment on function pgq._lower_floor(bigint, timestamptz) is
+'Lowers the floors of a queue, whose floor lock the caller holds, to the first job below them, and
+says whether there was one.';
+
+create function pgq._look_below(queue_id bigint, moment timestamptz)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+set enable_bitmapscan = off
+set jit = off
+as $$
+#variable_conflict use_column
+begin
+    -- Index entries of dead rows have to be walked, and while a snapshot is held they stay. Where
+    -- there are many, the look is left to cleanup: 3,000 take some 2 ms.
+    return pg_stat_get_dead_tuples('pgq.job'::regclass) < 3000
+        and pgq._lock_floor(_look_below.queue_id)
+        and pgq._lower_floor(_look_below.queue_id, _look_below.moment);
+end
+$$;
+
+comment on function pgq._look_below(bigint, timestamptz) is
+'Lowers the floors of a queue to a job below them, and says whether there was one.
+For a claim that found nothing, at most every 5 seconds: it has just recorded the floors anew. The
+clock may have been back for a while, without a claim meanwhile.';
 
 create or replace function pgq._sweep_labels(queue_id bigint, max_labels bigint, moment timestamptz)
 returns void
@@ -29760,15 +30552,17 @@ begin
                     from unnest(f.floor_times, f.floor_ids)
                         with ordinality as p (floor_time, floor_id, place)
                     cross join lateral (
-                        select k.visible_at, k.job_id
+                        select k.expires_at
                         from pgq.job as k
                         where -k.queue_id = -_sweep_labels.queue_id
                             and k.label = swept
                             and k.priority = p.place - 1
+                            and (k.visible_at, k.job_id) < (p.floor_time, p.floor_id)
                         order by k.visible_at, k.job_id
-                        limit 1
+                        limit 10000
                     ) as j
-                    where (j.visible_at, j.job_id) < (p.floor_time, p.floor_id)
+                    -- Floors rise above expired jobs.
+                    where j.expires_at is null or j.expires_at > _sweep_labels.moment
                 )
             );
     end loop;
@@ -29780,7 +30574,7 @@ begin
 end
 $$;
 
-create or replace function pgq._sweep_floors()
+create function pgq._sweep_floors(turns integer)
 returns setof pgq.cleanup_action
 language plpgsql
 volatile
@@ -29789,35 +30583,79 @@ as $$
 #variable_conflict use_column
 declare
     target record;
+    moment timestamptz := pgq._clock();
 begin
+    -- A lock and a raise are written to the log of the server: idle queues get neither, but for a
+    -- few in turn. Claims raise the floor of their queue, unless all are above READ COMMITTED.
     for target in
-        -- The queues share the number of labels that one call looks at.
-        select q.queue_id, q.queue, 1 + 1000 / count(*) over () as labels
-        from pgq.queue as q
-        where exists (select from pgq.job as j where j.queue_id = q.queue_id)
-            or exists (select from pgq.job_run as r where r.queue_id = q.queue_id)
-            or exists (
+        select
+            q.queue_id,
+            q.queue,
+            f.raised,
+            f.below,
+            f.labels,
+            -- The queues share the number of labels that one call looks at.
+            greatest(10, 1 + 1000 / count(*) over ()) as max_labels
+        from (
+            select
+                n.queue_id,
+                n.labels,
+                -- the clock was set back, or it is its turn
+                n.recorded_at > moment
+                or row_number() over (order by n.recorded_at) <= _sweep_floors.turns as raised,
+                exists (
+                    select
+                    from pgq._below_floor(n.queue_id, n.floor_times, n.floor_ids, moment)
+                ) as below
+            from (
                 select
-                from pgq.queue_floor as f
-                where f.queue_id = q.queue_id
-                    and f.label > ''
-            )
+                    o.queue_id,
+                    g.recorded_at,
+                    g.floor_times,
+                    g.floor_ids,
+                    exists (
+                        select
+                        from pgq.queue_floor as h
+                        where h.queue_id = o.queue_id
+                            and h.label > ''
+                    ) as labels
+                from pgq.queue as o
+                cross join lateral (
+                    select h.recorded_at, h.floor_times, h.floor_ids
+                    from pgq.queue_floor as h
+                    where h.queue_id = o.queue_id
+                        and h.label = ''
+                    order by h.seq desc
+                    limit 1
+                ) as g
+            ) as n
+            where n.labels
+                or exists (select from pgq.job as j where j.queue_id = n.queue_id)
+                or exists (select from pgq.job_run as r where r.queue_id = n.queue_id)
+        ) as f
+        inner join pgq.queue as q on q.queue_id = f.queue_id
+        where f.raised or f.below or f.labels
     loop
         continue when not pgq._lock_floor(target.queue_id);
 
-        -- Workers may not be able to raise the floor themselves. The clock is read behind the lock:
-        -- no claim that begins later is here first.
-        perform pgq._raise_floor(target.queue_id, pgq._clock());
-
-        if pgq._lower_floor(target.queue_id) then
+        -- The clock is read behind the lock: no claim that begins later is here first.
+        if target.raised then
+            perform pgq._raise_floor(target.queue_id, pgq._clock());
+        end if;
+        if target.below and pgq._lower_floor(target.queue_id, pgq._clock()) then
             return next row('floor lowered', target.queue, 1)::pgq.cleanup_action;
         end if;
-
         -- Behind the others, without which those of labels do not count.
-        perform pgq._sweep_labels(target.queue_id, target.labels, pgq._clock());
+        if target.labels then
+            perform pgq._sweep_labels(target.queue_id, target.max_labels, pgq._clock());
+        end if;
     end loop;
 end
 $$;
+
+comment on function pgq._sweep_floors(integer) is
+'The part of cleanup that raises the floors of queues, those of all where the clock was set back and
+else of so many in turn, and lowers those above a job that no claim would find.';
 
 create function pgq._clean_order(max_rows integer)
 returns boolean
@@ -29903,8 +30741,6 @@ begin
     return unfinished;
 end
 $$;
-
-revoke all on function pgq._clean_order from public;
 
 comment on function pgq._clean_order(integer) is
 'The part of cleanup that brings up the next jobs of keys that were noted, and forgets the keys of
@@ -30028,8 +30864,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._clean_limited_keys from public;
-
 comment on function pgq._clean_limited_keys(integer) is
 'The part of cleanup that puts right keys of queues with max_leased_per_key when the clock was set
 back, and forgets those of queues that are dropped or have no such limit any more: so many jobs at
@@ -30074,8 +30908,6 @@ begin
     return wanted <= 0 or removed = _clean_runs.max_jobs;
 end
 $$;
-
-revoke all on function pgq._clean_runs from public;
 
 comment on function pgq._clean_runs(timestamptz, integer) is
 'The part of cleanup that makes jobs of runs that are past the job_ttl of their queue, and removes
@@ -30127,7 +30959,7 @@ begin
 
     return query
     select r.*
-    from pgq._sweep_floors() as r;
+    from pgq._sweep_floors(10) as r;
 
     -- A letter that somebody redrives or purges is left to them.
     with old as materialized (
@@ -30307,8 +31139,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._clean_jobs from public;
-
 comment on function pgq._clean_jobs(pg_snapshot, xid8, xid8, timestamptz) is
 'The part of cleanup that removes expired jobs and old dead letters and buries jobs that lost their
 workers.';
@@ -30415,8 +31245,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._clean_effects from public;
-
 comment on function pgq._clean_effects() is
 'The part of cleanup that removes the notes about effects of jobs that have ended. It waits for
 nobody.';
@@ -30467,8 +31295,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._jobs_of_segment from public;
-
 comment on function pgq._jobs_of_segment(integer, bigint, bigint, bigint, boolean) is
 'Unfinished jobs, or dead ones, whose payloads stand in a segment: those of a queue or of all,
 stored under one partition_id or any, so many at most.';
@@ -30508,8 +31334,6 @@ begin
     end loop;
 end
 $$;
-
-revoke all on function pgq._expand_segment from public;
 
 comment on function pgq._expand_segment(integer, bigint, bigint, integer) is
 'Makes jobs of runs whose payloads stand in a segment: of one queue or of all, stored under one
@@ -30653,8 +31477,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._carry_jobs from public;
-
 comment on function pgq._carry_jobs(integer, bigint, bigint, timestamptz, integer) is
 'Carries the payloads of unfinished and dead jobs, of one queue or of all, stored under one
 partition_id or any, from a segment to those written to now, a batch at a time. A job that somebody
@@ -30692,8 +31514,6 @@ begin
     );
 end
 $$;
-
-revoke all on function pgq._has_jobs from public;
 
 comment on function pgq._has_jobs(integer, bigint, bigint) is
 'Whether payloads of unfinished or dead jobs stand in a segment: of one queue or of all, stored
@@ -30843,8 +31663,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._starts from public;
-
 comment on function pgq._starts(integer[]) is
 'Where each of the contents of a chunk begins, from 1; for lengths that add up to its size.';
 
@@ -30877,8 +31695,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._check_contents from public;
-
 comment on function pgq._check_contents(
     integer[], bytea, text[], jsonb[], integer[], bytea
 ) is
@@ -30899,8 +31715,6 @@ begin
             detail = 'One attempt to run the task gave two chunks the same number.';
 end
 $$;
-
-revoke all on function pgq._fail_other_chunk from public;
 
 comment on function pgq._fail_other_chunk(integer, integer) is
 'Raises 22023.';
@@ -30926,8 +31740,6 @@ begin
     where r.write_id = _forget_runs.write_id;
 end
 $$;
-
-revoke all on function pgq._forget_runs from public;
 
 comment on function pgq._forget_runs(uuid) is
 'Forgets the runs of a write that were not taken into the log, whose mark the caller has locked.';
@@ -31246,8 +32058,6 @@ begin
     order by w.home;
 end
 $$;
-
-revoke all on function pgq._places from public;
 
 comment on function pgq._places(text[], integer, integer, integer) is
 'Which messages of a chunk go to which partition, in ascending order: places are their numbers, from
@@ -32743,8 +33553,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._store_chunk from public;
-
 comment on function pgq._store_chunk(
     bigint, integer, bigint, timestamptz, integer[], integer[], bytea, text[], jsonb[], integer[],
     bytea
@@ -32813,8 +33621,6 @@ begin
     return place;
 end
 $$;
-
-revoke all on function pgq._run_place from public;
 
 comment on function pgq._run_place(uuid, integer, integer, integer, integer, integer, integer) is
 'Where the next messages of a task for a partition are stored until the commit: behind those before,
@@ -32963,8 +33769,6 @@ begin
     return true;
 end
 $$;
-
-revoke all on function pgq._stage_run from public;
 
 comment on function pgq._stage_run(
     pgq._write_target, uuid, integer, integer, integer[], bytea, text[], jsonb[], integer,
@@ -33237,8 +34041,6 @@ begin
     end if;
 end
 $$;
-
-revoke all on function pgq._publish_contents from public;
 
 comment on function pgq._publish_contents(
     text, integer[], bytea, text[], jsonb[], integer, integer, integer[], bytea
@@ -33623,8 +34425,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._go_on_behind from public;
-
 comment on function pgq._go_on_behind(pgq._partition_state, bigint, timestamptz) is
 'Lets a partition, whose row the caller has locked, go on behind runs that it took in.';
 
@@ -33735,8 +34535,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._append_runs from public;
-
 comment on function pgq._append_runs(text, integer, bigint[], boolean) is
 'Takes runs of staged messages into a partition, in this order: those that are long, and stored in
 the segment that it writes to, by noting where they are; others by a copy. only_copy: all of them,
@@ -33765,8 +34563,6 @@ begin
     ) as g;
 end
 $$;
-
-revoke all on function pgq._append_all_runs from public;
 
 comment on function pgq._append_all_runs(text, bigint[], boolean) is
 'What _append_runs does, for runs of several partitions.';
@@ -33821,8 +34617,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._spread_run from public;
-
 comment on function pgq._spread_run(text, bigint, integer, integer) is
 'Publishes the messages of a run by their keys, where the topic has got more partitions since they
 were stored; those without a key to the partition keyless.';
@@ -33853,8 +34647,6 @@ begin
     end loop;
 end
 $$;
-
-revoke all on function pgq._keys_of_runs from public;
 
 comment on function pgq._keys_of_runs(uuid) is
 'The keys and headers of the messages of a write that are in runs.';
@@ -34136,8 +34928,6 @@ begin
 end
 $$;
 
-revoke all on function pgq.commit_write from public;
-
 comment on function pgq.commit_write(uuid, bigint, text) is
 'Ends a bulk write; an atomic one publishes all that was staged, at once; MQ008 when it is lost.
 It waits for transactions that have written chunks and are still open, and counts the chunks of
@@ -34287,8 +35077,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._fail_unknown_schedule from public;
-
 comment on function pgq._fail_unknown_schedule(text) is
 'Raises MQ009, or 22004 when no name was given.';
 
@@ -34306,12 +35094,10 @@ begin
             hint = 'Five fields: minute (0-59), hour (0-23), day of month (1-31), month (1-12 or '
                 'JAN-DEC), day of week (0-7 or SUN-SAT). Each is *, a number, a range like 1-5, '
                 'either of the last with a step like */10 or 8-18/2, or several of these with '
-                'commas between. Or @hourly, @daily, @midnight, @weekly, @monthly, @yearly, '
-                '@annually.';
+                'commas between. L is the last day of the month, FRIL or 5L its last Friday. '
+                'Or @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually.';
 end
 $$;
-
-revoke all on function pgq._fail_cron from public;
 
 comment on function pgq._fail_cron(text) is
 'Refuses a cron expression (22023); the detail says what is wrong with it.';
@@ -34339,8 +35125,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._check_time_zone from public;
-
 comment on function pgq._check_time_zone(text) is
 'Refuses a time zone that the server does not know by this name (22023).';
 
@@ -34359,8 +35143,6 @@ begin
     end if;
 end
 $$;
-
-revoke all on function pgq._check_year from public;
 
 comment on function pgq._check_year(text, timestamptz) is
 'Refuses a time from which the next tick may be beyond all that the database can have (22023).';
@@ -34384,13 +35166,21 @@ declare
     first_value integer;
     last_value integer;
     step integer;
+    last_of_month boolean;
     found_values integer[] := '{}';
 begin
     foreach item in array string_to_array(_cron_field.given, ',') loop
-        -- A star, or a first value and perhaps a last one; then perhaps a step.
+        if _cron_field.highest = 31 and item in ('L', 'l') then
+            found_values := found_values || 0;
+            continue;
+        end if;
+
+        -- A star, or a first value and perhaps a last one; then perhaps a step. A weekday may have
+        -- an L after it.
+        last_of_month := _cron_field.highest = 7 and right(item, 1) in ('L', 'l');
         part := regexp_match(
-            lower(item collate "C"),
-            '^(?:\*|([0-9]{1,2}|[a-z]{3})(?:-([0-9]{1,2}|[a-z]{3}))?)(?:/([0-9]{1,2}))?$'
+            lower(left(item, case when last_of_month then -1 else length(item) end) collate "C"),
+            E'^(?:\\*|([0-9]{1,2}|[a-z]{3})(?:-([0-9]{1,2}|[a-z]{3}))?)(?:/([0-9]{1,2}))?$'
         );
         if part[1] is null then
             first_value := _cron_field.lowest;
@@ -34414,35 +35204,57 @@ begin
 
         if (
             part is not null
-            and first_value >= _cron_field.lowest
-            and last_value between first_value and _cron_field.highest
+            and first_value between _cron_field.lowest and _cron_field.highest
+            and last_value between _cron_field.lowest and _cron_field.highest
+            and (first_value <= last_value or (_cron_field.highest = 7 and part[3] is null))
+            and (
+                not last_of_month
+                or (part[1] is not null and part[2] is null and part[3] is null)
+            )
             and step between 1 and _cron_field.highest
             and (part[3] is null or part[1] is null or part[2] is not null)
         ) is not true then
             perform pgq._fail_cron(
                 format('Field "%s": "%s".', _cron_field.field, left(item, 100))
+                || case
+                    when part[3] is null
+                        and last_value between _cron_field.lowest and first_value - 1
+                        and first_value <= _cron_field.highest
+                        then format(
+                            ' Write %s-%s,%s-%s.',
+                            first_value, _cron_field.highest, _cron_field.lowest, last_value
+                        )
+                    else ''
+                end
             );
         end if;
 
+        -- FRI-MON goes on after the end of the week.
+        if last_value < first_value then
+            last_value := last_value + 7;
+        end if;
         found_values := found_values || array(
-            select g.value
+            select case
+                when _cron_field.highest <> 7 then g.value
+                when last_of_month then 7 + g.value % 7
+                else g.value % 7
+            end
             from generate_series(first_value, last_value, step) as g (value)
         );
     end loop;
 
     return array(
-        select distinct case when _cron_field.highest = 7 then f.value % 7 else f.value end as value
+        select distinct f.value
         from unnest(found_values) as f (value)
-        order by value
+        order by f.value
     );
 end
 $$;
 
-revoke all on function pgq._cron_field from public;
-
 comment on function pgq._cron_field(text, text, integer, integer, text[]) is
 'The numbers that a field of a cron expression stands for; refuses what is none (22023).
-names: those of the numbers from the lowest on. Where 7 is the highest it is the same as 0.';
+names: those of the numbers from the lowest on. Where 7 is the highest it is the same as 0, and 7 to
+13 are the last Sunday to Saturday of a month. The last day of a month is 0.';
 
 create function pgq._cron_times(cron text)
 returns pgq._cron_times
@@ -34466,7 +35278,7 @@ declare
             end,
             E' \t'
         ),
-        '[ \t]+'
+        E'[ \\t]+'
     );
     times pgq._cron_times;
 begin
@@ -34494,14 +35306,27 @@ begin
     times.weekdays := pgq._cron_field(
         'day of week', fields[5], 0, 7, '{sun,mon,tue,wed,thu,fri,sat}'
     );
-    times.either_day := fields[3] !~ '^\*' and fields[5] !~ '^\*';
-    times.real_time := fields[1] ~ '^\*' or fields[2] ~ '^\*';
+    times.either_day := fields[3] !~ '^[*]' and fields[5] !~ '^[*]';
+    times.real_time := fields[1] ~ '^[*]' or fields[2] ~ '^[*]';
 
     -- Every day of a year falls on every weekday at some time, so only dates that no year has are
-    -- left: the first of the days is too late for all of the months.
-    if not times.either_day and times.days[1] > (
-        select max(case when m.month = 2 then 29 when m.month in (4, 6, 9, 11) then 30 else 31 end)
+    -- left: days that none of the months has, or that are not among its last seven where only the
+    -- last of a weekday is named.
+    if not times.either_day and not exists (
+        select
         from unnest(times.months) as m (month)
+        cross join lateral (
+            select
+                case when m.month = 2 then 29 when m.month in (4, 6, 9, 11) then 30 else 31 end
+                as length
+        ) as l
+        cross join unnest(times.days) as d (day)
+        where d.day <= l.length
+            and (
+                d.day = 0
+                or times.weekdays[1] < 7
+                or d.day > case when m.month = 2 then 21 else l.length - 7 end
+            )
     ) then
         raise exception 'argument "cron" must match at least one date'
             using errcode = '22023',
@@ -34512,8 +35337,6 @@ begin
     return times;
 end
 $$;
-
-revoke all on function pgq._cron_times from public;
 
 comment on function pgq._cron_times(text) is
 'What a cron expression says; refuses what is none, and what never comes (22023).';
@@ -34540,8 +35363,13 @@ begin
             continue;
         end if;
 
-        on_day := date_part('day', day) = any(_next_minute.times.days);
-        on_weekday := date_part('dow', day) = any(_next_minute.times.weekdays);
+        on_day := date_part('day', day) = any(_next_minute.times.days)
+            or (0 = any(_next_minute.times.days) and date_part('day', day + 1) = 1);
+        on_weekday := date_part('dow', day) = any(_next_minute.times.weekdays)
+            or (
+                date_part('dow', day) + 7 = any(_next_minute.times.weekdays)
+                and date_part('month', day + 7) <> date_part('month', day)
+            );
         if (on_day and on_weekday)
             or (_next_minute.times.either_day and (on_day or on_weekday))
         then
@@ -34569,8 +35397,6 @@ begin
     end loop;
 end
 $$;
-
-revoke all on function pgq._next_minute from public;
 
 comment on function pgq._next_minute(pgq._cron_times, timestamp) is
 'The first local time after another one that a cron expression names.
@@ -34629,8 +35455,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._moment_of from public;
-
 comment on function pgq._moment_of(timestamp, text, boolean, timestamptz) is
 'When a local time comes in a time zone whose clocks are put forward and back.
 One that is skipped comes at the first moment after the gap, but in real time never (null). One that
@@ -34674,8 +35498,6 @@ begin
     return least(moment, repeated);
 end
 $$;
-
-revoke all on function pgq._cron_tick from public;
 
 comment on function pgq._cron_tick(pgq._cron_times, text, timestamptz) is
 'The first moment after another one that a cron expression names in a time zone.';
@@ -34721,8 +35543,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._next_tick from public;
-
 comment on function pgq._next_tick(
     pgq._cron_times, interval, text, timestamptz, timestamptz
 ) is
@@ -34764,12 +35584,54 @@ begin
 end
 $$;
 
-revoke all on function pgq._last_tick from public;
-
 comment on function pgq._last_tick(
     pgq._cron_times, interval, text, timestamptz, timestamptz, timestamptz
 ) is
 'The last tick of a schedule that is not after a moment, given one that is not.';
+
+create function pgq._check_missed(settings pgq.schedule_info, moment timestamptz)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    -- A queue or a topic takes days for so many.
+    most constant bigint := 1000000000;
+    times pgq._cron_times;
+    seconds double precision := extract(
+        epoch from _check_missed.moment - (_check_missed.settings).next_at
+    );
+    missed double precision;
+begin
+    if (_check_missed.settings).missed <> 'all' or seconds <= 0 then
+        return;
+    end if;
+
+    if (_check_missed.settings).every is not null then
+        missed := seconds / extract(epoch from (_check_missed.settings).every);
+    else
+        -- As on days that the expression names, for they are not counted.
+        times := pgq._cron_times((_check_missed.settings).cron);
+        missed := seconds / 86400 * cardinality(times.hours) * cardinality(times.minutes);
+    end if;
+
+    if missed > most then
+        raise exception 'argument "missed" must not be all for more than % ticks', most
+            using errcode = '22023',
+                detail = format(
+                    'It would write up to %s ticks from %s on.',
+                    round(missed::numeric),
+                    (_check_missed.settings).next_at
+                ),
+                hint = 'Pass a later starts_at, or missed => ''one''.';
+    end if;
+end
+$$;
+
+comment on function pgq._check_missed(pgq.schedule_info, timestamptz) is
+'Refuses a schedule that would have to make up for too many ticks (22023).';
 
 create function pgq._check_schedule(settings pgq.schedule_info)
 returns void
@@ -34853,56 +35715,107 @@ begin
 end
 $$;
 
-revoke all on function pgq._check_schedule from public;
-
 comment on function pgq._check_schedule(pgq.schedule_info) is
 'Refuses settings that a schedule cannot have (22004, 22023).';
 
-create function pgq._check_schedule_target(queue text, topic text, partition integer)
-returns void
+create function pgq._lock_schedule_target(queue text, topic text, partition integer)
+returns bigint
 language plpgsql
-stable
+volatile
 parallel unsafe
 as $$
 #variable_conflict use_column
 declare
+    target_id bigint;
     partitions integer;
+    is_ours boolean;
 begin
-    perform pgq._check_access(
-        _check_schedule_target.topic, _check_schedule_target.queue, 'publish'
-    );
+    perform pgq._check_access(_lock_schedule_target.topic, _lock_schedule_target.queue, 'publish');
 
-    if _check_schedule_target.queue is not null then
-        if not exists (
-            select
-            from pgq.queue as q
-            where q.queue = _check_schedule_target.queue
-        ) then
-            perform pgq._fail_unknown_queue(_check_schedule_target.queue);
+    -- Changed, though not what it says, so that a change of access, which locks it, waits, or
+    -- cannot lock it with an older snapshot. Once: each version of a transaction's own has to be
+    -- walked by all that come later in it.
+    while target_id is null and _lock_schedule_target.queue is not null loop
+        select q.queue_id, q.xmin = pg_current_xact_id()::xid
+        into target_id, is_ours
+        from pgq.queue as q
+        where q.queue = _lock_schedule_target.queue
+        for no key update;
+
+        if target_id is null then
+            perform pgq._check_queue(_lock_schedule_target.queue);
+        elsif not is_ours then
+            update pgq.queue as q
+            set updated_at = q.updated_at
+            where q.queue_id = target_id;
         end if;
-        return;
-    end if;
+    end loop;
 
-    select t.partitions
-    into partitions
-    from pgq.topic as t
-    where t.topic = _check_schedule_target.topic;
+    while target_id is null loop
+        select t.topic_id, t.partitions, t.xmin = pg_current_xact_id()::xid
+        into target_id, partitions, is_ours
+        from pgq.topic as t
+        where t.topic = _lock_schedule_target.topic
+        for no key update;
 
-    if not found then
-        perform pgq._fail_unknown_topic(_check_schedule_target.topic);
-    end if;
-    if _check_schedule_target.partition not between 0 and partitions - 1 then
+        if target_id is null then
+            perform pgq._check_topic(_lock_schedule_target.topic);
+        elsif not is_ours then
+            update pgq.topic as t
+            set updated_at = t.updated_at
+            where t.topic_id = target_id;
+        end if;
+    end loop;
+    perform pgq._check_access(_lock_schedule_target.topic, _lock_schedule_target.queue, 'publish');
+
+    if _lock_schedule_target.partition not between 0 and partitions - 1 then
         perform pgq._fail_unknown_partition(
-            _check_schedule_target.topic, _check_schedule_target.partition, partitions
+            _lock_schedule_target.topic, _lock_schedule_target.partition, partitions
         );
+    end if;
+    return target_id;
+end
+$$;
+
+comment on function pgq._lock_schedule_target(text, text, integer) is
+'Locks the queue or the topic that a schedule is to have until the transaction ends, and returns its
+id. Refuses one that is not there, or a partition that is not (MQ001, MQ002, MQ007), and who may not
+publish to it (42501).';
+
+create function pgq._check_schedule_kept(settings pgq.schedule)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if not exists (
+        select
+        from pgq.topic as t
+        where t.topic = _check_schedule_kept.settings.topic
+            and t.topic_id = _check_schedule_kept.settings.topic_id
+    )
+    and not exists (
+        select
+        from pgq.queue as q
+        where q.queue = _check_schedule_kept.settings.queue
+            and q.queue_id = _check_schedule_kept.settings.queue_id
+    )
+    then
+        raise exception '% "%" was dropped',
+            case when _check_schedule_kept.settings.queue is null then 'topic' else 'queue' end,
+            coalesce(_check_schedule_kept.settings.queue, _check_schedule_kept.settings.topic)
+            using errcode = case
+                    when _check_schedule_kept.settings.queue is null then 'MQ001' else 'MQ002'
+                end,
+                hint = 'Name a target with pgq.alter_schedule, also where a new one has that name.';
     end if;
 end
 $$;
 
-revoke all on function pgq._check_schedule_target from public;
-
-comment on function pgq._check_schedule_target(text, text, integer) is
-'Refuses a queue, a topic or a partition that is not there (MQ001, MQ002, MQ007).';
+comment on function pgq._check_schedule_kept(pgq.schedule) is
+'Refuses a schedule whose topic or queue was dropped (MQ001, MQ002), whatever has its name now.';
 
 create function pgq._schedule_info(schedule text)
 returns setof pgq.schedule_info
@@ -34932,12 +35845,11 @@ select
     s.last_at,
     s.last_error,
     s.created_at,
-    s.updated_at
+    s.updated_at,
+    s.made_by
 from pgq.schedule as s
 where s.schedule = _schedule_info.schedule
 $$;
-
-revoke all on function pgq._schedule_info from public;
 
 comment on function pgq._schedule_info(text) is
 'A schedule and its settings; no row when there is none of that name.';
@@ -34973,6 +35885,7 @@ declare
     settings pgq.schedule_info;
     existing pgq.schedule_info;
     times pgq._cron_times;
+    target_id bigint;
 begin
     perform pgq._check_name('schedule', create_schedule.schedule collate "C");
 
@@ -35001,7 +35914,12 @@ begin
     from pgq._schedule_info(create_schedule.schedule collate "C") as i;
 
     if existing.schedule is not null then
-        if not pgq._may_use(existing.topic, existing.queue, 'publish') then
+        if not exists (
+            select
+            from pgq.schedule as s
+            where s.schedule = create_schedule.schedule collate "C"
+                and pgq._sees_schedule(s.made_by, s.topic_id, s.queue_id)
+        ) then
             raise exception 'schedule "%" exists already', create_schedule.schedule
                 using errcode = 'MQ005';
         end if;
@@ -35043,7 +35961,9 @@ begin
     end if;
 
     perform pgq._check_schedule(settings);
-    perform pgq._check_schedule_target(settings.queue, settings.topic, settings.partition);
+    target_id := pgq._lock_schedule_target(
+        settings.queue, settings.topic, settings.partition
+    );
     if settings.cron is not null then
         times := pgq._cron_times(settings.cron);
     end if;
@@ -35054,6 +35974,7 @@ begin
         settings.starts_at,
         coalesce(create_schedule.starts_at - interval '1 microsecond', moment)
     );
+    perform pgq._check_missed(settings, moment);
 
     insert into pgq.schedule (
         schedule,
@@ -35074,7 +35995,10 @@ begin
         next_at,
         due_at,
         created_at,
-        updated_at
+        updated_at,
+        topic_id,
+        queue_id,
+        made_by
     )
     values (
         create_schedule.schedule,
@@ -35095,7 +36019,10 @@ begin
         settings.next_at,
         settings.next_at,
         moment,
-        moment
+        moment,
+        case when settings.topic is not null then target_id end,
+        case when settings.queue is not null then target_id end,
+        pgq._maker()
     )
     on conflict (schedule) do nothing;
 
@@ -35129,8 +36056,6 @@ begin
 end
 $$;
 
-revoke all on function pgq.create_schedule from public;
-
 comment on function pgq.create_schedule(
     text,
     text,
@@ -35152,14 +36077,15 @@ comment on function pgq.create_schedule(
 Each tick is written by run_schedules: to a queue as a job, to a topic as a message, with payload
 (JSON) or body (raw bytes), and with the time of the tick in the header scheduled_at. cron: minute,
 hour, day of month, month and day of week, like 30 8 * * MON-FRI, or a name like @daily; its times
-are those of time_zone, by default UTC. every: an interval in real time, counted from starts_at, in
-the place of cron. missed: what becomes of ticks that nobody was there to write: one (the last of
-them is written, the default), skip (the same, but not when it is more than 5 minutes late), or all.
-starts_at: no tick is before, and one at that time counts; by default now, else a time of the years
-1 to 9999. key, headers: go with
-each message; partition, for a topic, and priority and label, for a queue: as in publish and
-enqueue. So that it can be called at each start of an application, settings that are not given are
-not compared.
+are those of time_zone, by default UTC. every: an interval in real time of at least 1 second,
+without months, counted from starts_at, in the place of cron. missed: what becomes of ticks that
+nobody was there to write: one (the last of them is written, the default), skip (the same, but not
+when it is more than 5 minutes late), or all, 1000000000 at most when it is made. starts_at: no tick
+is before, and one at that time counts; by default now, else a time of the years 1 to 9999. key,
+headers: go with each message; partition, for a topic, and priority and label, for a queue: as in
+publish and enqueue. The target is this topic or queue: when it is dropped, a new one of its name
+gets nothing until alter_schedule names it. So that it can be called at each start of an
+application, settings that are not given are not compared.
 Errors: MQ001 unknown topic, MQ002 unknown queue, MQ005 the schedule exists with other settings than
 those given, MQ007 unknown partition, 22004 a required argument is null, or no target, time or
 content, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
@@ -35195,6 +36121,7 @@ declare
     before pgq.schedule_info;
     settings pgq.schedule_info;
     times pgq._cron_times;
+    target_id bigint;
 begin
     perform pgq._check_schedule_access(alter_schedule.schedule collate "C");
     perform
@@ -35246,7 +36173,9 @@ begin
     if num_nonnulls(
         alter_schedule.queue, alter_schedule.topic, alter_schedule.partition
     ) > 0 then
-        perform pgq._check_schedule_target(settings.queue, settings.topic, settings.partition);
+        target_id := pgq._lock_schedule_target(
+            settings.queue, settings.topic, settings.partition
+        );
     end if;
 
     -- New times count from now on.
@@ -35259,6 +36188,10 @@ begin
         settings.next_at := pgq._next_tick(
             times, settings.every, settings.time_zone, settings.starts_at, pgq._clock()
         );
+    end if;
+
+    if before.missed <> 'all' then
+        perform pgq._check_missed(settings, pgq._clock());
     end if;
 
     update pgq.schedule as s
@@ -35282,13 +36215,20 @@ begin
         updated_at = pgq._clock()
     where s.schedule = alter_schedule.schedule collate "C";
 
+    if num_nonnulls(alter_schedule.queue, alter_schedule.topic) > 0 then
+        update pgq.schedule as s
+        set
+            topic_id = case when settings.topic is not null then target_id end,
+            queue_id = case when settings.queue is not null then target_id end,
+            made_by = pgq._maker()
+        where s.schedule = alter_schedule.schedule collate "C";
+    end if;
+
     return query
     select i.*
     from pgq._schedule_info(alter_schedule.schedule collate "C") as i;
 end
 $$;
-
-revoke all on function pgq.alter_schedule from public;
 
 comment on function pgq.alter_schedule(
     text,
@@ -35309,9 +36249,10 @@ comment on function pgq.alter_schedule(
 ) is
 'Changes settings of a schedule and returns it; what is null stays as it is.
 See create_schedule for the settings. Of queue and topic, cron and every, payload and body, the one
-that is given takes the place of the other. When cron, every, time_zone or starts_at changes, ticks
-count from now on: what was due before and is not written is left out. It waits for a run_schedules
-that is writing a tick of the schedule.
+that is given takes the place of the other. Who names a topic or queue, also the same, answers for
+the schedule from then on: it needs his access, and goes to the topic or queue that has this name
+now. When cron, every, time_zone or starts_at changes, ticks count from now on: what was due before
+and is not written is left out. It waits for a run_schedules that is writing a tick of the schedule.
 Errors: MQ001 unknown topic, MQ002 unknown queue, MQ007 unknown partition, MQ009 unknown schedule,
 22004 a required argument is null, 22023 bad settings, 40001 above READ COMMITTED when another
 transaction was first (try again).';
@@ -35336,8 +36277,6 @@ begin
 end
 $$;
 
-revoke all on function pgq.drop_schedule from public;
-
 comment on function pgq.drop_schedule(text) is
 'Removes a schedule; what it has written stays.
 It waits for a run_schedules that is writing a tick of the schedule.
@@ -35359,7 +36298,7 @@ begin
     from pgq.schedule as s
     cross join lateral pgq._schedule_info(s.schedule) as i
     where s.schedule = coalesce(list_schedules.schedule collate "C", s.schedule)
-        and pgq._may_use(s.topic, s.queue, 'publish')
+        and pgq._sees_schedule(s.made_by, s.topic_id, s.queue_id)
     order by s.schedule;
 
     if not found and list_schedules.schedule is not null then
@@ -35367,8 +36306,6 @@ begin
     end if;
 end
 $$;
-
-revoke all on function pgq.list_schedules from public;
 
 comment on function pgq.list_schedules(text) is
 'A schedule, or all of them, by name: settings, next and last tick, and the last error.
@@ -35400,8 +36337,6 @@ begin
 end
 $$;
 
-revoke all on function pgq.pause_schedule from public;
-
 comment on function pgq.pause_schedule(text) is
 'Has run_schedules leave out a schedule until resume_schedule, and returns the schedule.
 A paused schedule stays paused. It waits for a run_schedules that is writing a tick of the schedule.
@@ -35418,15 +36353,40 @@ security definer
 set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
+declare
+    resumed pgq.schedule;
 begin
     perform pgq._check_schedule_access(resume_schedule.schedule collate "C");
     update pgq.schedule as s
     set paused = false
-    where s.schedule = resume_schedule.schedule collate "C";
+    where s.schedule = resume_schedule.schedule collate "C"
+    returning s.*
+    into resumed;
 
     if not found then
         perform pgq._fail_unknown_schedule(resume_schedule.schedule collate "C");
     end if;
+
+    -- As in _lock_schedule_target.
+    update pgq.topic as t
+    set updated_at = t.updated_at
+    where t.topic_id = resumed.topic_id
+        and t.xmin <> pg_current_xact_id()::xid;
+    update pgq.queue as q
+    set updated_at = q.updated_at
+    where q.queue_id = resumed.queue_id
+        and q.xmin <> pg_current_xact_id()::xid;
+    perform pgq._check_schedule_access(resume_schedule.schedule collate "C");
+
+    update pgq.schedule as s
+    set made_by = pgq._maker()
+    from pgq._dependents(
+        case when resumed.topic_id is not null then 'topic' else 'queue' end,
+        coalesce(resumed.topic_id, resumed.queue_id)
+    ) as d
+    where s.schedule = resumed.schedule
+        and d.kind = 'schedule'
+        and d.name = s.schedule;
 
     return query
     select i.*
@@ -35434,12 +36394,11 @@ begin
 end
 $$;
 
-revoke all on function pgq.resume_schedule from public;
-
 comment on function pgq.resume_schedule(text) is
 'Has run_schedules write the ticks of a schedule again, and returns the schedule.
 Nothing changes if it is not paused. Ticks that came during the pause were missed: the setting
-missed says what becomes of them.
+missed says what becomes of them. Where its maker has lost the access that it needs, the caller
+takes his part.
 Errors: MQ009 unknown schedule, 22004 a required argument is null, 40001 above READ COMMITTED when
 another transaction was first (try again).';
 
@@ -35481,8 +36440,6 @@ begin
 end
 $$;
 
-revoke all on function pgq.next_ticks from public;
-
 comment on function pgq.next_ticks(text, text, timestamptz, integer) is
 'The next times that a cron expression names, to try it out before it is used.
 See create_schedule for cron and time_zone. after: by default now, a time of the years 1 to 9999.
@@ -35509,6 +36466,7 @@ begin
     from pgq.schedule as s
     where s.schedule = _run_schedule.schedule;
 
+    perform pgq._check_schedule_kept(target);
     if target.cron is not null then
         times := pgq._cron_times(target.cron);
     end if;
@@ -35532,13 +36490,16 @@ begin
         following := pgq._next_tick(
             times, target.every, target.time_zone, target.starts_at, run.tick_at
         );
-        continue when target.missed = 'skip'
-            and run.tick_at < _run_schedule.moment - interval '5 minutes';
+        -- The last one may be ahead of the others, see repair_clock.
+        continue when run.tick_at = target.last_at
+            or (
+                target.missed = 'skip'
+                and run.tick_at < _run_schedule.moment - interval '5 minutes'
+            );
 
         tick_headers := coalesce(target.headers, '{}') || jsonb_build_object(
             'scheduled_at', (to_jsonb(run.tick_at at time zone 'UTC') #>> '{}') || '+00:00'
         );
-        perform pgq._act_for(true);
         if target.queue is not null then
             select e.job_id
             into run.job_id
@@ -35563,11 +36524,12 @@ begin
                 body => target.body
             ) as p;
         end if;
-        perform pgq._act_for(false);
-        target.last_at := run.tick_at;
+        target.last_at := greatest(target.last_at, run.tick_at);
         target.last_error := null;
         return next run;
     end loop;
+    -- Once more: what is dropped in between could get something under the name of a new one.
+    perform pgq._check_schedule_kept(target);
 
     -- What may not be written any more by this call waits behind what is due by now.
     update pgq.schedule as s
@@ -35580,10 +36542,102 @@ begin
 end
 $$;
 
-revoke all on function pgq._run_schedule from public;
-
 comment on function pgq._run_schedule(text, timestamptz, integer) is
 'Writes what is due of a schedule at a moment, at most so many ticks, and moves its next tick.';
+
+create function pgq._ahead_schedules(moment timestamptz)
+returns table (
+    schedule text,
+    starts_at timestamptz,
+    next_at timestamptz,
+    due_at timestamptz
+)
+language plpgsql
+stable
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- Where all ticks are wanted, those up to last_at were written. Else the clock that was ahead
+    -- left them out, and of these only last_at was written.
+    return query
+    select s.schedule, b.starts_at, n.next_at, least(s.due_at, n.next_at)
+    from pgq.schedule as s
+    cross join lateral (
+        select
+            case when s.cron is not null then pgq._cron_times(s.cron) end as times,
+            -- Not given, so it is when the schedule was made.
+            case
+                when s.starts_at = date_trunc('second', s.created_at)
+                    then least(s.starts_at, date_trunc('second', _ahead_schedules.moment))
+                else s.starts_at
+            end as starts_at
+    ) as b
+    cross join lateral (
+        select
+            pgq._next_tick(
+                b.times, s.every, s.time_zone, b.starts_at, _ahead_schedules.moment
+            ) as tick_at
+    ) as f
+    cross join lateral (
+        select
+            case
+                when s.missed = 'all' and s.last_at is not null then s.next_at
+                when f.tick_at = s.last_at
+                    then pgq._next_tick(b.times, s.every, s.time_zone, b.starts_at, f.tick_at)
+                else f.tick_at
+            end as tick_at
+    ) as g
+    cross join lateral (select least(s.next_at, g.tick_at) as next_at) as n
+    where greatest(s.next_at, s.due_at) > _ahead_schedules.moment + interval '5 seconds'
+        and (
+            n.next_at < s.next_at - interval '5 seconds'
+            or s.due_at
+            > greatest(n.next_at, _ahead_schedules.moment + interval '1 minute')
+            + interval '5 seconds'
+        );
+end
+$$;
+
+comment on function pgq._ahead_schedules(timestamptz) is
+'Schedules that a clock that was ahead moved on, and where they should stand.';
+
+create function pgq._repair_schedules(moment timestamptz, max_rows bigint)
+returns table (action text, target text, amount bigint)
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    return query
+    with ahead as materialized (
+        select a.*
+        from pgq._ahead_schedules(_repair_schedules.moment) as a
+        limit _repair_schedules.max_rows
+    ),
+
+    locked as materialized (
+        select a.*
+        from ahead as a
+        inner join pgq.schedule as s on s.schedule = a.schedule
+        order by s.schedule
+        for update of s skip locked
+    )
+
+    update pgq.schedule as s
+    set
+        starts_at = l.starts_at,
+        next_at = l.next_at,
+        due_at = l.due_at
+    from locked as l
+    where s.schedule = l.schedule
+    returning 'schedules set back', s.schedule, 1::bigint;
+end
+$$;
+
+comment on function pgq._repair_schedules(timestamptz, bigint) is
+'The part of repair_clock that sets back schedules, so many at most.';
 
 create function pgq.run_schedules(max_ticks integer default null)
 returns setof pgq.schedule_run
@@ -35602,6 +36656,7 @@ declare
     wanted integer := coalesce(run_schedules.max_ticks, 1000);
     moment timestamptz := pgq._clock();
     due text[];
+    seen boolean[];
     name text;
     shown boolean;
     run pgq.schedule_run;
@@ -35625,11 +36680,17 @@ begin
     into due
     from locked as l;
 
+    if due is null then
+        return;
+    end if;
+
     -- Partitions are locked in ascending order; messages that go to any that is free come after
     -- those whose partition is fixed, as they need not wait. Behind them the keys of ordered
     -- queues, in ascending order too.
-    for name, shown in
-        select s.schedule, pgq._may_use(s.topic, s.queue, 'publish')
+    select array_agg(o.schedule), array_agg(o.shown)
+    into due, seen
+    from (
+        select s.schedule, pgq._sees_schedule(s.made_by, s.topic_id, s.queue_id) as shown
         from pgq.schedule as s
         left join pgq.queue as q on q.queue = s.queue and q.ordered
         left join pgq.partition as p on p.topic = s.topic and p.partition = 0
@@ -35644,7 +36705,13 @@ begin
             case when q.ordered then s.key collate "C" end nulls first,
             s.next_at,
             s.schedule
-    loop
+    ) as o;
+
+    -- Once for all ticks: each time leaves a dead row that the next one would have to pass.
+    perform pgq._act_for(true);
+    for number in 1 .. cardinality(due) loop
+        name := due[number];
+        shown := seen[number];
         begin
             -- One that has many ticks to make up for leaves room for the others.
             for run in
@@ -35656,7 +36723,8 @@ begin
                 end if;
             end loop;
         exception
-            when invalid_parameter_value or sqlstate 'MQ001' or sqlstate 'MQ002'
+            -- all of class 22: what is written is refused, or a subscription cannot be evaluated
+            when data_exception or sqlstate 'MQ001' or sqlstate 'MQ002'
                 or sqlstate 'MQ007' or sqlstate 'MQ010'
             then
                 problem := format('%s: %s', sqlstate, sqlerrm);
@@ -35679,17 +36747,16 @@ begin
                     and shown;
         end;
     end loop;
+    perform pgq._act_for(false);
 end
 $$;
-
-revoke all on function pgq.run_schedules from public;
 
 comment on function pgq.run_schedules(integer) is
 'Writes the ticks of all schedules that are due, each of them once, whoever calls it.
 Call it every minute or more often, from wherever you like; several at once share the work. A tick
 is written in the transaction of the call, so commit soon: what it has found is left alone by others
 until then. At most max_ticks (by default 1000) are written, shared out among the schedules that are
-due; what is left comes with the next call. When a target is not there, is full, or refuses what is
+due; what is left comes with the next call. When a target was dropped, is full, or refuses what is
 written, the row says so in error and the others go on; the tick is tried again a minute later, and
 is then one that was missed.
 Errors: 22023 bad argument, 40001 above READ COMMITTED when another transaction was first (try
@@ -35707,7 +36774,7 @@ begin
         raise exception 'argument "worker" must not be null'
             using errcode = '22004';
     end if;
-    if _check_worker.worker !~ '^[^\x01-\x1f\x7f]{1,200}$' then
+    if _check_worker.worker !~ E'^[^\\x01-\\x1f\\x7f]{1,200}$' then
         raise exception 'argument "worker" must have 1 to 200 characters'
             using errcode = '22023',
                 detail = format('Given: "%s".', left(_check_worker.worker, 100)),
@@ -35716,10 +36783,47 @@ begin
 end
 $$;
 
-revoke all on function pgq._check_worker from public;
-
 comment on function pgq._check_worker(text) is
 'Refuses the name of a worker that is null (22004), or a bad one (22023).';
+
+create function pgq._check_heartbeat(host text, sources text[], details jsonb)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if array_ndims(_check_heartbeat.sources) > 1 then
+        raise exception 'argument "sources" must have one dimension'
+            using errcode = '22023';
+    end if;
+    if array_position(_check_heartbeat.sources, null) is not null then
+        raise exception 'argument "sources" must not contain null'
+            using errcode = '22004';
+    end if;
+
+    -- Characters, not bytes: a client that shortens what it says need not know the encoding.
+    if cardinality(_check_heartbeat.sources) > 1000
+        or length(array_to_string(_check_heartbeat.sources, '')) > 16384
+    then
+        raise exception 'argument "sources" must have at most 1000 names of 16384 characters in all'
+            using errcode = '22023',
+                detail = format('Given: %s names.', cardinality(_check_heartbeat.sources));
+    end if;
+    if length(_check_heartbeat.host) > 255 then
+        raise exception 'argument "host" must have at most 255 characters'
+            using errcode = '22023';
+    end if;
+    if length(_check_heartbeat.details::text) > 8192 then
+        raise exception 'argument "details" must have at most 8192 characters'
+            using errcode = '22023';
+    end if;
+end
+$$;
+
+comment on function pgq._check_heartbeat(text, text[], jsonb) is
+'Refuses what a heartbeat must not say: 22004 a null among the sources, 22023 anything too large.';
 
 create function pgq.heartbeat(
     worker text,
@@ -35742,23 +36846,23 @@ as $$
 #variable_conflict use_column
 declare
     moment timestamptz := pgq._clock();
+    sender text := pgq._caller();
 begin
     perform pgq._check_worker(heartbeat.worker collate "C");
     perform pgq._check_name('kind', coalesce(heartbeat.kind, 'worker') collate "C");
     perform pgq._check_count('running', coalesce(heartbeat.running, 0), 0, 2147483647);
-    if array_ndims(heartbeat.sources) > 1 then
-        raise exception 'argument "sources" must have one dimension'
-            using errcode = '22023';
-    end if;
-    if array_position(heartbeat.sources, null) is not null then
-        raise exception 'argument "sources" must not contain null'
-            using errcode = '22004';
+    perform pgq._check_heartbeat(heartbeat.host, heartbeat.sources, heartbeat.details);
+    if sender is null then
+        raise exception 'permission denied for a heartbeat'
+            using errcode = '42501',
+                hint = 'Functions in indexes and materialized views cannot send one.';
     end if;
 
     insert into pgq.worker as w (
-        worker, kind, host, pid, sources, running, details, started_at, last_seen_at
+        role, worker, kind, host, pid, sources, running, details, started_at, last_seen_at
     )
     values (
+        sender,
         heartbeat.worker,
         coalesce(heartbeat.kind, 'worker'),
         heartbeat.host,
@@ -35769,7 +36873,7 @@ begin
         coalesce(heartbeat.started_at, moment),
         moment
     )
-    on conflict (worker) do update
+    on conflict (role, worker) do update
         set kind = excluded.kind,
             host = excluded.host,
             pid = excluded.pid,
@@ -35781,18 +36885,20 @@ begin
 end
 $$;
 
-revoke all on function pgq.heartbeat from public;
-
 comment on function pgq.heartbeat(
     text, text, text, integer, text[], integer, timestamptz, jsonb
 ) is
 'Notes that a worker is alive, and what it is doing; list_workers and metrics show it.
 Call it every 10 s or so, under a name that nothing else has, such as host:pid:number. What calls it
-is up to you: nothing in pgq depends on it, and leases are kept by other calls. sources are the
-queues or topics that it works on, running is how many jobs or messages it has in hand. It waits for
-a lock for a second at most. cleanup forgets who was not seen for a day.
-Errors: 22004 a required argument is null, 22023 a bad argument, 40001 above READ COMMITTED when
-another transaction was first (try again), 55P03 waited 1 s for a lock (call it again).';
+is up to you: nothing in pgq depends on it, and leases are kept by other calls. Names belong to the
+role that calls: another role under the same name makes a row of its own. sources are the queues or
+topics that it works on, running is how many jobs or messages it has in hand; details is any JSON,
+which only those may read from whom no topic or queue is hidden, and the role itself. It waits for a
+lock for a second at most. cleanup forgets who was not seen for a day.
+Errors: 22004 a required argument is null, 22023 a bad argument, such as details of more than 8192
+characters, more than 1000 sources, or sources of more than 16 KiB of characters together, 40001
+above READ COMMITTED when another transaction was first (try again), 42501 no permission, 55P03
+waited 1 s for a lock (call it again).';
 
 create function pgq.list_workers(seen_within interval default '1 minute')
 returns table (
@@ -35805,7 +36911,8 @@ returns table (
     details jsonb,
     started_at timestamptz,
     last_seen_at timestamptz,
-    stale boolean
+    stale boolean,
+    role text
 )
 language plpgsql
 stable
@@ -35816,6 +36923,37 @@ as $$
 #variable_conflict use_column
 declare
     patience interval := coalesce(list_workers.seen_within, '1 minute');
+    hidden text[] := array(
+        select t.topic
+        from pgq.topic as t
+        inner join (
+            select r.topic_id
+            from pgq.topic as r
+            where r.restricted
+            except
+            select unnest(pgq._visible('topic', 'monitor'))
+        ) as h on h.topic_id = t.topic_id
+        union
+        select q.queue
+        from pgq.queue as q
+        inner join (
+            select r.queue_id
+            from pgq.queue as r
+            where r.restricted
+            except
+            select unnest(pgq._visible('queue', 'monitor'))
+        ) as h on h.queue_id = q.queue_id
+    );
+    own text[] := array(
+        with roles as materialized (
+            select distinct w.role
+            from pgq.worker as w
+        )
+
+        select r.role
+        from roles as r
+        where pgq._may(array[r.role])
+    );
 begin
     perform pgq._check_interval('seen_within', patience, false);
 
@@ -35825,32 +36963,37 @@ begin
         w.kind,
         w.host,
         w.pid,
-        array(
-            select s.source
-            from unnest(w.sources) with ordinality as s (source, place)
-            where pgq._may_use(s.source, s.source, 'monitor')
-            order by s.place
-        ),
+        case
+            when hidden = '{}' then w.sources
+            else array(
+                select s.source
+                from unnest(w.sources) with ordinality as s (source, place)
+                left join unnest(hidden) as h (name) on h.name = s.source
+                where h.name is null
+                order by s.place
+            )
+        end,
         w.running,
-        w.details,
+        -- It may name anything, and so can only be hidden as a whole.
+        case when hidden = '{}' or w.role = any(own) then w.details end,
         w.started_at,
         w.last_seen_at,
-        w.last_seen_at < pgq._clock() - patience
+        w.last_seen_at < pgq._clock() - patience,
+        w.role
     from pgq.worker as w
-    order by w.worker;
+    order by w.worker, w.role;
 end
 $$;
-
-revoke all on function pgq.list_workers from public;
 
 comment on function pgq.list_workers(interval) is
 'The workers that have told of themselves by heartbeat, by name; stale: not within this time.
 One that ended in order has been forgotten. A stale one was killed, or has lost its connection; what
-it held is handed out again when its leases end. Of its sources the caller sees those to which he
-has access.
+it held is handed out again when its leases end. role is the one that sends its heartbeats. Of its
+sources the caller sees those to which he has access. details are null for a caller from whom any
+topic or queue is hidden, unless he has the privileges of that role.
 Errors: 22023 a bad argument.';
 
-create function pgq.forget_worker(worker text)
+create function pgq.forget_worker(worker text, role text default null)
 returns boolean
 language plpgsql
 volatile
@@ -35860,20 +37003,24 @@ set search_path = pgq, pg_temp
 set lock_timeout = '1s'
 as $$
 #variable_conflict use_column
+declare
+    admins text[] := pgq._granted('topic', 0, 'admin') || pgq._granted('queue', 0, 'admin');
 begin
     perform pgq._check_worker(forget_worker.worker collate "C");
 
     delete from pgq.worker as w
-    where w.worker = forget_worker.worker collate "C";
+    where w.worker = forget_worker.worker collate "C"
+        and w.role = coalesce(forget_worker.role collate "C", w.role)
+        and pgq._may(w.role || admins);
     return found;
 end
 $$;
 
-revoke all on function pgq.forget_worker from public;
-
-comment on function pgq.forget_worker(text) is
-'Removes a worker that has ended from list_workers; false when there is none of that name.
-A worker that is alive is there again with its next heartbeat.
+comment on function pgq.forget_worker(text, text) is
+'Removes a worker that has ended from list_workers; false when the caller has none of that name.
+A role removes its own workers, and those of roles whose privileges it has; the owner of pgq and who
+has admin access to topic or queue * remove any. role: only that of this role, where several have
+one of that name. A worker that is alive is there again with its next heartbeat.
 Errors: 22004 a required argument is null, 22023 a bad argument, 40001 above READ COMMITTED when
 another transaction was first (try again).';
 
@@ -35890,7 +37037,7 @@ declare
     removed bigint;
 begin
     with doomed as materialized (
-        select w.worker
+        select w.role, w.worker
         from pgq.worker as w
         where w.last_seen_at < _clean_workers.moment - interval '1 day'
         limit most
@@ -35899,7 +37046,8 @@ begin
 
     delete from pgq.worker as w
     using doomed as d
-    where w.worker = d.worker;
+    where w.role = d.role
+        and w.worker = d.worker;
     get diagnostics removed = row_count;
 
     if removed > 0 then
@@ -35910,8 +37058,6 @@ begin
     end if;
 end
 $$;
-
-revoke all on function pgq._clean_workers from public;
 
 comment on function pgq._clean_workers(timestamptz) is
 'The part of cleanup that forgets workers which were not seen for a day. It waits for nobody.';
@@ -36003,6 +37149,17 @@ from (
     ('pgq_schedule_failing', 'gauge', '1: the last try to write a tick failed.'),
     ('pgq_worker_last_seen_seconds', 'gauge', 'Time since the last heartbeat of the worker.'),
     ('pgq_worker_running', 'gauge', 'Jobs or messages that the worker has in hand.'),
+    (
+        'pgq_workers',
+        'gauge',
+        'Workers of the role that have sent a heartbeat within a minute, and others.'
+    ),
+    (
+        'pgq_workers_omitted',
+        'gauge',
+        'Workers of the role without figures of their own: only the 100 that were seen last have '
+        'them.'
+    ),
     ('pgq_segment_bytes', 'gauge', 'Size of a segment: its messages, finished jobs and keys.'),
     ('pgq_table_bytes', 'gauge', 'Size of a table, with its indexes.'),
     ('pgq_table_dead_rows', 'gauge', 'Dead rows of a table that vacuum has not removed.'),
@@ -36027,8 +37184,6 @@ from (
     ('pgq_metrics_seconds', 'gauge', 'How long it took to gather these figures.')
 ) as d (name, type, help)
 $$;
-
-revoke all on function pgq._describe_metrics from public;
 
 comment on function pgq._describe_metrics() is
 'The metrics: their types and help texts.';
@@ -36312,8 +37467,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._log_figures from public;
-
 comment on function pgq._log_figures(timestamptz) is
 'The figures of topics, a row each, and of consumer groups, with their partitions in arrays.
 It reads the newest message of each partition, the newest position of each group and partition, and
@@ -36391,8 +37544,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._staged_samples from public;
-
 comment on function pgq._staged_samples(timestamptz) is
 'How many messages of deferred topics wait for their offsets; it counts 1000 for each segment of a
 partition.';
@@ -36414,8 +37565,6 @@ left join lateral (
     limit 1
 ) as f on true
 $$;
-
-revoke all on function pgq._queue_floors from public;
 
 comment on function pgq._queue_floors(bigint) is
 'From when on claims of a queue look for jobs, for each priority.';
@@ -36623,8 +37772,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._job_counts from public;
-
 comment on function pgq._job_counts(bigint[], timestamptz) is
 'How many jobs queues have, by state: counted while the tables are short, else a sample of their
 pages says how many, and short queues are counted one by one. What it reads has a bound.';
@@ -36685,8 +37832,6 @@ begin
     end loop;
 end
 $$;
-
-revoke all on function pgq._finished_lately from public;
 
 comment on function pgq._finished_lately(timestamptz) is
 'How many jobs of each queue were archived during the last minute: a row for each segment. It reads
@@ -36851,8 +37996,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._queue_samples from public;
-
 comment on function pgq._queue_samples(timestamptz) is
 'The figures of queues.';
 
@@ -36929,28 +38072,70 @@ begin
         ),
         ('pgq_schedule_failing', (t.last_error is not null)::integer)
     ) as s (name, value)
-    where pgq._may_use(t.topic, t.queue, 'monitor')
-    union all
-    select
-        s.name,
-        jsonb_build_object('worker', w.worker, 'kind', w.kind, 'host', coalesce(w.host, '')),
-        s.value
-    from pgq.worker as w
-    cross join lateral (
-        values
-        (
-            'pgq_worker_last_seen_seconds',
-            greatest(extract(epoch from _house_samples.moment - w.last_seen_at), 0)
-        ),
-        ('pgq_worker_running', w.running)
-    ) as s (name, value);
+    where pgq._may_use(t.topic, t.queue, 'monitor');
 end
 $$;
 
-revoke all on function pgq._house_samples from public;
-
 comment on function pgq._house_samples(timestamptz) is
-'The figures of segments, tables, cleanup, schedules and workers.';
+'The figures of segments, tables, cleanup and schedules.';
+
+create function pgq._worker_samples(moment timestamptz)
+returns setof pgq._sample
+language plpgsql
+stable
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    -- A role can send heartbeats under any number of names, and each would be a series for ever.
+    most constant integer := 100;
+begin
+    return query
+    with workers as materialized (
+        select
+            w.*,
+            greatest(extract(epoch from _worker_samples.moment - w.last_seen_at), 0) as silent,
+            row_number() over (
+                partition by w.role
+                order by w.last_seen_at desc, w.worker
+            ) as position
+        from pgq.worker as w
+    )
+
+    select
+        s.name,
+        jsonb_build_object(
+            'worker', w.worker, 'kind', w.kind, 'host', coalesce(w.host, ''), 'role', w.role
+        ),
+        s.value
+    from workers as w
+    cross join lateral (
+        values
+        ('pgq_worker_last_seen_seconds', w.silent::double precision),
+        ('pgq_worker_running', w.running)
+    ) as s (name, value)
+    where w.position <= most
+    union all
+    select s.name, jsonb_build_object('role', w.role) || s.labels, s.value
+    from (
+        select
+            w.role,
+            count(*) as workers,
+            count(*) filter (where w.silent > 60) as silent
+        from workers as w
+        group by w.role
+    ) as w
+    cross join lateral (
+        values
+        ('pgq_workers', '{"state": "seen"}'::jsonb, w.workers - w.silent),
+        ('pgq_workers', '{"state": "silent"}', w.silent),
+        ('pgq_workers_omitted', '{}', greatest(w.workers - most, 0))
+    ) as s (name, labels, value);
+end
+$$;
+
+comment on function pgq._worker_samples(timestamptz) is
+'The figures of workers: of each role those of the 100 that were seen last, and how many it has.';
 
 create function pgq._holder_samples()
 returns setof pgq._sample
@@ -37047,8 +38232,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._holder_samples from public;
-
 comment on function pgq._holder_samples() is
 'What holds back cleanup and vacuum: the oldest transaction and prepared transaction of the server,
 and its replication slots.';
@@ -37067,6 +38250,10 @@ begin
 
     return query
     select s.name, s.labels, s.value
+    from pgq._worker_samples(_other_samples.moment) as s;
+
+    return query
+    select s.name, s.labels, s.value
     from pgq._staged_samples(_other_samples.moment) as s;
 
     return query
@@ -37078,8 +38265,6 @@ begin
     from pgq._holder_samples() as s;
 end
 $$;
-
-revoke all on function pgq._other_samples from public;
 
 comment on function pgq._other_samples(timestamptz) is
 'All figures but those of topics and groups, which are thousands.';
@@ -37159,8 +38344,6 @@ begin
 end
 $$;
 
-revoke all on function pgq.metrics from public;
-
 comment on function pgq.metrics() is
 'Figures for those who watch: lag, depth, ages, counts, and what holds cleanup back, a row each.
 Names, types and labels are those of Prometheus: seconds and bytes, _total for what only rises. It
@@ -37173,10 +38356,10 @@ language sql
 immutable
 parallel safe
 as $$
-select replace(replace(replace(_exposition_text.value, '\', '\\'), '"', '\"'), chr(10), '\n')
+select replace(
+    replace(replace(_exposition_text.value, E'\\', E'\\\\'), '"', E'\\"'), E'\n', E'\\n'
+)
 $$;
-
-revoke all on function pgq._exposition_text from public;
 
 comment on function pgq._exposition_text(text) is
 'The value of a label as it stands between quotes in Prometheus'' text format.';
@@ -37199,8 +38382,6 @@ select '{' || string_agg(
 from jsonb_each_text(_exposition_labels.labels) as e
 $$;
 
-revoke all on function pgq._exposition_labels from public;
-
 comment on function pgq._exposition_labels(jsonb) is
 'Labels as in Prometheus'' text format, whatever their values.';
 
@@ -37218,7 +38399,7 @@ as $$
 select _exposition_line.name
     || case
         when _exposition_line.written = '{}' then ''
-        when strpos(_exposition_line.written, '\') > 0
+        when strpos(_exposition_line.written, E'\\') > 0
             or strpos(_exposition_line.written, '": ", "') > 0
             then pgq._exposition_labels(_exposition_line.labels)
         else '{' || substr(
@@ -37234,8 +38415,6 @@ select _exposition_line.name
     end
 $$;
 
-revoke all on function pgq._exposition_line from public;
-
 comment on function pgq._exposition_line(text, jsonb, text, double precision) is
 'A figure as a line of Prometheus'' text format.';
 
@@ -37248,6 +38427,7 @@ security definer
 set search_path = pgq, pg_temp
 set jit = off
 set work_mem = '32MB'
+set extra_float_digits = 1
 as $$
 #variable_conflict use_column
 declare
@@ -37320,7 +38500,7 @@ begin
                 format(
                     E'# HELP %s %s\n# TYPE %s %s\n%s\n',
                     d.name,
-                    replace(replace(d.help, '\', '\\'), E'\n', '\n'),
+                    replace(replace(d.help, E'\\', E'\\\\'), E'\n', E'\\n'),
                     d.name,
                     d.type,
                     b.lines
@@ -37333,8 +38513,6 @@ begin
     );
 end
 $$;
-
-revoke all on function pgq.metrics_text from public;
 
 comment on function pgq.metrics_text() is
 'What metrics returns, as text in the exposition format 0.0.4 of Prometheus.
@@ -37514,8 +38692,6 @@ begin
 end
 $$;
 
-revoke all on function pgq._clean_leftovers from public;
-
 comment on function pgq._clean_leftovers(pg_snapshot, xid8, xid8, timestamptz) is
 'The part of cleanup that deletes what was stored without a retention and is not to be kept any
 more.';
@@ -37562,8 +38738,6 @@ begin
     where f.ends_at <= _clean_windows.moment;
 end
 $$;
-
-revoke all on function pgq._clean_windows from public;
 
 comment on function pgq._clean_windows(pg_snapshot, xid8, xid8, timestamptz) is
 'The part of cleanup that forgets former windows of idempotency keys.';
@@ -37651,8 +38825,6 @@ begin
     end loop;
 end
 $$;
-
-revoke all on function pgq._close_segments from public;
 
 comment on function pgq._close_segments(pg_snapshot, xid8, xid8, timestamptz) is
 'The part of cleanup that closes sealed segments once nobody can write to them any more.';
@@ -37832,8 +39004,6 @@ begin
     end if;
 end
 $$;
-
-revoke all on function pgq._restore_mark from public;
 
 comment on function pgq._restore_mark(integer) is
 'Gives a segment that is in use its first row again, where a dump was restored without messages.';
@@ -38045,6 +39215,87 @@ begin
 end
 $$;
 
+create function pgq._clean_part(
+    part text,
+    started pg_snapshot,
+    horizon xid8,
+    settled xid8,
+    moment timestamptz
+)
+returns setof pgq.cleanup_action
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    case _clean_part.part
+        when 'jobs' then
+            return query
+            select r.action, pgq._shown_target(r.target), r.amount
+            from pgq._clean_jobs(
+                _clean_part.started,
+                _clean_part.horizon,
+                _clean_part.settled,
+                _clean_part.moment
+            ) as r;
+        when 'effects' then
+            return query
+            select r.* from pgq._clean_effects() as r;
+        when 'subscriptions' then
+            perform pgq._clean_subscriptions();
+        when 'workers' then
+            return query
+            select r.* from pgq._clean_workers(_clean_part.moment) as r;
+        when 'writes' then
+            return query
+            select r.* from pgq._clean_writes(_clean_part.moment) as r;
+        when 'leftovers' then
+            return query
+            select r.*
+            from pgq._clean_leftovers(
+                _clean_part.started,
+                _clean_part.horizon,
+                _clean_part.settled,
+                _clean_part.moment
+            ) as r;
+        when 'truncation' then
+            return query
+            select r.* from pgq._truncate_segments(_clean_part.moment) as r;
+        when 'positions' then
+            return query
+            select r.action, pgq._shown_target(r.target), r.amount
+            from pgq._clean_positions() as r;
+        when 'windows' then
+            perform pgq._clean_windows(
+                _clean_part.started,
+                _clean_part.horizon,
+                _clean_part.settled,
+                _clean_part.moment
+            );
+        when 'offsets' then
+            return query
+            select r.action, pgq._shown_target(r.target), r.amount
+            from pgq._assign_staged() as r;
+        when 'closing' then
+            return query
+            select r.*
+            from pgq._close_segments(
+                _clean_part.started,
+                _clean_part.horizon,
+                _clean_part.settled,
+                _clean_part.moment
+            ) as r;
+        when 'sealing' then
+            return query
+            select r.* from pgq._seal_segments(_clean_part.moment) as r;
+    end case;
+end
+$$;
+
+comment on function pgq._clean_part(text, pg_snapshot, xid8, xid8, timestamptz) is
+'Does a part of cleanup, and returns what was done.';
+
 create or replace function pgq.cleanup()
 returns setof pgq.cleanup_action
 language plpgsql
@@ -38067,10 +39318,12 @@ declare
     settled xid8 := pgq._settled_xid(null);
     moment timestamptz := pgq._clock();
     part text;
+    done pgq.cleanup_action[];
+    place text;
 begin
     perform pgq._check_read_committed('cleanup');
 
-    -- A part that meets a lock is undone and reported as busy, the others are done. What locks
+    -- A part that meets a lock or an error is undone and reported, the others are done. What locks
     -- rows that consumers and publishers need comes last: behind all that may wait or take long.
     foreach part in array array[
         'jobs',
@@ -38087,51 +39340,29 @@ begin
         'sealing'
     ] loop
         begin
-            case part
-                when 'jobs' then
-                    return query
-                    select r.action, pgq._shown_target(r.target), r.amount
-                    from pgq._clean_jobs(started, horizon, settled, moment) as r;
-                when 'effects' then
-                    return query
-                    select r.* from pgq._clean_effects() as r;
-                when 'subscriptions' then
-                    perform pgq._clean_subscriptions();
-                when 'workers' then
-                    return query
-                    select r.* from pgq._clean_workers(moment) as r;
-                when 'positions' then
-                    return query
-                    select r.action, pgq._shown_target(r.target), r.amount
-                    from pgq._clean_positions() as r;
-                when 'writes' then
-                    return query
-                    select r.* from pgq._clean_writes(moment) as r;
-                when 'leftovers' then
-                    return query
-                    select r.*
-                    from pgq._clean_leftovers(started, horizon, settled, moment) as r;
-                when 'windows' then
-                    perform pgq._clean_windows(started, horizon, settled, moment);
-                when 'offsets' then
-                    return query
-                    select r.action, pgq._shown_target(r.target), r.amount
-                    from pgq._assign_staged() as r;
-                when 'closing' then
-                    return query
-                    select r.*
-                    from pgq._close_segments(started, horizon, settled, moment) as r;
-                when 'sealing' then
-                    return query
-                    select r.* from pgq._seal_segments(moment) as r;
-                when 'truncation' then
-                    return query
-                    select r.* from pgq._truncate_segments(moment) as r;
-            end case;
+            done := array(
+                select r
+                from pgq._clean_part(part, started, horizon, settled, moment) as r
+            );
         exception
-            when lock_not_available then
-                return next row('busy', part, 1)::pgq.cleanup_action;
+            when lock_not_available or deadlock_detected then
+                done := array[row('busy', part, 1)::pgq.cleanup_action];
+            -- Not query_canceled, which ends the call. A full disk is no exception: truncation, a
+            -- later part, is what gives space back.
+            when others then
+                done := array[row('failed', part || ': ' || sqlstate, 1)::pgq.cleanup_action];
+                get stacked diagnostics place = pg_exception_context;
+                raise warning 'cleanup could not do its part "%"', part
+                    using errcode = sqlstate,
+                        detail = case
+                            -- It may name what the caller must not know.
+                            when pgq._may('{}') then format('%s. %s', sqlerrm, place)
+                            else format('SQLSTATE %s; the owner of pgq is told more.', sqlstate)
+                        end,
+                        hint = 'What it did is undone, the other parts are done.';
         end;
+        return query
+        select r.* from unnest(done) as r;
     end loop;
 end
 $$;
@@ -38159,8 +39390,90 @@ What it does, by the action that the row has:
 - segment truncated: it is older than its retention, or not needed for max_bytes, and empty now;
 - segment busy: it is due as well, but somebody reads it or works on its jobs; a later call goes on;
 - busy: a part of the work met a lock; what it did is undone, and the next call does it;
+- failed: a part of the work met an error; what it did is undone. The target is the part and the
+  SQLSTATE, like "jobs: 22P02"; a warning has the message, for the owner of pgq;
 - more: a part of the work has more to do than one call does; call again at once.
 Errors: 25001 not under READ COMMITTED.';
+
+create function pgq.repair_clock(
+    longest_lease interval default '12 hours',
+    max_rows integer default 10000
+)
+returns table (action text, target text, amount bigint)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set lock_timeout = '1s'
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+    longest interval := coalesce(repair_clock.longest_lease, '12 hours');
+    most bigint := coalesce(repair_clock.max_rows, 10000);
+    moment timestamptz;
+    changed bigint;
+begin
+    perform pgq._check_interval('longest_lease', longest, false);
+    perform pgq._check_count('max_rows', most::integer, 1, 100000);
+    perform pgq._check_admin_of_all();
+    perform pgq._check_read_committed('repair_clock');
+
+    -- The transaction id first, then the clock: the floor relies on it.
+    perform pg_current_xact_id();
+    moment := pgq._clock();
+
+    -- In the order of locks.
+    return query
+    select r.* from pgq._repair_schedules(moment, most) as r;
+    return query
+    select r.* from pgq._repair_groups(moment, most) as r;
+    return query
+    select r.* from pgq._repair_jobs(moment, longest, most) as r;
+    return query
+    select r.* from pgq._sweep_floors(0) as r;
+
+    update pgq.worker as w
+    set last_seen_at = moment
+    where w.last_seen_at > moment + interval '5 seconds';
+    get diagnostics changed = row_count;
+    if changed > 0 then
+        return query
+        select 'workers set back', 'workers', changed;
+    end if;
+
+    if exists (select from pgq._ahead_schedules(moment))
+        or exists (select from pgq._ahead_groups(moment))
+        or exists (select from pgq._ahead_runs(moment))
+        or exists (select from pgq._ahead_jobs(moment, longest, null))
+    then
+        return query
+        select 'more', 'clock', 1::bigint;
+    end if;
+end
+$$;
+
+comment on function pgq.repair_clock(interval, integer) is
+'Takes back what was written while the clock was ahead, once it is right, and returns what was done.
+Hazard: it cuts a lease of a job that ends later than longest_lease from now to the lease of its
+queue, since nothing tells when it began. A worker that extends it keeps it; one that does not may
+find its job done by another as well. So name the longest lease that your workers ask for.
+It changes, by the action that the row has:
+- jobs set back: jobs of a queue that were enqueued by that clock without a delay or a run_at of
+  their own, or given back by a nack and enqueued by it too;
+- leases cut: those of jobs, and those of a group as topic/group, which keep their length;
+- schedules set back: its next tick is the next one from now that was not written last. Of ticks
+  that were written ahead, others than the last are written again when their time comes. Where
+  missed is all, what is due next stays, since everything before was written;
+- workers set back: they would look alive until then;
+- floor lowered: see cleanup;
+- more: something is left, after max_rows of a kind, or since it was locked; call again.
+Left alone are jobs with a delay or a run_at of their own, and those that were given back by that
+clock but enqueued by a right one: nothing tells these from what was delayed on purpose. So are jobs
+of a schedule before the time of their tick. It looks at all jobs that wait for a later time.
+Errors: 22023 a bad argument, 25001 not under READ COMMITTED, 42501 no permission, 55P03 waited 1 s
+for a lock (call it again).';
 
 create function pgq.schedule_cleanup(schedule text default '* * * * *')
 returns bigint
@@ -38174,6 +39487,7 @@ as $$
 declare
     cron_job_id bigint;
 begin
+    perform pgq._check_admin_of_all();
     if to_regprocedure('cron.schedule(text,text,text)') is null then
         raise exception 'pg_cron is not installed in this database'
             using errcode = '0A000',
@@ -38194,16 +39508,14 @@ begin
 end
 $$;
 
-revoke all on function pgq.schedule_cleanup from public;
-
 comment on function pgq.schedule_cleanup(text) is
 'Has pg_cron call cleanup, every minute by default; returns the id of its job.
 A job that is there already gets the schedule, so there is never more than one. It runs as the owner
 of pgq, who needs USAGE on the schema cron. A schedule is what pg_cron understands: five fields, in
 the time zone of cron.timezone.
 Errors: 0A000 pg_cron is not installed in this database, 22023 a bad schedule, 40001 above READ
-COMMITTED when another transaction was first (try again), 42501 the owner of pgq may not use
-pg_cron.';
+COMMITTED when another transaction was first (try again), 42501 the caller has no admin access to
+all topics and queues, or the owner of pgq may not use pg_cron.';
 
 create function pgq.unschedule_cleanup()
 returns boolean
@@ -38217,6 +39529,7 @@ as $$
 declare
     was_there boolean := false;
 begin
+    perform pgq._check_admin_of_all();
     if to_regclass('cron.job') is null then
         return false;
     end if;
@@ -38234,72 +39547,67 @@ begin
 end
 $$;
 
-revoke all on function pgq.unschedule_cleanup from public;
-
 comment on function pgq.unschedule_cleanup() is
 'Ends what schedule_cleanup began; false when there is nothing to end, also without pg_cron.
-Errors: 40001 above READ COMMITTED when another transaction was first (try again), 42501 the owner
-of pgq may not use pg_cron.';
+Errors: 40001 above READ COMMITTED when another transaction was first (try again), 42501 the caller
+has no admin access to all topics and queues, or the owner of pgq may not use pg_cron.';
 
 create or replace view pgq.messages
 with (security_barrier) as
 select
     v.topic collate "C" as topic,
-    p.partition,
+    case when v.topic_id is not null then p.partition end as partition,
     m.log_offset,
-    m.published_at,
-    m.key,
-    m.headers,
-    m.payload,
-    m.body,
+    case when v.topic_id is not null then m.published_at end as published_at,
+    case when v.topic_id is not null then m.key end as key,
+    case when v.topic_id is not null then m.headers end as headers,
+    case when v.topic_id is not null then m.payload end as payload,
+    case when v.topic_id is not null then m.body end as body,
     p.partition_id,
-    r.first_offset as run_offset
+    case when v.topic_id is not null then r.first_offset end as run_offset
 from pgq._visible_topics(
     (select k.key from pgq.view_key as k), current_user, 'consume'
 ) as v
 inner join pgq.partition as p on p.topic_id = v.topic_id
-inner join pgq.segment_range as r on r.partition_id = p.partition_id
+-- Neither of the two subqueries can be merged into this query (a window, a union with conditions),
+-- so their outer references fix the order of the joins: nothing reads a message before v.
 cross join lateral (
-    select coalesce(min(n.first_offset), 9223372036854775807) as next_offset
+    select
+        n.first_offset,
+        n.segment,
+        n.stored_partition_id,
+        n.shift,
+        n.published_at,
+        lead(n.first_offset, 1, 9223372036854775807) over (
+            order by n.first_offset
+        ) as next_offset
     from pgq.segment_range as n
-    where n.partition_id = r.partition_id
-        and n.first_offset > r.first_offset
-) as f
-inner join pgq.message as m
-    on m.segment = r.segment
-    and m.partition_id = r.stored_partition_id
-    and m.log_offset >= r.first_offset
-    and m.log_offset < f.next_offset
-where r.shift = 0
-union all
-select
-    v.topic collate "C" as topic,
-    p.partition,
-    m.log_offset + r.shift as log_offset,
-    coalesce(r.published_at, m.published_at) as published_at,
-    m.key,
-    m.headers,
-    m.payload,
-    m.body,
-    p.partition_id,
-    r.first_offset as run_offset
-from pgq._visible_topics(
-    (select k.key from pgq.view_key as k), current_user, 'consume'
-) as v
-inner join pgq.partition as p on p.topic_id = v.topic_id
-inner join pgq.segment_range as r on r.partition_id = p.partition_id
+    where n.partition_id = p.partition_id
+        and p.topic_id = v.topic_id
+) as r
 cross join lateral (
-    select coalesce(min(n.first_offset), 9223372036854775807) as next_offset
-    from pgq.segment_range as n
-    where n.partition_id = r.partition_id
-        and n.first_offset > r.first_offset
-) as f
-inner join pgq.message as m
-    on m.segment = r.segment
-    and m.partition_id = r.stored_partition_id
-    and m.log_offset >= r.first_offset - r.shift
-    and m.log_offset < f.next_offset - r.shift
-where r.shift <> 0;
+    select c.log_offset, c.published_at, c.key, c.headers, c.payload, c.body
+    from pgq.message as c
+    where c.segment = r.segment
+        and c.partition_id = r.stored_partition_id
+        and c.log_offset >= r.first_offset
+        and c.log_offset < r.next_offset
+        and r.shift = 0
+    union all
+    select
+        c.log_offset + r.shift as log_offset,
+        coalesce(r.published_at, c.published_at) as published_at,
+        c.key,
+        c.headers,
+        c.payload,
+        c.body
+    from pgq.message as c
+    where c.segment = r.segment
+        and c.partition_id = r.stored_partition_id
+        and c.log_offset >= r.first_offset - r.shift
+        and c.log_offset < r.next_offset - r.shift
+        and r.shift <> 0
+) as m;
 
 comment on column pgq.messages.run_offset is
 'The first offset of the run that it is stored in.';
@@ -38308,15 +39616,17 @@ create view pgq.group_lag
 with (security_barrier) as
 select
     v.topic collate "C" as topic,
-    l.consumer_group,
-    l.partition,
-    q.next_offset - 1 as committed_offset,
-    s.last_offset,
-    s.last_offset - q.next_offset + 1 as lag,
-    s.published_at as oldest_published_at,
-    case when q.leased_until > pgq._clock() then q.leased_until end as leased_until,
-    coalesce(q.attempt, 0) as attempt,
-    q.last_error
+    case when v.topic_id is not null then l.consumer_group end as consumer_group,
+    case when v.topic_id is not null then l.partition end as partition,
+    case when v.topic_id is not null then q.next_offset - 1 end as committed_offset,
+    case when v.topic_id is not null then s.last_offset end as last_offset,
+    case when v.topic_id is not null then s.last_offset - q.next_offset + 1 end as lag,
+    case when v.topic_id is not null then s.published_at end as oldest_published_at,
+    case
+        when v.topic_id is not null and q.leased_until > pgq._clock() then q.leased_until
+    end as leased_until,
+    case when v.topic_id is not null then coalesce(q.attempt, 0) end as attempt,
+    case when v.topic_id is not null then q.last_error end as last_error
 from pgq._visible_topics(
     (select k.key from pgq.view_key as k), current_user, 'monitor'
 ) as v
@@ -38379,11 +39689,13 @@ create view pgq.topic_stats
 with (security_barrier) as
 select
     v.topic collate "C" as topic,
-    p.partition,
-    s.first_offset,
-    s.last_offset,
-    s.last_offset - s.first_offset + 1 as messages,
-    s.last_offset + 1 - s.since_offset as published_last_minute
+    case when v.topic_id is not null then p.partition end as partition,
+    case when v.topic_id is not null then s.first_offset end as first_offset,
+    case when v.topic_id is not null then s.last_offset end as last_offset,
+    case when v.topic_id is not null then s.last_offset - s.first_offset + 1 end as messages,
+    case
+        when v.topic_id is not null then s.last_offset + 1 - s.since_offset
+    end as published_last_minute
 from pgq._visible_topics(
     (select k.key from pgq.view_key as k), current_user, 'monitor'
 ) as v
@@ -38418,17 +39730,22 @@ create or replace view pgq.queue_stats
 with (security_barrier) as
 select
     v.queue collate "C" as queue,
-    coalesce(s.ready, 0) as ready,
-    coalesce(s.leased, 0) as leased,
-    coalesce(s.delayed, 0) as delayed,
-    coalesce(s.expired, 0) as expired,
-    (
-        select count(*) from pgq.dead_job as d where d.queue_id between q.queue_id and q.queue_id
-    ) as dead,
-    s.oldest as oldest_ready_at,
-    q.paused,
-    coalesce(s.waiting, 0) as waiting,
+    case when v.queue_id is not null then coalesce(s.ready, 0) end as ready,
+    case when v.queue_id is not null then coalesce(s.leased, 0) end as leased,
+    case when v.queue_id is not null then coalesce(s.delayed, 0) end as delayed,
+    case when v.queue_id is not null then coalesce(s.expired, 0) end as expired,
     case
+        when v.queue_id is not null then (
+            select count(*)
+            from pgq.dead_job as d
+            where d.queue_id between q.queue_id and q.queue_id
+        )
+    end as dead,
+    case when v.queue_id is not null then s.oldest end as oldest_ready_at,
+    case when v.queue_id is not null then q.paused end as paused,
+    case when v.queue_id is not null then coalesce(s.waiting, 0) end as waiting,
+    case
+        when v.queue_id is null then null
         when q.paused then 'paused'
         when s.leased >= q.max_leased then 'max_leased'
         when
@@ -38437,7 +39754,9 @@ select
             * q.rate_limit / extract(epoch from q.rate_interval) < 1
             then 'rate_limit'
     end as held_by,
-    coalesce(s.unfinished >= q.max_unfinished, false) as is_full
+    case
+        when v.queue_id is not null then coalesce(s.unfinished >= q.max_unfinished, false)
+    end as is_full
 from pgq._visible_queues(
     (select k.key from pgq.view_key as k), current_user, 'monitor'
 ) as v
@@ -38500,18 +39819,18 @@ create or replace view pgq.dead_letters
 with (security_barrier) as
 select
     v.queue collate "C" as queue,
-    d.job_id,
-    d.attempt,
-    d.last_error,
-    m.published_at as enqueued_at,
-    d.died_at,
-    d.priority::integer as priority,
-    m.key,
-    d.label,
-    m.headers,
-    m.payload,
-    m.body,
-    d.stops_key
+    case when v.queue_id is not null then d.job_id end as job_id,
+    case when v.queue_id is not null then d.attempt end as attempt,
+    case when v.queue_id is not null then d.last_error end as last_error,
+    case when v.queue_id is not null then m.published_at end as enqueued_at,
+    case when v.queue_id is not null then d.died_at end as died_at,
+    case when v.queue_id is not null then d.priority::integer end as priority,
+    case when v.queue_id is not null then m.key end as key,
+    case when v.queue_id is not null then d.label end as label,
+    case when v.queue_id is not null then m.headers end as headers,
+    case when v.queue_id is not null then m.payload end as payload,
+    case when v.queue_id is not null then m.body end as body,
+    case when v.queue_id is not null then d.stops_key end as stops_key
 from pgq._visible_queues(
     (select k.key from pgq.view_key as k), current_user, 'consume'
 ) as v
@@ -38532,18 +39851,18 @@ create or replace view pgq.archived_jobs
 with (security_barrier) as
 select
     v.queue collate "C" as queue,
-    a.job_id,
-    a.outcome,
-    a.attempt,
-    m.published_at as enqueued_at,
-    a.ended_at,
-    a.result,
-    a.last_error,
-    m.key,
-    a.label,
-    m.headers,
-    m.payload,
-    m.body
+    case when v.queue_id is not null then a.job_id end as job_id,
+    case when v.queue_id is not null then a.outcome end as outcome,
+    case when v.queue_id is not null then a.attempt end as attempt,
+    case when v.queue_id is not null then m.published_at end as enqueued_at,
+    case when v.queue_id is not null then a.ended_at end as ended_at,
+    case when v.queue_id is not null then a.result end as result,
+    case when v.queue_id is not null then a.last_error end as last_error,
+    case when v.queue_id is not null then m.key end as key,
+    case when v.queue_id is not null then a.label end as label,
+    case when v.queue_id is not null then m.headers end as headers,
+    case when v.queue_id is not null then m.payload end as payload,
+    case when v.queue_id is not null then m.body end as body
 from pgq._visible_queues(
     (select k.key from pgq.view_key as k), current_user, 'consume'
 ) as v
@@ -38567,18 +39886,19 @@ create view pgq.effects
 with (security_barrier) as
 select
     v.queue collate "C" as queue,
-    e.job_id,
-    e.effect,
+    case when v.queue_id is not null then e.job_id end as job_id,
+    case when v.queue_id is not null then e.effect end as effect,
     case
+        when v.queue_id is null then null
         when e.finished_at is not null then 'finished'
         when j.lease_token = e.lease_token and j.visible_at > c.moment then 'begun'
         else 'interrupted'
     end as state,
-    e.result,
-    e.attempt,
-    e.begun_at,
-    e.finished_at,
-    e.lease_token
+    case when v.queue_id is not null then e.result end as result,
+    case when v.queue_id is not null then e.attempt end as attempt,
+    case when v.queue_id is not null then e.begun_at end as begun_at,
+    case when v.queue_id is not null then e.finished_at end as finished_at,
+    case when v.queue_id is not null then e.lease_token end as lease_token
 from pgq.effect as e
 cross join lateral (select pgq._clock() as moment limit 1) as c
 left join pgq.job as j on j.job_id = e.job_id
@@ -38727,6 +40047,12 @@ begin
     end loop;
 end
 $dump_configuration$;
+
+do $revoke_others$
+begin
+    perform pgq._revoke_others('{_act_for,_add_grant,_add_runs,_administers,_ahead_groups,_ahead_jobs,_ahead_runs,_ahead_schedules,_allowed_claims,_announce,_append_all_runs,_append_runs,_assign,_assign_across,_assign_all,_assign_staged,_assign_waiting,_begin_notes,_below_floor,_bury,_caller,_carry_jobs,_check_access,_check_admin,_check_admin_of_all,_check_both_set,_check_contents,_check_dead_letters,_check_effect,_check_filter,_check_grant,_check_group,_check_heartbeat,_check_idempotency_keys,_check_idempotency_window,_check_missed,_check_queue_together,_check_roles,_check_room,_check_schedule,_check_schedule_access,_check_schedule_kept,_check_subscription_access,_check_taken,_check_time_zone,_check_topic_settings,_check_unique_key,_check_unique_keys,_check_worker,_check_year,_claim_any,_claims_so_far,_clean_effects,_clean_jobs,_clean_leftovers,_clean_limited_keys,_clean_order,_clean_part,_clean_runs,_clean_subscriptions,_clean_windows,_clean_workers,_close_segments,_cron_field,_cron_tick,_cron_times,_deliver,_deliver_across,_deliver_staged,_dependents,_describe_metrics,_end_dependents,_enqueue_keyed,_expand_run,_expand_runs,_expand_segment,_expire_front,_exposition_labels,_exposition_line,_exposition_text,_fail_cron,_fail_incomplete,_fail_other_chunk,_fail_out_of_range,_fail_unknown_schedule,_fail_unknown_subscription,_find_keys,_finished_lately,_first_readable,_flush_commit,_forget_keys,_forget_runs,_found_in,_free_claimed,_free_keys,_give_up,_go_on_behind,_granted,_has_jobs,_has_keys,_has_role,_has_staged,_hold_followed,_hold_keys,_holder_samples,_home,_house_samples,_insert_keys,_job_counts,_jobs_of_segment,_join_order,_key_segments,_keys_of_jobs,_keys_of_runs,_last_offset,_last_tick,_leave_segment,_let_next,_lift_key_limit,_limited_jobs,_lock_access,_lock_dead_letter_topic,_lock_dependents,_lock_effect,_lock_leased,_lock_partition,_lock_schedule_target,_log_figures,_look_below,_lower_floor,_maker,_mark_exhausted,_matches,_may,_may_use,_may_write,_met_jobs,_moment_of,_move_staged,_nack,_near_partition,_next_minute,_next_tick,_note_claims,_note_former_window,_note_keys,_of_first,_open_keys,_other_samples,_park_jobs,_parked_place,_partition_figures,_place_keys,_places,_point_jobs,_point_ordered,_publish_contents,_publish_keyed,_queue_floors,_queue_samples,_release_keys,_repair_groups,_repair_jobs,_repair_schedules,_restore_mark,_restrict,_return_keys,_revoke_others,_routing_regex,_run_place,_run_schedule,_schedule_info,_sees_schedule,_settle_access,_settle_all_access,_settle_keys,_settle_notes,_settled_xid,_shown_target,_spread_run,_stage_batch,_stage_run,_staged_samples,_staged_since,_stamp_leased,_starts,_store_chunk,_subscription_info,_sweep_floors,_take_key,_take_keys,_try_assign,_turns,_unchanged,_unlocked_partitions,_unpark_all,_unpark_jobs,_visible,_visible_in_view,_visible_queues,_visible_to,_visible_topics,_worker_samples,_write_claims,_write_keys,access_change,access_grant,access_grant_grant_id_seq,acting,alter_group,alter_queue,alter_schedule,alter_topic,assign_offsets,assignment,begin_effect,cancel_job,claim_count,claim_lock,commit_write,create_group,create_queue,create_roles,create_schedule,create_topic,drop_schedule,effect,effect_walk,effects,enqueue,enqueue_batch,enqueue_rows,fetch_dead_letters,fetch_packed,finish_effect,forget_effect,forget_worker,former_window,get_job,grant_access,group_lag,heartbeat,idempotency,idempotency_0,idempotency_1,idempotency_10,idempotency_11,idempotency_12,idempotency_13,idempotency_14,idempotency_15,idempotency_2,idempotency_3,idempotency_4,idempotency_5,idempotency_6,idempotency_7,idempotency_8,idempotency_9,job_run,limited_key,list_access,list_schedules,list_subscriptions,list_workers,metrics,metrics_text,nack_offsets,next_ticks,ordered_key,ordered_note,pause_schedule,peek_jobs,publish,publish_batch,publish_rows,purge_queue,redrive,reject_job,release_job,release_job_batch,repair_clock,resume_schedule,revoke_access,run_id,run_schedules,schedule,schedule_cleanup,staged_number,staged_run,subscribe,subscription,topic_stats,unique_job,unschedule_cleanup,unsubscribe,watermark,worker}');
+end
+$revoke_others$;
 
 grant execute on function pgq._partition_figures(
     uuid, bigint, bigint, integer, bigint, bigint, timestamptz

@@ -6,6 +6,8 @@
 -- Stop before anything is changed when a schema pgq is already there, whoever made it.
 do $guard$
 begin
+    -- Lasts to the end of the transaction. In a block, so that it does not warn outside of one.
+    set local standard_conforming_strings = on;
     if to_regnamespace('pgq') is null then
         return;
     end if;
@@ -69,7 +71,7 @@ comment on column pgq.cleanup_action.action is
 'What: one of the actions that the comment of cleanup lists.';
 comment on column pgq.cleanup_action.target is
 'To what: a queue, a group as topic/group, a write_id, a segment; for busy and more, the part of the
-work.';
+work; for failed, the part and the SQLSTATE of its error.';
 comment on column pgq.cleanup_action.amount is 'To how many.';
 
 -- ==== sql/store/types.sql
@@ -674,18 +676,23 @@ create type pgq.subscription_info as (
     queue text,
     filter jsonb,
     routing_key text,
-    created_at timestamptz
+    created_at timestamptz,
+    made_by text
 );
 
 comment on type pgq.subscription_info is 'A subscription and its settings.';
 comment on column pgq.subscription_info.subscription is 'Its name.';
-comment on column pgq.subscription_info.topic is 'The topic whose messages it takes.';
-comment on column pgq.subscription_info.queue is 'The queue that gets a job for each of them.';
+comment on column pgq.subscription_info.topic is
+'The topic whose messages it takes; null for an admin of the queue who may not know it.';
+comment on column pgq.subscription_info.queue is
+'The queue that gets a job for each of them; null for an admin of the topic who may not know it.';
 comment on column pgq.subscription_info.filter is
 'For names of headers the values that each may have; null: any message.';
 comment on column pgq.subscription_info.routing_key is
 'The pattern that the header routing_key has to match; null: any message.';
 comment on column pgq.subscription_info.created_at is 'When it was made.';
+comment on column pgq.subscription_info.made_by is
+'The role that made it, and whose access it needs; null: the owner of pgq.';
 
 -- ==== sql/schedule/types.sql
 
@@ -710,7 +717,8 @@ create type pgq.schedule_info as (
     last_at timestamptz,
     last_error text,
     created_at timestamptz,
-    updated_at timestamptz
+    updated_at timestamptz,
+    made_by text
 );
 
 comment on type pgq.schedule_info is 'A schedule and its settings.';
@@ -743,6 +751,8 @@ comment on column pgq.schedule_info.last_error is
 'Why the last try to write a tick failed; null: it did not.';
 comment on column pgq.schedule_info.created_at is 'When it was made.';
 comment on column pgq.schedule_info.updated_at is 'When its settings last changed.';
+comment on column pgq.schedule_info.made_by is
+'The role that named its target, and whose access it needs; null: the owner of pgq.';
 
 create type pgq.schedule_run as (
     schedule text,
@@ -1040,7 +1050,8 @@ create table pgq.topic (
     updated_at timestamptz not null,
     idempotency_window interval not null default '1 day',
     deferred boolean not null default false,
-    restricted boolean not null default false
+    restricted boolean not null default false,
+    made_by text collate "C"
 );
 
 comment on table pgq.topic is 'A log of messages in one or more partitions.';
@@ -1055,6 +1066,8 @@ comment on column pgq.topic.idempotency_window is
 'How long an idempotency key stands for the message that it was given with.';
 comment on column pgq.topic.restricted is
 'Whether only roles with a grant may use it, see grant_access.';
+comment on column pgq.topic.made_by is
+'The role that made it, which may restrict it; null: the owner of pgq.';
 comment on column pgq.topic.deferred is
 'Whether messages are staged when they are published, and get offsets when somebody consumes.';
 
@@ -1185,6 +1198,7 @@ create table pgq.consumer_group (
     updated_at timestamptz not null,
     max_attempts integer,
     dead_letter_topic_id bigint references pgq.topic (topic_id),
+    dead_letters_by text collate "C",
     unique (topic_id, consumer_group)
 );
 
@@ -1193,6 +1207,8 @@ comment on table pgq.consumer_group is
 comment on column pgq.consumer_group.consumer_group is 'Its name, unique within the topic.';
 comment on column pgq.consumer_group.out_of_range is
 'What happens when retention removed messages the group has not read: error, or skip them.';
+comment on column pgq.consumer_group.dead_letters_by is
+'The role that set the dead-letter topic; null: the owner of pgq.';
 comment on column pgq.consumer_group.created_at is 'When it was made.';
 comment on column pgq.consumer_group.updated_at is 'When its settings last changed.';
 comment on column pgq.consumer_group.max_attempts is
@@ -1302,11 +1318,14 @@ create table pgq.queue (
     ) stored,
     restricted boolean not null default false,
     publishers text[] collate "C",
-    consumers text[] collate "C"
+    consumers text[] collate "C",
+    made_by text collate "C"
 );
 
 comment on table pgq.queue is 'A queue of jobs and its settings.';
 comment on column pgq.queue.queue is 'Its name.';
+comment on column pgq.queue.made_by is
+'The role that made it, which may restrict it; null: the owner of pgq.';
 comment on column pgq.queue.partition_id is 'Its id in the message store.';
 comment on column pgq.queue.storage_class_id is 'Where its payloads are stored.';
 comment on column pgq.queue.segment is 'The open segment of its class: where new payloads go.';
@@ -1961,6 +1980,7 @@ create table pgq.subscription (
     routing_key text collate "C",
     routing_regex text collate "C",
     created_at timestamptz not null,
+    made_by text collate "C",
     unique (topic_id, queue_id)
 );
 
@@ -1977,6 +1997,7 @@ comment on column pgq.subscription.routing_key is
 'The pattern that the header routing_key has to match; null: any message.';
 comment on column pgq.subscription.routing_regex is 'The same as a regular expression.';
 comment on column pgq.subscription.created_at is 'When it was made.';
+comment on column pgq.subscription.made_by is 'The role that made it; null: the owner of pgq.';
 
 -- ==== sql/schedule/tables.sql
 
@@ -2002,14 +2023,18 @@ create table pgq.schedule (
     last_at timestamptz,
     last_error text,
     created_at timestamptz not null,
-    updated_at timestamptz not null
+    updated_at timestamptz not null,
+    topic_id bigint,
+    queue_id bigint,
+    made_by text collate "C"
 );
 
 create index schedule_due on pgq.schedule (due_at) where not paused;
 
 comment on table pgq.schedule is
 'What is enqueued or published again and again, and when it is next.
-The target is kept by its name: one that is dropped and made again gets its ticks again.';
+The id says which topic or queue it is, the name is for display: one that is made again under the
+name of one that was dropped gets nothing.';
 comment on column pgq.schedule.schedule is 'Its name.';
 comment on column pgq.schedule.queue is 'The queue that gets a job; null: it has a topic.';
 comment on column pgq.schedule.topic is 'The topic that gets a message; null: it has a queue.';
@@ -2021,15 +2046,21 @@ comment on column pgq.schedule.starts_at is
 'It has no tick before, and an interval is counted from here.';
 comment on column pgq.schedule.next_at is
 'The first tick that is neither written nor left out. It only goes ahead, whatever the clock does,
-so no tick is written twice.';
+so no tick is written twice; but for repair_clock, after which last_at is not written again.';
 comment on column pgq.schedule.due_at is
 'When run_schedules looks at it: at next_at; later when there was an error, or more than one call
 may write.';
-comment on column pgq.schedule.last_at is 'The last tick that was written; null: none yet.';
+comment on column pgq.schedule.last_at is 'The latest tick that was written; null: none yet.';
 comment on column pgq.schedule.last_error is
 'Why the last try to write a tick failed; null: it did not.';
 comment on column pgq.schedule.created_at is 'When it was made.';
 comment on column pgq.schedule.updated_at is 'When its settings last changed.';
+comment on column pgq.schedule.topic_id is
+'The topic by its id, also when that is gone; null: it has a queue.';
+comment on column pgq.schedule.queue_id is
+'The queue by its id, also when that is gone; null: it has a topic.';
+comment on column pgq.schedule.made_by is
+'The role that named its target last; null: the owner of pgq.';
 
 -- ==== sql/access/tables.sql
 
@@ -2106,7 +2137,8 @@ know the key.';
 -- A row is written every few seconds. There is no index but that of its key, and half of each page
 -- is left free, so the new version of a row stands on the page of the old one.
 create table pgq.worker (
-    worker text collate "C" primary key,
+    role text collate "C" not null,
+    worker text collate "C" not null,
     kind text collate "C" not null,
     host text,
     pid integer,
@@ -2114,13 +2146,15 @@ create table pgq.worker (
     running integer not null,
     details jsonb,
     started_at timestamptz not null,
-    last_seen_at timestamptz not null
+    last_seen_at timestamptz not null,
+    primary key (role, worker)
 )
 with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 
 comment on table pgq.worker is
 'Processes that do jobs or handle messages, as they have told of themselves by heartbeat.';
-comment on column pgq.worker.worker is 'Its name, which nothing else has.';
+comment on column pgq.worker.role is 'The role that sends its heartbeats.';
+comment on column pgq.worker.worker is 'Its name, which no other worker of the role has.';
 comment on column pgq.worker.kind is 'What it is: worker, consumer, push, or what it says.';
 comment on column pgq.worker.host is 'The machine that it runs on; null: it did not say.';
 comment on column pgq.worker.pid is 'Its process there; null: it did not say.';
@@ -2186,6 +2220,52 @@ $$;
 
 comment on function pgq._give_back_grant() is
 'Grants what an upgrade noted in kept_grant.';
+
+-- ==== sql/shared/_revoke_others.sql
+
+create function pgq._revoke_others(names text[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    relation regclass;
+    routine regprocedure;
+    grantee_name name;
+begin
+    for relation, grantee_name in
+        select distinct c.oid, coalesce(r.rolname, 'public')
+        from pg_catalog.pg_class as c
+        cross join lateral aclexplode(c.relacl) as x
+        left join pg_catalog.pg_roles as r on r.oid = x.grantee
+        where c.relnamespace = 'pgq'::regnamespace
+            and c.relkind in ('r', 'p', 'v', 'S')
+            and (c.relname = any(_revoke_others.names) or _revoke_others.names is null)
+            and x.grantee <> c.relowner
+    loop
+        execute format('revoke all on %s from %I', relation, grantee_name);
+    end loop;
+
+    for routine, grantee_name in
+        select distinct p.oid, coalesce(r.rolname, 'public')
+        from pg_catalog.pg_proc as p
+        cross join lateral aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) as x
+        left join pg_catalog.pg_roles as r on r.oid = x.grantee
+        where p.pronamespace = 'pgq'::regnamespace
+            and (p.proname = any(_revoke_others.names) or _revoke_others.names is null)
+            and x.grantee <> p.proowner
+    loop
+        execute format('revoke all on function %s from %I', routine, grantee_name);
+    end loop;
+end
+$$;
+
+comment on function pgq._revoke_others(text[]) is
+'Takes from all but the owner what they have on these relations and functions, or on all. Called for
+what has just been made: PUBLIC may call new functions, and default privileges of the owner give
+more.';
 
 -- ==== sql/shared/_check_name.sql
 
@@ -2771,6 +2851,13 @@ begin
     execute format(
         'comment on table pgq.idempotency_%1$s is ''Segment %1$s of the idempotency keys.''',
         _create_leaf.leaf
+    );
+    perform pgq._revoke_others(
+        array[
+            format('message_%s', _create_leaf.leaf),
+            format('job_archive_%s', _create_leaf.leaf),
+            format('idempotency_%s', _create_leaf.leaf)
+        ]
     );
 end
 $$;
@@ -4811,13 +4898,13 @@ create function pgq._fail_out_of_range(
     topic text,
     partition integer,
     log_offset bigint,
-    first_available bigint,
+    partition_id bigint,
     last_available bigint,
     for_group boolean
 )
 returns void
 language plpgsql
-immutable
+stable
 parallel safe
 as $$
 #variable_conflict use_column
@@ -4827,7 +4914,8 @@ begin
         using errcode = 'MQ004',
             detail = format(
                 'First available offset: %s; last available offset: %s.',
-                _fail_out_of_range.first_available, _fail_out_of_range.last_available
+                pgq._first_readable(_fail_out_of_range.partition_id),
+                _fail_out_of_range.last_available
             ),
             hint = case
                 when _fail_out_of_range.log_offset > _fail_out_of_range.last_available then
@@ -5020,6 +5108,30 @@ $$;
 comment on function pgq._first_available(bigint) is
 'The lowest offset of a partition that retention has not removed.';
 
+-- ==== sql/log/_first_readable.sql
+
+create function pgq._first_readable(partition_id bigint)
+returns bigint
+language sql
+stable
+parallel safe
+as $$
+select min(r.first_offset)
+from pgq.segment_range as r
+where r.partition_id = _first_readable.partition_id
+    and r.first_offset > all(
+        select e.first_offset
+        from pgq.segment_range as e
+        where e.partition_id = _first_readable.partition_id
+            and not pgq._is_kept(e.segment)
+    )
+$$;
+
+comment on function pgq._first_readable(bigint) is
+'The lowest offset of a partition from which on nothing has been truncated.
+An old snapshot still has the ranges of a segment that was truncated since: _first_available is
+lower there.';
+
 -- ==== sql/log/_last_offset.sql
 
 create function pgq._last_offset(
@@ -5084,13 +5196,13 @@ begin
                 then _fail_incomplete.first_offset
             else greatest(_fail_incomplete.first_offset, s.last_available + 1)
         end,
-        s.first_available,
+        (_fail_incomplete.place).partition_id,
         s.last_available,
         false
     )
     from (
         select
-            pgq._first_available((_fail_incomplete.place).partition_id) as first_available,
+            pgq._first_readable((_fail_incomplete.place).partition_id) as first_available,
             pgq._last_offset(
                 (_fail_incomplete.place).stored_partition_id,
                 (_fail_incomplete.place).segment,
@@ -5849,8 +5961,6 @@ as $$
 #variable_conflict use_column
 declare
     place pgq.partition;
-    first_available bigint;
-    last_available bigint;
 begin
     if check_range.first_offset is null or check_range.last_offset is null then
         raise exception 'argument "%" must not be null',
@@ -5875,16 +5985,13 @@ begin
     end if;
 
     if check_range.first_offset <= check_range.last_offset then
-        first_available := pgq._first_available(place.partition_id);
-        last_available := pgq._last_offset(
-            place.stored_partition_id, place.segment, place.segment_first_offset
-        );
-
         -- An old snapshot (REPEATABLE READ) still has the bounds of a segment that was truncated
         -- since, but not its messages; so one message of each segment is looked at. Having been
         -- read, the segments cannot be truncated before this transaction ends.
-        if check_range.first_offset < first_available
-            or check_range.last_offset > last_available
+        if check_range.first_offset < pgq._first_available(place.partition_id)
+            or check_range.last_offset > pgq._last_offset(
+                place.stored_partition_id, place.segment, place.segment_first_offset
+            )
             or exists (
                 select
                 from pgq._runs(
@@ -5895,19 +6002,7 @@ begin
                 ).log_offset is null
             )
         then
-            perform pgq._fail_out_of_range(
-                check_range.topic collate "C",
-                check_range.partition,
-                case
-                    when check_range.first_offset < first_available
-                        or check_range.last_offset <= last_available
-                        then check_range.first_offset
-                    else greatest(check_range.first_offset, last_available + 1)
-                end,
-                first_available,
-                last_available,
-                false
-            );
+            perform pgq._fail_incomplete(place, check_range.first_offset, check_range.last_offset);
         end if;
     end if;
 
@@ -6195,13 +6290,20 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
-    -- It does nothing, except where PostgreSQL works on a table for its owner: there it fails, and
-    -- nothing else tells. No function that comes here may be called in parallel.
-    unlisten pgq_nobody;
+    -- Where PostgreSQL works on a table for its owner, deallocate is refused before the statement
+    -- is looked for, and nothing else tells. unlisten would be cheaper, but a session that has
+    -- listened prepares no transaction after it. No function that comes here may be called in
+    -- parallel.
+    begin
+        deallocate "pgq: who calls";
+    exception
+        when invalid_sql_statement_name then
+            null;
+        when insufficient_privilege then
+            return null;
+    end;
+
     return coalesce(nullif(current_setting('role'), 'none'), session_user);
-exception
-    when insufficient_privilege then
-        return null;
 end
 $$;
 
@@ -6377,6 +6479,62 @@ comment on function pgq._may_use(text, text, text) is
 'Whether the caller has this access to a topic, to a queue, or to both; also where there is none of
 that name, or none is given.';
 
+-- ==== sql/access/_maker.sql
+
+create function pgq._maker()
+returns text
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    caller text := pgq._caller();
+begin
+    if caller is null then
+        raise exception 'permission denied to create anything while a table is maintained'
+            using errcode = '42501';
+    end if;
+    return case when not pgq._has_role(caller, '{}') then caller end;
+end
+$$;
+
+comment on function pgq._maker() is
+'The role that answers for what the caller creates, by its name; null: the owner of pgq, or who has
+his privileges.';
+
+-- ==== sql/access/_administers.sql
+
+create function pgq._administers(topic text, queue text)
+returns boolean
+language sql
+stable
+parallel unsafe
+as $$
+select exists (
+    select
+    from pgq.topic as t
+    where t.topic = _administers.topic collate "C"
+        and pgq._may(
+            pgq._granted('topic', t.topic_id, 'admin')
+            || case when not t.restricted then t.made_by end
+        )
+)
+or exists (
+    select
+    from pgq.queue as q
+    where q.queue = _administers.queue collate "C"
+        and pgq._may(
+            pgq._granted('queue', q.queue_id, 'admin')
+            || case when not q.restricted then q.made_by end
+        )
+)
+$$;
+
+comment on function pgq._administers(text, text) is
+'Whether the caller administers a topic or a queue: by a grant of admin, as the maker of one that is
+open, or as an owner of pgq.';
+
 -- ==== sql/access/_check_access.sql
 
 create function pgq._check_access(topic text, queue text, access text)
@@ -6456,6 +6614,33 @@ $$;
 comment on function pgq._check_taken(text, text) is
 'Raises MQ005, without its settings, for a topic or a queue of which the caller may know nothing.';
 
+-- ==== sql/access/_check_admin.sql
+
+create function pgq._check_admin(topic text, queue text)
+returns void
+language plpgsql
+stable
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    perform pgq._check_access(_check_admin.topic, _check_admin.queue, 'admin');
+    if not pgq._administers(_check_admin.topic, _check_admin.queue) then
+        raise exception 'permission denied to restrict % "%"',
+            case when _check_admin.topic is not null then 'topic' else 'queue' end,
+            coalesce(_check_admin.topic, _check_admin.queue)
+            using errcode = '42501',
+                detail = format('Role "%s" has not made it.', pgq._caller()),
+                hint = 'The role that made it can restrict it, or the owner of pgq, or who has '
+                    'admin access to all of them.';
+    end if;
+end
+$$;
+
+comment on function pgq._check_admin(text, text) is
+'What _check_access does for admin access; raises 42501 as well for an open topic or queue that
+somebody else has made.';
+
 -- ==== sql/access/_may_write.sql
 
 create function pgq._may_write(topic_id bigint, queue_id bigint)
@@ -6474,6 +6659,33 @@ $$;
 comment on function pgq._may_write(bigint, bigint) is
 'Whether the caller may publish to the target of a bulk write, by its id.';
 
+-- ==== sql/access/_sees_schedule.sql
+
+create function pgq._sees_schedule(made_by text, topic_id bigint, queue_id bigint)
+returns boolean
+language sql
+stable
+parallel unsafe
+as $$
+select case
+    when exists (select from pgq.topic as t where t.topic_id = _sees_schedule.topic_id)
+        or exists (select from pgq.queue as q where q.queue_id = _sees_schedule.queue_id)
+        then pgq._may_write(_sees_schedule.topic_id, _sees_schedule.queue_id)
+    else pgq._may(
+        pgq._granted(
+            case when _sees_schedule.topic_id is not null then 'topic' else 'queue' end,
+            0,
+            'admin'
+        )
+        || _sees_schedule.made_by
+    )
+end
+$$;
+
+comment on function pgq._sees_schedule(text, bigint, bigint) is
+'Whether the caller may see and change a schedule: who may publish to its target. When that was
+dropped, with its grants: the maker of the schedule, and who administers all topics or queues.';
+
 -- ==== sql/access/_check_schedule_access.sql
 
 create function pgq._check_schedule_access(schedule text)
@@ -6488,7 +6700,7 @@ begin
         select
         from pgq.schedule as s
         where s.schedule = _check_schedule_access.schedule
-            and pgq._may_use(s.topic, s.queue, 'publish')
+            and pgq._sees_schedule(s.made_by, s.topic_id, s.queue_id)
     ) then
         perform pgq._fail_unknown_schedule(_check_schedule_access.schedule);
     end if;
@@ -6517,6 +6729,9 @@ begin
         inner join pgq.queue as q on q.queue_id = s.queue_id
         where s.subscription = _check_subscription_access.subscription
     loop
+        if pgq._administers(target.topic, null) or pgq._administers(null, target.queue) then
+            return;
+        end if;
         exit when not pgq._may_use(target.topic, target.queue, 'monitor');
         perform pgq._check_access(target.topic, null, 'consume');
         perform pgq._check_access(null, target.queue, 'publish');
@@ -6529,7 +6744,8 @@ $$;
 
 comment on function pgq._check_subscription_access(text) is
 'Raises 42501 for a subscription whose topic the caller may not consume, or to whose queue he may
-not publish; MQ011 where there is none, or he may not see one of them.';
+not publish; MQ011 where there is none, or he may not see one of them. Who administers one of them
+needs nothing else.';
 
 -- ==== sql/access/_visible_to.sql
 
@@ -6719,9 +6935,94 @@ $$;
 comment on function pgq._shown_target(text) is
 'What cleanup says that it cleaned, without names that the caller may not know.';
 
+-- ==== sql/access/_dependents.sql
+
+create function pgq._dependents(scope text, target_id bigint)
+returns table (kind text, name text, consumer_group text, made_by text)
+language sql
+stable
+parallel safe
+as $$
+select d.kind, d.name, d.consumer_group, d.made_by
+from (
+    select 'subscription', s.subscription, null, s.made_by, 'topic', s.topic_id, 'consume'
+    from pgq.subscription as s
+    union all
+    select 'subscription', s.subscription, null, s.made_by, 'queue', s.queue_id, 'publish'
+    from pgq.subscription as s
+    union all
+    select 'schedule', s.schedule, null, s.made_by, 'topic', s.topic_id, 'publish'
+    from pgq.schedule as s
+    where not s.paused
+    union all
+    select 'schedule', s.schedule, null, s.made_by, 'queue', s.queue_id, 'publish'
+    from pgq.schedule as s
+    where not s.paused
+    union all
+    select 'group', t.topic, g.consumer_group, g.dead_letters_by, 'topic', l.topic_id, 'publish'
+    from pgq.consumer_group as g
+    inner join pgq.topic as t on t.topic_id = g.topic_id
+    inner join pgq.topic as l on l.topic_id = g.dead_letter_topic_id
+) as d (kind, name, consumer_group, made_by, scope, target_id, access)
+left join pgq.topic as t on d.scope = 'topic' and t.topic_id = d.target_id
+left join pgq.queue as q on d.scope = 'queue' and q.queue_id = d.target_id
+where d.scope = _dependents.scope
+    and d.target_id = coalesce(_dependents.target_id, d.target_id)
+    and d.made_by is not null
+    and (
+        to_regrole(quote_ident(d.made_by)) is null
+        or coalesce(t.restricted, q.restricted)
+        and not pgq._has_role(d.made_by, pgq._granted(d.scope, d.target_id, d.access))
+    )
+$$;
+
+comment on function pgq._dependents(text, bigint) is
+'What goes on by itself though its maker has not the access that it needs, or is gone:
+subscriptions, schedules, and consumer groups by their dead-letter topic. Of a topic or a queue by
+its id, or of all where that is null.';
+
+-- ==== sql/access/_lock_dependents.sql
+
+create function pgq._lock_dependents(topic text, queue text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    perform
+    from pgq.schedule as s
+    where s.topic = _lock_dependents.topic
+        or s.queue = _lock_dependents.queue
+    order by s.schedule
+    for no key update;
+
+    perform
+    from pgq.topic as t
+    inner join pgq.consumer_group as g on g.dead_letter_topic_id = t.topic_id
+    inner join pgq.group_partition as l on l.group_id = g.group_id
+    where t.topic = _lock_dependents.topic
+    order by l.topic, l.consumer_group, l.partition
+    for no key update of l;
+
+    perform
+    from pgq.queue as q
+    inner join pgq.subscription as s on s.queue_id = q.queue_id
+    inner join pgq.partition as p on p.topic_id = s.topic_id
+    where q.queue = _lock_dependents.queue
+    order by p.topic, p.partition
+    for update of p;
+end
+$$;
+
+comment on function pgq._lock_dependents(text, text) is
+'Locks what _end_dependents is about to change, before the topic or the queue: those who run a
+schedule, consume for a group or publish to a topic lock the target of these last.';
+
 -- ==== sql/access/_lock_access.sql
 
-create function pgq._lock_access(topic text, queue text)
+create function pgq._lock_access(topic text, queue text, end_dependents boolean)
 returns bigint
 language plpgsql
 volatile
@@ -6739,6 +7040,9 @@ begin
     update pgq.access_change as c
     set changed_at = pgq._clock();
 
+    if _lock_access.end_dependents then
+        perform pgq._lock_dependents(_lock_access.topic, _lock_access.queue);
+    end if;
     if _lock_access.topic is not null then
         return (pgq._lock_topic(_lock_access.topic)).topic_id;
     end if;
@@ -6757,7 +7061,7 @@ begin
 end
 $$;
 
-comment on function pgq._lock_access(text, text) is
+comment on function pgq._lock_access(text, text, boolean) is
 'Begins a change of access: others wait until this transaction ends, and so do those who publish to
 the topic or change the queue that is named, whose id is returned. Raises 42501, MQ001, MQ002.';
 
@@ -6810,7 +7114,7 @@ publishers and consumers read anyway. The caller has locked it.';
 
 -- ==== sql/access/_settle_all_access.sql
 
-create function pgq._settle_all_access(scope text)
+create function pgq._settle_all_access(scope text, end_dependents boolean)
 returns void
 language plpgsql
 volatile
@@ -6835,9 +7139,17 @@ begin
         -- One that is dropped meanwhile is no concern of ours.
         begin
             if target.topic is not null then
-                perform pgq._settle_access(pgq._lock_access(target.topic, null), null, true);
+                perform pgq._settle_access(
+                    pgq._lock_access(target.topic, null, _settle_all_access.end_dependents),
+                    null,
+                    true
+                );
             else
-                perform pgq._settle_access(null, pgq._lock_access(null, target.queue), true);
+                perform pgq._settle_access(
+                    null,
+                    pgq._lock_access(null, target.queue, _settle_all_access.end_dependents),
+                    true
+                );
             end if;
         exception
             when sqlstate 'MQ001' or sqlstate 'MQ002' then
@@ -6847,12 +7159,12 @@ begin
 end
 $$;
 
-comment on function pgq._settle_all_access(text) is
+comment on function pgq._settle_all_access(text, boolean) is
 'Writes anew who may publish and consume, for all restricted topics or queues.';
 
--- ==== sql/access/_restrict.sql
+-- ==== sql/access/_end_dependents.sql
 
-create function pgq._restrict(topic text, queue text, restricted boolean)
+create function pgq._end_dependents(scope text, target_id bigint, end_dependents boolean)
 returns void
 language plpgsql
 volatile
@@ -6860,52 +7172,184 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
+    lost record;
+    found_any text;
+begin
+    if _end_dependents.end_dependents is not true then
+        select
+            string_agg(
+                case d.kind
+                    when 'subscription' then format('Subscription "%s" was made', d.name)
+                    when 'schedule' then format('Schedule "%s" was made', d.name)
+                    else format(
+                        'The dead_letter_topic of group "%s" of topic "%s" was set',
+                        d.consumer_group,
+                        d.name
+                    )
+                end
+                || format(' by role "%s".', d.made_by),
+                ' '
+                order by d.kind desc, d.name, d.consumer_group
+            )
+        into found_any
+        from pgq._dependents(_end_dependents.scope, _end_dependents.target_id) as d;
+
+        if found_any is not null then
+            raise exception 'roles would lose access that is still used in their name'
+                using errcode = '2BP01',
+                    detail = found_any,
+                    hint = 'Pass end_dependents => true to end these subscriptions, pause these '
+                        'schedules and lift the max_attempts of these groups, or give the roles '
+                        'the access.';
+        end if;
+        return;
+    end if;
+
+    -- Whoever may change access may end these, whatever else they name.
+    perform pgq._act_for(true);
+    for lost in
+        select d.*
+        from pgq._dependents(_end_dependents.scope, _end_dependents.target_id) as d
+    loop
+        if lost.kind = 'subscription' then
+            perform pgq.unsubscribe(lost.name);
+        elsif lost.kind = 'schedule' then
+            update pgq.schedule as s
+            set
+                paused = true,
+                last_error = format('42501: role "%s", which made it, lost access', lost.made_by)
+            where s.schedule = lost.name;
+        else
+            perform pgq.alter_group(
+                lost.name, lost.consumer_group, no_limit => array['max_attempts']
+            );
+        end if;
+    end loop;
+    perform pgq._act_for(false);
+end
+$$;
+
+comment on function pgq._end_dependents(text, bigint, boolean) is
+'Ends what _dependents finds, or refuses the change of access (2BP01). The caller has written it,
+and locked the topic or the queue, so nothing is added meanwhile.';
+
+-- ==== sql/access/_add_grant.sql
+
+create function pgq._add_grant(
+    scope text, topic_id bigint, queue_id bigint, role text, access text
+)
+returns void
+language sql
+volatile
+parallel unsafe
+as $$
+insert into pgq.access_grant (scope, topic_id, queue_id, role, access, granted_by, granted_at)
+values (
+    _add_grant.scope,
+    _add_grant.topic_id,
+    _add_grant.queue_id,
+    _add_grant.role,
+    _add_grant.access,
+    pgq._caller(),
+    pgq._clock()
+)
+on conflict do nothing
+$$;
+
+comment on function pgq._add_grant(text, bigint, bigint, text, text) is
+'Notes a grant, unless it is there; without an id one for all topics or queues.';
+
+-- ==== sql/access/_restrict.sql
+
+create function pgq._restrict(
+    topic text,
+    queue text,
+    restricted boolean,
+    role text,
+    access text,
+    end_dependents boolean
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    kind text := case when _restrict.topic is not null then 'topic' else 'queue' end;
     target_topic_id bigint;
     target_queue_id bigint;
+    was_open boolean;
 begin
-    perform pgq._check_access(_restrict.topic, _restrict.queue, 'admin');
+    perform pgq._check_admin(_restrict.topic, _restrict.queue);
     if _restrict.topic is not null then
-        target_topic_id := pgq._lock_access(_restrict.topic, null);
+        target_topic_id := pgq._lock_access(_restrict.topic, null, _restrict.end_dependents);
     else
-        target_queue_id := pgq._lock_access(null, _restrict.queue);
+        target_queue_id := pgq._lock_access(null, _restrict.queue, _restrict.end_dependents);
     end if;
     -- Somebody may have restricted it in between.
-    perform pgq._check_access(_restrict.topic, _restrict.queue, 'admin');
+    perform pgq._check_admin(_restrict.topic, _restrict.queue);
 
+    was_open := exists (
+        select from pgq.topic as t where t.topic_id = target_topic_id and not t.restricted
+    ) or exists (
+        select from pgq.queue as q where q.queue_id = target_queue_id and not q.restricted
+    );
     if not _restrict.restricted then
         delete from pgq.access_grant as g
         where g.topic_id = target_topic_id
             or g.queue_id = target_queue_id;
     elsif not pgq._may(
-        pgq._granted(
-            case when _restrict.topic is not null then 'topic' else 'queue' end,
-            coalesce(target_topic_id, target_queue_id),
-            'admin'
-        )
+        pgq._granted(kind, coalesce(target_topic_id, target_queue_id), 'admin')
     )
     then
-        -- It was open. Who restricts it is not to lose it.
-        insert into pgq.access_grant (
-            scope, topic_id, queue_id, role, access, granted_by, granted_at
-        )
-        values (
-            case when _restrict.topic is not null then 'topic' else 'queue' end,
-            target_topic_id,
-            target_queue_id,
-            pgq._caller(),
-            'admin',
-            pgq._caller(),
-            pgq._clock()
+        -- Who restricts it is not to lose it.
+        perform pgq._add_grant(kind, target_topic_id, target_queue_id, pgq._caller(), 'admin');
+    end if;
+    if _restrict.role is not null then
+        perform pgq._add_grant(
+            kind, target_topic_id, target_queue_id, _restrict.role, _restrict.access
         );
     end if;
 
     perform pgq._settle_access(target_topic_id, target_queue_id, _restrict.restricted);
+    if was_open and _restrict.restricted then
+        perform pgq._end_dependents(
+            kind, coalesce(target_topic_id, target_queue_id), _restrict.end_dependents
+        );
+    end if;
 end
 $$;
 
-comment on function pgq._restrict(text, text, boolean) is
-'Restricts a topic or a queue, to the caller at first unless he is an owner of pgq, or opens it and
-removes its grants. Raises 42501, MQ001, MQ002.';
+comment on function pgq._restrict(text, text, boolean, text, text, boolean) is
+'Restricts a topic or a queue, to its maker at first unless he is an owner of pgq, and to a role
+that is given, or opens it and removes its grants. Raises 2BP01, 42501, MQ001, MQ002.';
+
+-- ==== sql/access/_check_admin_of_all.sql
+
+create function pgq._check_admin_of_all()
+returns void
+language plpgsql
+stable
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    if not (
+        pgq._may(pgq._granted('topic', 0, 'admin'))
+        and pgq._may(pgq._granted('queue', 0, 'admin'))
+    )
+    then
+        raise exception 'permission denied for what concerns all topics and queues'
+            using errcode = '42501',
+                detail = format('Role "%s" has no admin access to all of them.', pgq._caller()),
+                hint = 'pgq_admin has it, see pgq.create_roles; or use pgq.grant_access with *.';
+    end if;
+end
+$$;
+
+comment on function pgq._check_admin_of_all() is
+'Raises 42501 unless the caller has admin access to all topics and all queues.';
 
 -- ==== sql/access/_check_grant.sql
 
@@ -6953,7 +7397,8 @@ create function pgq.grant_access(
     role text,
     access text,
     topic text default null,
-    queue text default null
+    queue text default null,
+    end_dependents boolean default false
 )
 returns setof pgq.access_info
 language plpgsql
@@ -6969,7 +7414,6 @@ declare
     everything boolean := coalesce(
         '*' in (grant_access.topic collate "C", grant_access.queue collate "C"), false
     );
-    given pgq.access_grant;
 begin
     if grant_access.access is null then
         raise exception 'argument "access" must not be null'
@@ -6990,48 +7434,35 @@ begin
     end if;
 
     if everything then
-        perform pgq._lock_access(null, null);
+        perform pgq._lock_access(null, null, false);
+        perform pgq._add_grant(kind, null, null, grant_access.role, grant_access.access);
+        perform pgq._settle_all_access(kind, false);
     else
-        perform pgq._restrict(grant_access.topic collate "C", grant_access.queue, true);
-        select t.topic_id
-        into given.topic_id
-        from pgq.topic as t
-        where t.topic = grant_access.topic collate "C";
-        select q.queue_id
-        into given.queue_id
-        from pgq.queue as q
-        where q.queue = grant_access.queue collate "C";
-    end if;
-
-    insert into pgq.access_grant (scope, topic_id, queue_id, role, access, granted_by, granted_at)
-    values (
-        kind,
-        given.topic_id,
-        given.queue_id,
-        grant_access.role,
-        grant_access.access,
-        pgq._caller(),
-        pgq._clock()
-    )
-    on conflict do nothing;
-
-    if everything then
-        perform pgq._settle_all_access(kind);
-    else
-        perform pgq._settle_access(given.topic_id, given.queue_id, true);
+        perform pgq._restrict(
+            grant_access.topic collate "C",
+            grant_access.queue,
+            true,
+            grant_access.role,
+            grant_access.access,
+            grant_access.end_dependents
+        );
     end if;
 
     return query
     select g.role, grant_access.topic, grant_access.queue, g.access, g.granted_by, g.granted_at
     from pgq.access_grant as g
+    left join pgq.topic as t on t.topic_id = g.topic_id
+    left join pgq.queue as q on q.queue_id = g.queue_id
     where g.scope = kind collate "C"
-        and coalesce(g.topic_id, g.queue_id, 0) = coalesce(given.topic_id, given.queue_id, 0)
+        and coalesce(t.topic, q.queue, '*') = coalesce(
+            grant_access.topic collate "C", grant_access.queue
+        )
         and g.role = grant_access.role collate "C"
         and g.access = grant_access.access collate "C";
 end
 $$;
 
-comment on function pgq.grant_access(text, text, text, text) is
+comment on function pgq.grant_access(text, text, text, text, boolean) is
 'Lets a role publish to a topic or queue, consume it, see its figures, or administer it.
 With the first grant the topic or queue is restricted: it is open only to roles that have a grant,
 to the owner of pgq and to superusers; without one, EXECUTE decides, which each role needs in any
@@ -7041,10 +7472,15 @@ claims, jobs, dead letters), monitor (names and figures, which each of the other
 come, without restricting them. role public: every role. The caller is the role that was set by SET
 ROLE, else that of the session, and has what the roles have that he inherits from; the owner of a
 function of yours cannot be seen. Roles are known by their names: revoke before one is dropped or
-renamed. It waits for those who are publishing. Who restricts what was open has admin access.
+renamed. It waits for those who are publishing. The first grant is for the role that made the topic
+or queue, which keeps admin access, or for an admin of all of them. Where it takes access from roles
+that have made subscriptions or schedules with it, or set a dead_letter_topic, these go on in their
+name: so it is refused, unless end_dependents is true, which ends such subscriptions, pauses such
+schedules and lifts the max_attempts of such groups, which then stay at what fails.
 Errors: MQ001 unknown topic, MQ002 unknown queue, 22004 a required argument is null, 22023 topic and
-queue, or a bad access, 40001 above READ COMMITTED when another transaction was first (try again),
-42501 the caller has no admin access, 42704 there is no such role.';
+queue, or a bad access, 2BP01 what others have set up needs the access that they lose, 40001 above
+READ COMMITTED when another transaction was first (try again), 42501 the caller has no admin access,
+or has not made what is open, 42704 there is no such role.';
 
 -- ==== sql/access/revoke_access.sql
 
@@ -7052,7 +7488,8 @@ create function pgq.revoke_access(
     role text,
     access text default null,
     topic text default null,
-    queue text default null
+    queue text default null,
+    end_dependents boolean default false
 )
 returns boolean
 language plpgsql
@@ -7084,7 +7521,8 @@ begin
     target_id := coalesce(
         pgq._lock_access(
             case when not everything then revoke_access.topic collate "C" end,
-            case when not everything then revoke_access.queue end
+            case when not everything then revoke_access.queue end,
+            revoke_access.end_dependents
         ),
         0
     );
@@ -7102,7 +7540,7 @@ begin
     revoked := found;
 
     if revoked and everything then
-        perform pgq._settle_all_access(kind);
+        perform pgq._settle_all_access(kind, revoke_access.end_dependents);
     elsif revoked then
         perform pgq._settle_access(
             case when kind = 'topic' then target_id end,
@@ -7110,20 +7548,28 @@ begin
             true
         );
     end if;
+    if revoked then
+        perform pgq._end_dependents(kind, nullif(target_id, 0), revoke_access.end_dependents);
+    end if;
     return revoked;
 end
 $$;
 
-comment on function pgq.revoke_access(text, text, text, text) is
+comment on function pgq.revoke_access(text, text, text, text, boolean) is
 'Takes back what grant_access gave; without access all of it; false when there is nothing.
 What others gave counts as well. A topic or queue stays restricted when its last grant goes;
-alter_topic and alter_queue open it. Who has leased jobs or a partition may still finish them, and a
-transaction above READ COMMITTED with an older snapshot may read and claim what it shows; nobody
-publishes any more. What an open transaction has enqueued, or published to a deferred topic, arrives
-when it commits.
+alter_topic and alter_queue open it. Who has leased jobs may still finish them; who reads a
+partition for a group cannot commit it any more, and another member reads it again. A transaction
+above READ COMMITTED with an older snapshot may read and claim what it shows; nobody publishes any
+more. What an open transaction has enqueued, or published to a deferred topic, arrives when it
+commits. Subscriptions and schedules that a role has made, and dead-letter topics that it has set,
+go on without it: so it is refused where they need what their maker would lose, unless
+end_dependents is true, which ends such subscriptions, pauses such schedules and lifts the
+max_attempts of such groups, which then stay at what fails.
 Errors: MQ001 unknown topic, MQ002 unknown queue, 22004 a required argument is null, 22023 topic and
-queue, or a bad access, 40001 above READ COMMITTED when another transaction was first (try again),
-42501 the caller has no admin access.';
+queue, or a bad access, 2BP01 what others have set up needs the access that they lose, 40001 above
+READ COMMITTED when another transaction was first (try again), 42501 the caller has no admin
+access.';
 
 -- ==== sql/access/list_access.sql
 
@@ -7174,9 +7620,72 @@ Of one topic and one queue, or all. A role sees what it has itself, and all gran
 administers; topic or queue * stands for all of them.
 Errors: MQ001 unknown topic, MQ002 unknown queue.';
 
+-- ==== sql/access/_check_roles.sql
+
+create function pgq._check_roles(names text[])
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    found_role record;
+begin
+    for found_role in
+        select r.rolname, r.rolcanlogin, m.members
+        from pg_catalog.pg_roles as r
+        cross join lateral (
+            -- Whoever may create roles becomes a member of what he creates, from 16 on.
+            select string_agg(format('"%s"', a.rolname), ', ' order by a.rolname) as members
+            from pg_catalog.pg_auth_members as g
+            inner join pg_catalog.pg_roles as a on a.oid = g.member
+            where g.roleid = r.oid
+                and a.rolname <> current_user
+        ) as m
+        where r.rolname = any(_check_roles.names)
+            and not exists (
+                select
+                from pg_catalog.pg_namespace as n
+                cross join lateral aclexplode(n.nspacl) as x
+                where n.nspname = 'pgq'
+                    and x.grantee = r.oid
+            )
+            and (
+                r.rolcanlogin
+                or m.members is not null
+                or not pg_has_role(r.oid, 'member with admin option')
+                and not (
+                    current_setting('server_version_num')::integer < 160000
+                    and (
+                        select c.rolcreaterole
+                        from pg_catalog.pg_roles as c
+                        where c.rolname = current_user
+                    )
+                )
+            )
+    loop
+        raise exception 'role "%" exists already, and has no rights in this pgq yet',
+            found_role.rolname
+            using errcode = '42501',
+                detail = concat_ws(
+                    ' ',
+                    coalesce('Its members: ' || found_role.members || '.', 'It has no members.'),
+                    case when found_role.rolcanlogin then 'It may log in.' end
+                ),
+                hint = 'They would get its rights. To give them, call'
+                    ' pgq.create_roles(adopt => true).';
+    end loop;
+end
+$$;
+
+comment on function pgq._check_roles(text[]) is
+'Raises 42501 when one of these roles is there that create_roles has not met in this database, and
+others than the caller have it.';
+
 -- ==== sql/access/create_roles.sql
 
-create function pgq.create_roles()
+create function pgq.create_roles(adopt boolean default false)
 returns table (role text, created boolean)
 language plpgsql
 volatile
@@ -7185,9 +7694,14 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 declare
+    names text[] := array['pgq_admin', 'pgq_monitor', 'pgq_publisher', 'pgq_consumer'];
     name text;
 begin
-    foreach name in array array['pgq_admin', 'pgq_monitor'] loop
+    if not coalesce(create_roles.adopt, false) then
+        perform pgq._check_roles(names);
+    end if;
+
+    foreach name in array names loop
         create_roles.role := name;
         create_roles.created := to_regrole(name) is null;
         if create_roles.created then
@@ -7198,29 +7712,42 @@ begin
     end loop;
 
     grant execute on all functions in schema pgq to pgq_admin;
-    grant select on
-        pgq.messages,
-        pgq.topic_stats,
-        pgq.group_lag,
-        pgq.queue_stats,
-        pgq.dead_letters,
-        pgq.archived_jobs,
-        pgq.effects
-        to pgq_admin;
-    grant insert on pgq.publish_rows, pgq.enqueue_rows, pgq.write_chunks to pgq_admin;
+    grant select on pgq.messages, pgq.dead_letters, pgq.archived_jobs, pgq.effects
+        to pgq_admin, pgq_consumer;
+    grant insert on pgq.publish_rows, pgq.enqueue_rows, pgq.write_chunks
+        to pgq_admin, pgq_publisher;
+
+    -- A test holds these lists against the functions that there are.
+    grant execute on function pgq.version, pgq.list_topics, pgq.list_queues
+        to pgq_monitor, pgq_publisher, pgq_consumer;
+    grant select on pgq.topic_stats, pgq.group_lag, pgq.queue_stats
+        to pgq_admin, pgq_monitor, pgq_publisher, pgq_consumer;
 
     grant execute on function
-        pgq.version(),
-        pgq.list_topics(),
-        pgq.list_groups(text),
-        pgq.list_offsets(text, timestamptz),
-        pgq.list_queues(),
-        pgq.list_subscriptions(),
-        pgq.list_workers(interval),
-        pgq.metrics(),
-        pgq.metrics_text()
-        to pgq_monitor;
-    grant select on pgq.topic_stats, pgq.group_lag, pgq.queue_stats to pgq_monitor;
+        pgq.list_groups, pgq.list_offsets, pgq.watermark,
+        pgq.list_subscriptions, pgq.list_workers
+        to pgq_monitor, pgq_consumer;
+    grant execute on function pgq.metrics, pgq.metrics_text to pgq_monitor;
+
+    grant execute on function
+        pgq.publish, pgq.publish_batch, pgq.enqueue, pgq.enqueue_batch,
+        pgq.begin_write, pgq.write_chunk, pgq.commit_write, pgq.abort_write,
+        pgq.create_schedule, pgq.alter_schedule, pgq.pause_schedule, pgq.resume_schedule,
+        pgq.drop_schedule, pgq.list_schedules, pgq.next_ticks
+        to pgq_publisher;
+
+    grant execute on function
+        pgq.create_group, pgq.alter_group, pgq.drop_group, pgq.seek, pgq.assign_offsets,
+        pgq.consume, pgq.claim_offsets, pgq.commit_offset, pgq.nack_offsets,
+        pgq.poll, pgq.extend_poll, pgq.release_poll, pgq.check_range,
+        pgq.fetch, pgq.fetch_range, pgq.fetch_packed,
+        pgq.claim_job, pgq.finish_and_claim, pgq.get_job, pgq.peek_jobs, pgq.cancel_job,
+        pgq.ack, pgq.ack_batch, pgq.nack, pgq.nack_batch, pgq.archive_job, pgq.archive_job_batch,
+        pgq.reject_job, pgq.release_job, pgq.release_job_batch,
+        pgq.extend_lease, pgq.extend_lease_batch, pgq.fetch_dead_letters,
+        pgq.begin_effect, pgq.finish_effect, pgq.forget_effect,
+        pgq.heartbeat, pgq.run_schedules, pgq.cleanup
+        to pgq_consumer;
 
     perform pgq.grant_access('pgq_admin', 'admin', topic => '*');
     perform pgq.grant_access('pgq_admin', 'admin', queue => '*');
@@ -7229,16 +7756,19 @@ begin
 end
 $$;
 
-comment on function pgq.create_roles() is
-'Creates the roles pgq_admin and pgq_monitor, and grants them what they need in this database.
+comment on function pgq.create_roles(boolean) is
+'Creates roles for pgq, and grants them what they need in this database.
 pgq_admin may call every function and administer all topics and queues; pgq_monitor sees names and
-figures of all of them, and no messages. Grant them to whom you like: grant pgq_monitor to
-prometheus. A row says whether a role was created now; one that is there gets the rights, so call it
-again after an upgrade, which may bring functions. The caller is the owner of pgq and may create
-roles; where he may not, have somebody create them first, or give access with grant_access to
-another role and topic or queue *.
+figures of all of them, and no messages; pgq_publisher may call what publish access is for, and
+pgq_consumer what consume access is for: both may use what is open to all, and of the rest what they
+or their members were given by grant_access. Grant them to whom you like: grant pgq_monitor to
+prometheus. A row says whether a role was created now; one that has USAGE on the schema pgq already
+gets the rights, so call it again after an upgrade, which may bring functions. Another one of these
+names is refused if it may log in, has members, or is not administered by the caller: all of them
+would get the rights. With adopt it is taken as it is. The caller is the owner of pgq and may create
+roles; where he may not, have somebody create them first.
 Errors: 40001 above READ COMMITTED when another transaction was first (try again), 42501 the caller
-may not create roles, or is not the owner of pgq.';
+may not create roles, or is not the owner of pgq, or a role was made by somebody else.';
 
 -- ==== sql/log/_try_offset.sql
 
@@ -7795,7 +8325,8 @@ begin
         created_at,
         updated_at,
         idempotency_window,
-        deferred
+        deferred,
+        made_by
     )
     values (
         create_topic.topic,
@@ -7805,7 +8336,8 @@ begin
         pgq._clock(),
         pgq._clock(),
         settings.idempotency_window,
-        settings.deferred
+        settings.deferred,
+        pgq._maker()
     )
     on conflict (topic) do nothing
     returning *
@@ -7837,7 +8369,7 @@ begin
     end if;
     perform pgq._add_partitions(made, class, 0, settings.partitions - 1);
     if create_topic.restricted then
-        perform pgq._restrict(create_topic.topic collate "C", null, true);
+        perform pgq._restrict(create_topic.topic collate "C", null, true, null, null, false);
     end if;
 
     return query
@@ -7879,7 +8411,8 @@ create function pgq.alter_topic(
     notify boolean default null,
     idempotency_window interval default null,
     no_limit text[] default null,
-    restricted boolean default null
+    restricted boolean default null,
+    end_dependents boolean default false
 )
 returns setof pgq.topic_info
 language plpgsql
@@ -7903,7 +8436,14 @@ begin
         where t.topic = alter_topic.topic collate "C"
             and t.restricted <> alter_topic.restricted
     ) then
-        perform pgq._restrict(alter_topic.topic collate "C", null, alter_topic.restricted);
+        perform pgq._restrict(
+            alter_topic.topic collate "C",
+            null,
+            alter_topic.restricted,
+            null,
+            null,
+            alter_topic.end_dependents
+        );
     end if;
     loop
         select t.*
@@ -7986,7 +8526,7 @@ end
 $$;
 
 comment on function pgq.alter_topic(
-    text, integer, interval, bigint, boolean, interval, text[], boolean
+    text, integer, interval, bigint, boolean, interval, text[], boolean, boolean
 ) is
 'Changes settings of a topic and returns it; what is null stays as it is.
 A partition that an open transaction publishes to gets the new settings from the next cleanup.
@@ -7997,10 +8537,10 @@ on. With a shorter one, what is older goes together with the first that it remov
 idempotency_window counts for keys noted before as well, from when each was noted; but what was
 noted by a shorter one is forgotten when that ends. no_limit lifts settings: retention, max_bytes.
 restricted: true opens it only to roles with access, see grant_access; false opens it to all that
-have EXECUTE, and removes its grants.
-Errors: MQ001 unknown topic, 22004 a required argument is null, 22023 bad setting, 40001 above
-READ COMMITTED when another transaction was first (try again), 54000 no more partitions of deferred
-topics.';
+have EXECUTE, and removes its grants. end_dependents: as in grant_access.
+Errors: MQ001 unknown topic, 22004 a required argument is null, 22023 bad setting, 2BP01 what others
+have set up needs the access that they lose, 40001 above READ COMMITTED when another transaction was
+first (try again), 42501 no admin access, 54000 no more partitions of deferred topics.';
 
 -- ==== sql/log/drop_topic.sql
 
@@ -8048,19 +8588,25 @@ begin
                 ),
                 hint = 'Drop them, or change them with pgq.alter_group, before.';
     end if;
-    if target.deferred then
-        -- So that they are found where nothing is emptied, too, and queues get what is theirs.
-        perform
-        from pgq._assign_all(target.topic, null, null)
-        where exists (
-            select
-            from pgq.storage_class as c
-            where c.storage_class_id = target.storage_class_id
-                and c.retention is null
-        )
+    -- So that they are found where nothing is emptied, too, and queues get what is theirs.
+    if target.deferred
+        and (
+            exists (
+                select
+                from pgq.storage_class as c
+                where c.storage_class_id = target.storage_class_id
+                    and c.retention is null
+            )
             or exists (
                 select from pgq.subscription as s where s.topic_id = target.topic_id
-            );
+            )
+        )
+        and not pgq._try_assign(target.topic)
+    then
+        -- A subscription may be what is broken.
+        delete from pgq.subscription as s
+        where s.topic_id = target.topic_id;
+        perform pgq._try_assign(target.topic);
     end if;
 
     group_ids := array(
@@ -8084,7 +8630,9 @@ $$;
 
 comment on function pgq.drop_topic(text) is
 'Removes a topic with its messages and consumer groups.
-It waits for transactions that consume from it or publish to it. The space is given back by cleanup.
+It waits for transactions that consume from it or publish to it. Queues get jobs of what a deferred
+topic has; where that fails, because of a broken subscription say, it warns and goes all the same.
+The space is given back by cleanup.
 Its idempotency keys are forgotten: in a new topic of that name they are new.
 Errors: MQ001 unknown topic, 22004 a required argument is null, 2BP01 it is the dead_letter_topic of
 a consumer group, 40001 above READ COMMITTED when another transaction was first (try again).';
@@ -8230,6 +8778,8 @@ begin
     dead_letter_id := pgq._lock_dead_letter_topic(
         create_group.topic collate "C", create_group.dead_letter_topic collate "C"
     );
+    -- It may have changed while this waited; now it cannot.
+    perform pgq._check_access(create_group.dead_letter_topic collate "C", null, 'publish');
     perform pgq._check_both_set(create_group.max_attempts, dead_letter_id);
 
     -- The lock keeps the number of partitions. The row is changed, though not what it says, so that
@@ -8258,7 +8808,8 @@ begin
         created_at,
         updated_at,
         max_attempts,
-        dead_letter_topic_id
+        dead_letter_topic_id,
+        dead_letters_by
     )
     values (
         target.topic_id,
@@ -8267,7 +8818,8 @@ begin
         pgq._clock(),
         pgq._clock(),
         create_group.max_attempts,
-        dead_letter_id
+        dead_letter_id,
+        case when dead_letter_id is not null then pgq._maker() end
     )
     on conflict (topic_id, consumer_group) do nothing
     returning group_id into new_id;
@@ -8369,7 +8921,18 @@ begin
         alter_group.max_attempts,
         alter_group.dead_letter_topic collate "C"
     );
-    perform pgq._check_access(alter_group.topic collate "C", null, 'consume');
+    -- Who administers the dead-letter topic may end that it gets those of a group.
+    if num_nonnulls(
+        alter_group.out_of_range, alter_group.max_attempts, alter_group.dead_letter_topic
+    ) > 0
+        or not exists (
+            select
+            from pgq._group_info(alter_group.topic collate "C", alter_group.consumer_group) as i
+            where pgq._administers(i.dead_letter_topic, null)
+        )
+    then
+        perform pgq._check_access(alter_group.topic collate "C", null, 'consume');
+    end if;
     perform pgq._check_access(alter_group.dead_letter_topic collate "C", null, 'publish');
     perform pgq._check_no_limit(
         alter_group.no_limit collate "C",
@@ -8393,6 +8956,8 @@ begin
         dead_letter_id := pgq._lock_dead_letter_topic(
             alter_group.topic collate "C", alter_group.dead_letter_topic collate "C"
         );
+        -- It may have changed while this waited; now it cannot.
+        perform pgq._check_access(alter_group.dead_letter_topic collate "C", null, 'publish');
         update pgq.topic as t
         set updated_at = t.updated_at
         where t.topic = alter_group.topic collate "C"
@@ -8410,6 +8975,11 @@ begin
             dead_letter_topic_id = case
                 when cardinality(alter_group.no_limit) > 0 then null
                 else coalesce(dead_letter_id, g.dead_letter_topic_id)
+            end,
+            dead_letters_by = case
+                when cardinality(alter_group.no_limit) > 0 then null
+                when dead_letter_id is not null then pgq._maker()
+                else g.dead_letters_by
             end
         where g.topic_id = target_id
             and g.consumer_group = alter_group.consumer_group collate "C"
@@ -8477,7 +9047,8 @@ comment on function pgq.alter_group(text, text, text, integer, text, text[]) is
 See create_group for the settings. Another max_attempts counts for what has failed before as well.
 Where there was none nothing was counted; what a member has at that moment counts as the first
 attempt, if it fails. no_limit lifts max_attempts, and with it the dead_letter_topic; then attempts
-are forgotten. It waits for transactions that consume for the group.
+are forgotten; who administers the dead-letter topic may do that, too. It waits for transactions
+that consume for the group.
 Errors: MQ001 unknown topic, MQ003 unknown group, 22004 a required argument is null, 22023 bad
 setting, 40001 above READ COMMITTED when another transaction was first (try again).';
 
@@ -8573,6 +9144,7 @@ begin
         and (
             not t.restricted
             or t.topic_id in (select unnest(pgq._visible('topic', 'monitor')))
+            or pgq._administers(d.topic, null)
         )
     order by t.topic, g.consumer_group;
 end
@@ -8580,6 +9152,7 @@ $$;
 
 comment on function pgq.list_groups(text) is
 'The consumer groups of a topic, or of all topics, by name.
+Of all: an admin of a topic also sees those whose dead letters it gets.
 Errors: MQ001 unknown topic.';
 
 -- ==== sql/queue/_point_jobs.sql
@@ -8965,6 +9538,7 @@ as $$
 #variable_conflict use_column
 declare
     name text;
+    size integer;
 begin
     if jsonb_typeof(_check_filter.filter) <> 'object' then
         raise exception 'argument "filter" must be a JSON object'
@@ -8984,11 +9558,33 @@ begin
                 detail = format('Header "%s" has none.', left(name, 100)),
                 hint = 'Write it like {"status": ["processed", "shipped"]}.';
     end if;
+
+    -- Each publish compares its messages with all of it, under the lock of the partition.
+    size := octet_length(_check_filter.filter::text);
+    if size > 8192 then
+        raise exception 'argument "filter" must have at most 8192 bytes'
+            using errcode = '22023',
+                detail = format('Given: %s bytes.', size),
+                hint = 'Have the publisher add a header that says what the values have in common.';
+    end if;
+
+    select f.key, jsonb_array_length(f.value)
+    into name, size
+    from jsonb_each(_check_filter.filter) as f
+    where jsonb_array_length(f.value) > 100
+    limit 1;
+
+    if found then
+        raise exception 'argument "filter" must have at most 100 values for a header'
+            using errcode = '22023',
+                detail = format('Header "%s" has %s.', left(name, 100), size),
+                hint = 'Have the publisher add a header that says what the values have in common.';
+    end if;
 end
 $$;
 
 comment on function pgq._check_filter(jsonb) is
-'Refuses a filter that is no JSON object of arrays (22023).';
+'Refuses a filter that is no JSON object of arrays, or is too large (22023).';
 
 -- ==== sql/subscription/_routing_regex.sql
 
@@ -9024,14 +9620,14 @@ begin
                 hash := true;
             else
                 regex := regex
-                    || repeat('\.[^.]*', stars)
-                    || case when hash then '(?:\.[^.]*)*' else '' end;
+                    || repeat(E'\\.[^.]*', stars)
+                    || case when hash then E'(?:\\.[^.]*)*' else '' end;
                 stars := 0;
                 hash := false;
                 if word is not null then
                     regex := regex
-                        || '\.'
-                        || regexp_replace(word, '([][\\.+*?^$(){}|])', '\\\1', 'g');
+                        || E'\\.'
+                        || regexp_replace(word, E'([][\\\\.+*?^$(){}|])', E'\\\\\\1', 'g');
                 end if;
         end case;
     end loop;
@@ -9096,7 +9692,8 @@ select
     q.queue,
     s.filter,
     s.routing_key,
-    s.created_at
+    s.created_at,
+    s.made_by
 from pgq.subscription as s
 inner join pgq.topic as t on t.topic_id = s.topic_id
 inner join pgq.queue as q on q.queue_id = s.queue_id
@@ -9131,8 +9728,16 @@ declare
     target_id bigint;
 begin
     perform pgq._check_name('subscription', subscribe.subscription collate "C");
-    perform pgq._check_filter(subscribe.filter);
     regex := pgq._routing_regex(subscribe.routing_key collate "C");
+    -- One that cannot be compiled would make each publish to the topic fail.
+    begin
+        perform '' ~ regex;
+    exception
+        when invalid_regular_expression then
+            raise exception 'argument "routing_key" must be a pattern of AMQP'
+                using errcode = '22023',
+                    detail = sqlerrm;
+    end;
 
     -- One that is there is found without a lock.
     select i.*
@@ -9175,6 +9780,9 @@ begin
         return;
     end if;
 
+    -- Behind the others: those from before these limits are found by their settings.
+    perform pgq._check_filter(subscribe.filter);
+
     -- Whoever publishes ends first: who comes then, reads behind the lock of its partition what
     -- this has written, or, with an older snapshot, cannot lock it. The row of the topic is changed
     -- too, for whoever adds partitions by such a one.
@@ -9195,6 +9803,10 @@ begin
         perform pgq._check_queue(subscribe.queue collate "C");
     end loop;
 
+    -- Access may have changed while this waited; now it cannot.
+    perform pgq._check_access(subscribe.topic collate "C", null, 'consume');
+    perform pgq._check_access(null, subscribe.queue collate "C", 'publish');
+
     if target.deferred then
         -- What was published before is for others, though it may have no offsets yet.
         perform
@@ -9202,7 +9814,7 @@ begin
     end if;
 
     insert into pgq.subscription (
-        subscription, topic_id, queue_id, filter, routing_key, routing_regex, created_at
+        subscription, topic_id, queue_id, filter, routing_key, routing_regex, created_at, made_by
     )
     values (
         subscribe.subscription,
@@ -9211,7 +9823,8 @@ begin
         subscribe.filter,
         subscribe.routing_key,
         regex,
-        pgq._clock()
+        pgq._clock(),
+        pgq._maker()
     )
     on conflict do nothing;
 
@@ -9267,7 +9880,8 @@ message to the topic adds a job to the queue, in the same transaction, also when
 The job has the content, key, headers and time of the message, which is not copied; its delay and
 job_ttl are those of the queue. filter: for names of headers the values that each may have, like
 {"status": ["processed", "shipped"]}; a message must have all of these headers, each with one of its
-values, which are compared as JSON (1 and 1.0 are equal, 1 and "1" are not); {} takes all messages.
+values, which are compared as JSON (1 and 1.0 are equal, 1 and "1" are not); {} takes all
+messages; at most 100 values for a header, and 8192 bytes as JSON text in all.
 routing_key: a pattern of AMQP for the header routing_key, 1 to 255 bytes long: words with dots
 between them, where * stands for one word and # for any number of them, none included; a message
 without that header, or with one that is no string, does not match. With both, both have to match. A
@@ -9324,8 +9938,7 @@ begin
             and t.deferred;
 
         if deferred_topic is not null then
-            perform
-            from pgq._assign_all(deferred_topic collate "C", null, null);
+            perform pgq._try_assign(deferred_topic collate "C");
         end if;
 
         delete from pgq.subscription as s
@@ -9349,7 +9962,9 @@ $$;
 comment on function pgq.unsubscribe(text) is
 'Ends a subscription; the jobs that it has made stay.
 It waits for transactions that publish to the topic. In a deferred topic it waits for none, and
-gives offsets to what has committed before: that is still delivered.
+gives offsets to what has committed before: that is still delivered. Where that fails, because of a
+broken subscription say, it warns and ends all the same. It is for roles that may consume the topic
+and publish to the queue, and for admins of one of them.
 Errors: MQ011 unknown subscription, 22004 a required argument is null, 40001 above READ COMMITTED
 when another transaction was first (try again).';
 
@@ -9363,24 +9978,31 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 as $$
-select i.*
+select
+    s.subscription,
+    t.topic,
+    q.queue,
+    s.filter,
+    s.routing_key,
+    s.created_at,
+    s.made_by
 from pgq.subscription as s
-cross join lateral pgq._subscription_info(s.subscription) as i
-inner join pgq.topic as t on t.topic_id = s.topic_id
-inner join pgq.queue as q on q.queue_id = s.queue_id
-where (
-    not t.restricted
-    or t.topic_id in (select unnest(pgq._visible('topic', 'monitor')))
-)
-and (
-    not q.restricted
-    or q.queue_id in (select unnest(pgq._visible('queue', 'monitor')))
-)
+left join pgq.topic as t
+    on t.topic_id = s.topic_id
+    and (not t.restricted or t.topic_id in (select unnest(pgq._visible('topic', 'monitor'))))
+left join pgq.queue as q
+    on q.queue_id = s.queue_id
+    and (not q.restricted or q.queue_id in (select unnest(pgq._visible('queue', 'monitor'))))
+where num_nonnulls(t.topic, q.queue) = 2
+    or pgq._administers(t.topic, null)
+    or pgq._administers(null, q.queue)
 order by s.subscription
 $$;
 
 comment on function pgq.list_subscriptions() is
-'All subscriptions and their settings, by name.';
+'All subscriptions and their settings, by name.
+An admin of a topic or a queue sees those that use it, also where the other one is hidden from him:
+there its name is null.';
 
 -- ==== sql/subscription/_deliver.sql
 
@@ -14908,6 +15530,39 @@ comment on function pgq._assign_all(text, integer, bigint) is
 max_messages of each at most, and returns the offsets; leaves out a partition where another
 transaction is assigning.';
 
+-- ==== sql/log/_try_assign.sql
+
+create function pgq._try_assign(topic text)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    perform
+    from pgq._assign_all(_try_assign.topic, null, null);
+    return true;
+exception
+    -- Another try helps, or it has nothing to do with the topic.
+    when transaction_rollback or lock_not_available or insufficient_resources then
+        raise;
+    when others then
+        raise warning 'messages of the deferred topic get no offsets'
+            using errcode = sqlstate,
+                detail = case
+                    when pgq._may('{}') then format('%s.', sqlerrm)
+                    else 'The owner of pgq is told more.'
+                end,
+                hint = 'A subscription that ends now gets no jobs of them.';
+        return false;
+end
+$$;
+
+comment on function pgq._try_assign(text) is
+'Gives offsets to what is staged in a deferred topic, before something of it goes; false, with a
+warning, where that fails. What is to be removed may be what is broken.';
+
 -- ==== sql/log/_assign_waiting.sql
 
 create function pgq._assign_waiting(topic text, partition integer)
@@ -15255,7 +15910,9 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
-    if (_append_position.state).max_attempts is null then
+    if (_append_position.state).max_attempts is null
+        and (_append_position.state).last_error is null
+    then
         insert into pgq.group_position (
             group_id,
             partition,
@@ -15518,7 +16175,7 @@ begin
                         _claim_any.topic,
                         state.partition,
                         state.next_offset,
-                        first_available,
+                        state.partition_id,
                         state.last_offset,
                         true
                     );
@@ -18846,7 +19503,7 @@ begin
                         "fetch".topic collate "C",
                         place.partition,
                         place.next_offset,
-                        first_available,
+                        place.partition_id,
                         place.newest_offset,
                         true
                     );
@@ -18875,7 +19532,7 @@ begin
                 "fetch".topic collate "C",
                 place.partition,
                 place.next_offset,
-                place.next_offset + 1,
+                place.partition_id,
                 place.newest_offset,
                 true
             );
@@ -19387,6 +20044,91 @@ no other member got the partition.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, 22004 a required
 argument is null, 40001 above READ COMMITTED when another transaction was first (try again).';
 
+-- ==== sql/log/_ahead_groups.sql
+
+create function pgq._ahead_groups(moment timestamptz)
+returns table (
+    topic text,
+    consumer_group text,
+    partition integer,
+    seq bigint,
+    leased_until timestamptz
+)
+language plpgsql
+stable
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    return query
+    select
+        l.topic,
+        l.consumer_group,
+        l.partition,
+        j.seq,
+        j.leased_until - (j.recorded_at - _ahead_groups.moment)
+    from pgq.group_partition as l
+    cross join lateral (
+        select k.seq, k.recorded_at, k.leased_until
+        from pgq.group_position as k
+        where k.group_id = l.group_id
+            and k.partition = l.partition
+        order by k.seq desc
+        limit 1
+    ) as j
+    where j.recorded_at > _ahead_groups.moment + interval '5 seconds'
+        and j.leased_until > j.recorded_at;
+end
+$$;
+
+comment on function pgq._ahead_groups(timestamptz) is
+'Partitions that a group leased by a clock that was ahead, and until when they should be leased.';
+
+-- ==== sql/log/_repair_groups.sql
+
+create function pgq._repair_groups(moment timestamptz, max_rows bigint)
+returns table (action text, target text, amount bigint)
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    ahead record;
+    state pgq._group_state;
+begin
+    for ahead in
+        select a.*
+        from pgq._ahead_groups(_repair_groups.moment) as a
+        order by a.topic, a.consumer_group, a.partition
+        limit _repair_groups.max_rows
+    loop
+        -- A member that works on it has the row.
+        perform
+        from pgq.group_partition as l
+        where l.topic = ahead.topic
+            and l.consumer_group = ahead.consumer_group
+            and l.partition = ahead.partition
+        for no key update skip locked;
+        continue when not found;
+
+        state := pgq._lock_group(ahead.topic, ahead.consumer_group, ahead.partition, false);
+        continue when state.seq <> ahead.seq;
+
+        perform pgq._append_position(
+            state, state.next_offset, ahead.leased_until, state.lease_token
+        );
+        action := 'leases cut';
+        target := format('%s/%s', ahead.topic, ahead.consumer_group);
+        amount := 1;
+        return next;
+    end loop;
+end
+$$;
+
+comment on function pgq._repair_groups(timestamptz, bigint) is
+'The part of repair_clock that cuts the leases of groups, so many at most.';
+
 -- ==== sql/log/nack_offsets.sql
 
 create function pgq.nack_offsets(
@@ -19443,7 +20185,7 @@ begin
             nack_offsets.topic collate "C",
             state.partition,
             nack_offsets.last_offset,
-            pgq._first_available(state.partition_id),
+            state.partition_id,
             state.last_offset,
             false
         );
@@ -19459,16 +20201,18 @@ begin
         return false;
     end if;
 
-    state.tried_offset := greatest(
-        case when state.attempt > 0 then state.tried_offset end,
-        nack_offsets.last_offset,
-        state.lease_last_offset
-    );
-    -- A poll has counted the attempt, unless the group began to count them only later.
-    state.attempt := case
-        when nack_offsets.lease_token is not null then greatest(state.attempt, 1)
-        else coalesce(state.attempt, 0) + 1
-    end;
+    if state.max_attempts is not null then
+        state.tried_offset := greatest(
+            case when state.attempt > 0 then state.tried_offset end,
+            nack_offsets.last_offset,
+            state.lease_last_offset
+        );
+        -- A poll has counted the attempt, unless the group began to count them only later.
+        state.attempt := case
+            when nack_offsets.lease_token is not null then greatest(state.attempt, 1)
+            else coalesce(state.attempt, 0) + 1
+        end;
+    end if;
     state.last_error := coalesce(nack_offsets.error, state.last_error);
     held_until := pgq._clock() + nack_offsets.delay;
 
@@ -19491,15 +20235,15 @@ comment on function pgq.nack_offsets(
 ) is
 'Gives back messages that failed; false when the caller does not hold them any more.
 They come again at once, or after delay; until then nobody gets anything of this partition. error:
-what went wrong. In a group with a max_attempts this is what attempts are counted for: a batch comes
-again as it was, and when it has failed so often, its messages are given out one by one; the one
-that fails so often itself is published to the dead_letter_topic, and the group goes on behind it.
-Messages of poll are named by their lease_token; commit first what was processed before the one that
-failed. Of consume and claim_offsets nothing stays after a rollback, so they are named by the
-first_offset and last_offset that these gave, in a transaction of its own. False, and nothing
-changed: the token is not that of the latest poll, or the group does not stand at first_offset, or a
-member holds a lease. A lease that has run out still counts as long as no other member got the
-partition.
+what went wrong; group_lag shows it until the next attempt. In a group with a max_attempts this is
+what attempts are counted for: a batch comes again as it was, and when it has failed so often, its
+messages are given out one by one; the one that fails so often itself is published to the
+dead_letter_topic, and the group goes on behind it. Messages of poll are named by their lease_token;
+commit first what was processed before the one that failed. Of consume and claim_offsets nothing
+stays after a rollback, so they are named by the first_offset and last_offset that these gave, in a
+transaction of its own. False, and nothing changed: the token is not that of the latest poll, or the
+group does not stand at first_offset, or a member holds a lease. A lease that has run out still
+counts as long as no other member got the partition.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 last_offset is above the newest message,
 MQ007 unknown partition, 22004 a required argument is null, 22023 neither lease_token nor
 first_offset, or both, or a bad last_offset or delay, 40001 above READ COMMITTED when another
@@ -19563,7 +20307,7 @@ begin
             commit_offset.topic collate "C",
             state.partition,
             commit_offset.committed_offset,
-            pgq._first_available(state.partition_id),
+            state.partition_id,
             state.last_offset,
             false
         );
@@ -19673,7 +20417,7 @@ begin
                     seek.topic collate "C",
                     number,
                     seek.log_offset,
-                    first_available,
+                    state.partition_id,
                     state.last_offset,
                     false
                 );
@@ -21057,7 +21801,7 @@ anew: parked_from is what it is to be; otherwise it comes to the one before.';
 
 -- ==== sql/queue/_park_jobs.sql
 
-create function pgq._park_jobs(job_ids bigint[], limited_keys text[])
+create function pgq._park_jobs(queue_id bigint, job_ids bigint[], limited_keys text[])
 returns void
 language plpgsql
 volatile
@@ -21110,12 +21854,24 @@ begin
     from gone as g
     inner join unnest(_park_jobs.job_ids, _park_jobs.limited_keys) as p (job_id, limited_key)
         on p.job_id = g.job_id;
+
+    -- An older snapshot may show a lease that has ended since. A claim in between has settled the
+    -- note of that, and saw nothing parked: so the next claim is to look at the key again.
+    if current_setting('transaction_isolation') <> 'read committed' then
+        insert into pgq.ordered_note (queue_id, look_at, ordered_key, after_id, tries)
+        select _park_jobs.queue_id, pgq._clock(), k.limited_key, -1, 0
+        from (
+            select distinct p.limited_key
+            from unnest(_park_jobs.limited_keys) as p (limited_key)
+        ) as k
+        on conflict do nothing;
+    end if;
 end
 $$;
 
-comment on function pgq._park_jobs(bigint[], text[]) is
+comment on function pgq._park_jobs(bigint, bigint[], text[]) is
 'Puts due jobs, which the caller has locked, out of the way of claims, as their keys are at the
-limit.';
+limit; above READ COMMITTED with a note that makes the next claim look at these keys.';
 
 -- ==== sql/queue/_unpark_jobs.sql
 
@@ -22172,7 +22928,8 @@ begin
         rate_interval,
         rate_burst,
         max_unfinished,
-        max_leased_per_key
+        max_leased_per_key,
+        made_by
     )
     values (
         settings.queue,
@@ -22200,7 +22957,8 @@ begin
         settings.rate_interval,
         settings.rate_burst,
         settings.max_unfinished,
-        settings.max_leased_per_key
+        settings.max_leased_per_key,
+        pgq._maker()
     )
     on conflict (queue) do nothing
     returning queue_id into new_id;
@@ -22274,7 +23032,7 @@ begin
     end if;
 
     if create_queue.restricted then
-        perform pgq._restrict(null, create_queue.queue collate "C", true);
+        perform pgq._restrict(null, create_queue.queue collate "C", true, null, null, false);
     end if;
 
     return query
@@ -22369,7 +23127,8 @@ create function pgq.alter_queue(
     max_unfinished integer default null,
     max_leased_per_key integer default null,
     no_limit text[] default null,
-    restricted boolean default null
+    restricted boolean default null,
+    end_dependents boolean default false
 )
 returns setof pgq.queue_info
 language plpgsql
@@ -22399,7 +23158,14 @@ begin
         where q.queue = alter_queue.queue collate "C"
             and q.restricted <> alter_queue.restricted
     ) then
-        perform pgq._restrict(null, alter_queue.queue collate "C", alter_queue.restricted);
+        perform pgq._restrict(
+            null,
+            alter_queue.queue collate "C",
+            alter_queue.restricted,
+            null,
+            null,
+            alter_queue.end_dependents
+        );
     end if;
     loop
         perform
@@ -22598,6 +23364,7 @@ comment on function pgq.alter_queue(
     integer,
     integer,
     text[],
+    boolean,
     boolean
 ) is
 'Changes settings of a queue and returns it; what is null stays as it is.
@@ -22613,8 +23380,10 @@ max_leased below what is leased takes no job away: claims get nothing until it i
 max_leased_per_key is lowered in the same way, and lifting it waits for claims that are under way.
 rate_burst follows the rate_limit unless it was given. restricted: true opens it only to roles with
 access, see grant_access; false opens it to all that have EXECUTE, and removes its grants.
-Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad setting, 40001 above
-READ COMMITTED when another transaction was first (try again).';
+end_dependents: as in grant_access.
+Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad setting, 2BP01 what others
+have set up needs the access that they lose, 40001 above READ COMMITTED when another transaction was
+first (try again), 42501 no admin access.';
 
 -- ==== sql/queue/drop_queue.sql
 
@@ -24005,9 +24774,10 @@ comment on function pgq.enqueue(
 'Adds a job to a queue, and returns its id.
 Pass payload (JSON) or body (raw bytes), not both. The job may be claimed once this transaction
 has committed and its time has come: after delay, at run_at, or after the delay of the queue. Jobs
-of a lower priority number (0 to 9) go first, then those that are due longer. label can be asked
-for by claims; headers (a JSON object) and key travel with the job. An idempotency_key (1 to 255
-characters) stands for the job that it was given with first, for the idempotency_window of the
+of a lower priority number (0 to 9) go first, then those that are due longer. A run_at in the past
+is now: to import jobs in the order of their old times, enqueue them in that order. label can be
+asked for by claims; headers (a JSON object) and key travel with the job. An idempotency_key (1 to
+255 characters) stands for the job that it was given with first, for the idempotency_window of the
 queue, whatever becomes of that job: another call with it adds nothing, whatever its other arguments
 are, and returns that job''s id as a duplicate. unique_key (1 to 255 characters): where the queue
 has a job of this key, nothing is added either, and that job''s id is returned as a duplicate; how
@@ -24535,10 +25305,11 @@ comment on function pgq.enqueue_batch(
 'Adds jobs to a queue, all or none, and returns their ids, in the order of the array.
 Pass payloads (JSON) or bodies (raw bytes), not both; keys, headers, labels, idempotency_keys and
 unique_keys are optional and of the same length; delay, run_at, priority and max_attempts are those
-of all. A key may be null: none. What repeats an idempotency key, or the unique key of an unfinished
-job (see enqueue), be it of a job earlier in the array, is not added, and its row has the id of the
-job that it repeats. An empty array adds nothing. In an ordered queue jobs of one key follow each
-other in the order of the array.
+of all. A run_at in the past is now, so sort what you import by its old times. A key may be null:
+none. What repeats an idempotency key, or the unique key of an unfinished job (see enqueue), be it
+of a job earlier in the array, is not added, and its row has the id of the job that it repeats. An
+empty array adds nothing. In an ordered queue jobs of one key follow each other in the order of the
+array.
 Errors: MQ002 unknown queue, MQ010 the queue has not room for all of them by its max_unfinished,
 22004 a required argument is null, no content, or a null in it, 22023 bad argument, arrays of other
 lengths, or the jobs would expire before they are due, 40001 above READ COMMITTED when another
@@ -25788,7 +26559,7 @@ begin
         from judged as j;
 
         if parked is not null then
-            perform pgq._park_jobs(parked, parked_keys);
+            perform pgq._park_jobs(_limited_jobs.queue_id, parked, parked_keys);
         end if;
         if changes is not null then
             perform pgq._write_keys(changes, false);
@@ -26026,6 +26797,11 @@ begin
             -- marked what had as many; then 40001.
             perform pgq._unchanged(target_id);
         end if;
+        if common_raised_at < moment - interval '5 seconds'
+            and pg_stat_get_dead_tuples('pgq.ordered_note'::regclass) < 3000
+        then
+            noted_from := '-infinity';
+        end if;
         if limited or most_per_key is not null then
             wanted := pgq._allowed_claims(target_id, wanted);
             if wanted = 0 then
@@ -26165,15 +26941,11 @@ begin
 
     -- Now and then, and less often when there is nothing to do. A label may have no floors of its
     -- own: it gets them when it has jobs.
-    raising := coalesce(raised_at, common_raised_at) < moment - interval '20 milliseconds'
-        and (
-            places is not null
-            or coalesce(raised_at, common_raised_at) < moment - interval '5 seconds'
-        )
-        or common_raised_at > moment;
+    raising := coalesce(raised_at, common_raised_at) < moment - case
+        when places is null then interval '5 seconds' else interval '20 milliseconds'
+    end or common_raised_at > moment;
 
-    -- Where those that had all their attempts stand before all others, claims would walk them for
-    -- ever.
+    -- Where those that had all their attempts stand first, claims would walk them for ever.
     if (raising or _claim_jobs.exhausted or cardinality(places) < wanted or places is null)
         and exists (
             select
@@ -26207,8 +26979,7 @@ begin
     end if;
 
     -- What stands in one segment, in a piece: usually all. Nobody moves the rows: they are locked.
-    -- The clock is read behind the locks: by now this transaction has its id, on which the floor
-    -- relies.
+    -- The clock is read behind the locks: by now there is an id, on which the floor relies.
     keep_until := pgq._clock() + keep;
     while first <= cardinality(places) loop
         leaf := leaves[first];
@@ -27346,11 +28117,13 @@ begin
         end if;
         if not raising then
             return;
-        end if;
-        if _claim_jobs.label is null or (raised_at is null and places is null) then
+        elsif _claim_jobs.label is null or (raised_at is null and places is null) then
             perform pgq._raise_floor(target_id, moment);
         else
             perform pgq._raise_label_floor(target_id, _claim_jobs.label, moment);
+        end if;
+        if places is null and pgq._look_below(target_id, moment) then
+            return query select c.* from pgq._claim_jobs($1, $2, $3, $4, $5, $6) as c;
         end if;
     end if;
 end
@@ -27905,8 +28678,8 @@ how long the caller has the jobs, by the clock, not from the begin of the transa
 what the queue says. label: only jobs with exactly this label. No row: nothing is due, or the
 queue is paused, or one of its limits (max_leased, max_leased_per_key, rate_limit) is reached.
 Claims of a queue with such a limit do wait for each other, until the transaction ends.
-Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad max_jobs or lease, 40001
-above READ COMMITTED when another transaction was first (try again).';
+Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad max_jobs, lease or label,
+40001 above READ COMMITTED when another transaction was first (try again).';
 
 -- ==== sql/queue/_still_leased.sql
 
@@ -30001,8 +30774,8 @@ done is finished. In a queue with max_leased or max_leased_per_key, what is fini
 what is leased.
 Errors: MQ002 unknown queue, MQ006 one of job_ids is not held under lease_token any more (nothing
 was finished or claimed; use ack_batch and claim_job), 22004 a required argument is null, job_ids
-are without lease_token, or a null is in them, 22023 bad max_jobs or lease, 40001 above READ
-COMMITTED when another transaction was first (try again).';
+are without lease_token, or a null is in them, 22023 bad job_ids, max_jobs or lease, or a bad label,
+40001 above READ COMMITTED when another transaction was first (try again).';
 
 -- ==== sql/queue/ack.sql
 
@@ -32113,7 +32886,8 @@ before the others. They have all their attempts before them and the whole job_tt
 due. A dead letter whose unique_key another job has is not redriven. 0: the job is not a dead letter
 of this queue, or is such a one.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 neither job_id nor all_jobs,
-or both, or a bad max_jobs or per_second, 25001 not under READ COMMITTED.';
+or both, or a bad max_jobs or per_second, or one of these with job_id, 25001 not under READ
+COMMITTED.';
 
 -- ==== sql/queue/_check_effect.sql
 
@@ -32801,9 +33575,309 @@ $$;
 comment on function pgq._bury_lost(timestamptz, bigint) is
 'Moves jobs that lost their worker on their last attempt to the dead ones, so many at most.';
 
+-- ==== sql/queue/_below_floor.sql
+
+create function pgq._below_floor(
+    queue_id bigint,
+    floor_times timestamptz[],
+    floor_ids bigint[],
+    moment timestamptz
+)
+returns table (place bigint, visible_at timestamptz, job_id bigint)
+language sql
+stable
+parallel unsafe
+as $$
+select distinct on (p.place) p.place, j.visible_at, j.job_id
+from unnest(_below_floor.floor_times, _below_floor.floor_ids)
+    with ordinality as p (floor_time, floor_id, place)
+cross join lateral (
+    (
+        select k.visible_at, k.job_id, k.expires_at
+        from pgq.job as k
+        where k.queue_id = _below_floor.queue_id
+            and k.priority = p.place - 1
+            and (k.visible_at, k.job_id) < (p.floor_time, p.floor_id)
+        order by k.visible_at, k.job_id
+        limit 10000
+    )
+    union all
+    (
+        select r.visible_at, r.run_id, r.expires_at
+        from pgq.job_run as r
+        where p.place = 1
+            and r.queue_id = _below_floor.queue_id
+            and (r.visible_at, r.run_id) < (p.floor_time, p.floor_id)
+        order by r.visible_at, r.run_id
+        limit 10000
+    )
+) as j
+where j.expires_at is null or j.expires_at > _below_floor.moment
+order by p.place, j.visible_at, j.job_id
+$$;
+
+comment on function pgq._below_floor(bigint, timestamptz[], bigint[], timestamptz) is
+'The first job of each priority that no claim would find: it stands below the floor, and has not
+expired. Floors rise above expired jobs, so of these it passes 10000 of each priority at most.';
+
+-- ==== sql/queue/_ahead_runs.sql
+
+create function pgq._ahead_runs(moment timestamptz)
+returns table (queue_id bigint, run_id bigint, visible_at timestamptz, jobs integer)
+language plpgsql
+stable
+parallel unsafe
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+#variable_conflict use_column
+begin
+    return query
+    select
+        r.queue_id,
+        r.run_id,
+        r.visible_at - (m.published_at - _ahead_runs.moment),
+        r.jobs
+    from pgq.queue as q
+    inner join pgq.job_run as r on r.queue_id = q.queue_id
+    inner join pgq.message as m
+        on m.segment = r.segment
+            and m.partition_id = r.partition_id
+            and m.log_offset = r.first_offset + coalesce(r.places[1], 0)
+    where r.visible_at > _ahead_runs.moment + interval '5 seconds'
+        and m.published_at > _ahead_runs.moment + interval '5 seconds'
+        and r.visible_at - m.published_at between q.delay and q.delay + interval '5 seconds'
+        and r.visible_at - m.published_at < m.published_at - _ahead_runs.moment;
+end
+$$;
+
+comment on function pgq._ahead_runs(timestamptz) is
+'Runs of jobs that were made by a clock that was ahead, and when they should be due.';
+
+-- ==== sql/queue/_ahead_jobs.sql
+
+create function pgq._ahead_jobs(moment timestamptz, longest_lease interval, max_looks bigint)
+returns table (
+    queue_id bigint,
+    job_id bigint,
+    leased boolean,
+    visible_at timestamptz,
+    due_at timestamptz
+)
+language plpgsql
+stable
+parallel unsafe
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+    -- As in the headers that run_schedules writes.
+    now_at text := to_char(_ahead_jobs.moment at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS');
+begin
+    -- A job published in the future, and due as soon as its queue lets it, was not delayed. With a
+    -- delay of its own it may as well have a run_at, which is right whatever the clock was. The
+    -- last condition: what was set back is not set back again. A tick that is still to come was
+    -- written ahead, and its job is due then. Nothing tells when a lease began.
+    return query
+    select
+        j.queue_id,
+        j.job_id,
+        a.leased,
+        case
+            when a.leased then _ahead_jobs.moment + q.lease
+            when j.due_at is null then j.visible_at - (m.published_at - _ahead_jobs.moment)
+            else j.visible_at
+        end,
+        j.due_at - (m.published_at - _ahead_jobs.moment)
+    from pgq.queue as q
+    cross join generate_series(0, 9) as p (priority)
+    cross join lateral (
+        select k.*
+        from pgq.job as k
+        where k.queue_id = q.queue_id
+            and k.priority = p.priority
+            and k.visible_at > _ahead_jobs.moment + interval '5 seconds'
+        order by k.visible_at
+        limit _ahead_jobs.max_looks
+    ) as j
+    cross join lateral (
+        select
+            j.lease_token is not null as leased,
+            coalesce(j.due_at, j.visible_at) as due_at
+    ) as a
+    left join lateral (
+        select n.published_at
+        from pgq.message as n
+        where not a.leased
+            and n.segment = j.segment
+            and n.partition_id = j.partition_id
+            and n.log_offset = j.log_offset
+            and (n.headers ->> 'scheduled_at' collate "C" > now_at) is not true
+    ) as m on true
+    where case
+        when a.leased
+            then j.visible_at > _ahead_jobs.moment + greatest(_ahead_jobs.longest_lease, q.lease)
+        else m.published_at > _ahead_jobs.moment + interval '5 seconds'
+            and a.due_at between m.published_at
+            + case when j.attempt > 0 then interval '0' else q.delay end
+            and m.published_at + interval '5 seconds'
+            + case when j.attempt > 0 then q.backoff_max else q.delay end
+            and a.due_at < m.published_at + (m.published_at - _ahead_jobs.moment)
+    end;
+end
+$$;
+
+comment on function pgq._ahead_jobs(timestamptz, interval, bigint) is
+'Jobs that were enqueued, or given back, by a clock that was ahead, and those leased for longer than
+longest_lease from now, with the times that they should have. max_looks: so many jobs of each queue
+and priority are looked at; null: all.';
+
+-- ==== sql/queue/_repair_jobs.sql
+
+create function pgq._repair_jobs(moment timestamptz, longest_lease interval, max_rows bigint)
+returns table (action text, target text, amount bigint)
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- Each deleted and inserted again, as by a claim. What another transaction holds is left out.
+    return query
+    with ahead as materialized (
+        select a.*
+        from pgq._ahead_runs(_repair_jobs.moment) as a
+        limit _repair_jobs.max_rows
+    ),
+
+    locked as materialized (
+        select r.queue_id, r.visible_at, r.run_id, a.visible_at as right_at
+        from ahead as a
+        inner join pgq.job_run as r on r.queue_id = a.queue_id and r.run_id = a.run_id
+        order by r.run_id
+        for update of r skip locked
+    ),
+
+    gone as (
+        delete from pgq.job_run as r
+        using locked as l
+        where r.queue_id = l.queue_id
+            and r.visible_at = l.visible_at
+            and r.run_id = l.run_id
+        returning r.*, l.right_at
+    ),
+
+    returned as (
+        insert into pgq.job_run (
+            queue_id,
+            visible_at,
+            run_id,
+            partition_id,
+            first_offset,
+            expires_at,
+            segment,
+            jobs,
+            places
+        )
+        select
+            g.queue_id,
+            g.right_at,
+            g.run_id,
+            g.partition_id,
+            g.first_offset,
+            g.expires_at,
+            g.segment,
+            g.jobs,
+            g.places
+        from gone as g
+        returning queue_id, jobs
+    )
+
+    select 'jobs set back', q.queue, sum(r.jobs)
+    from returned as r
+    inner join pgq.queue as q on q.queue_id = r.queue_id
+    group by q.queue;
+
+    return query
+    with ahead as materialized (
+        select a.*
+        from pgq._ahead_jobs(_repair_jobs.moment, _repair_jobs.longest_lease, null) as a
+        limit _repair_jobs.max_rows
+    ),
+
+    locked as materialized (
+        select a.*
+        from ahead as a
+        inner join pgq.job as j on j.job_id = a.job_id
+        order by j.job_id
+        for update of j skip locked
+    ),
+
+    gone as (
+        delete from pgq.job as j
+        using locked as l
+        where j.job_id = l.job_id
+        returning j.*, l.leased, l.visible_at as right_at, l.due_at as right_due_at
+    ),
+
+    returned as (
+        insert into pgq.job (
+            job_id,
+            queue_id,
+            partition_id,
+            log_offset,
+            expires_at,
+            visible_at,
+            segment,
+            attempt,
+            priority,
+            last_attempt,
+            lease_token,
+            label,
+            last_error,
+            unique_key,
+            max_attempts,
+            ordered_key,
+            due_at
+        )
+        select
+            g.job_id,
+            g.queue_id,
+            g.partition_id,
+            g.log_offset,
+            g.expires_at,
+            g.right_at,
+            g.segment,
+            g.attempt,
+            g.priority,
+            g.last_attempt,
+            g.lease_token,
+            g.label,
+            g.last_error,
+            g.unique_key,
+            g.max_attempts,
+            g.ordered_key,
+            g.right_due_at
+        from gone as g
+        returning queue_id, lease_token is not null as leased
+    )
+
+    select case when r.leased then 'leases cut' else 'jobs set back' end, q.queue, count(*)
+    from returned as r
+    inner join pgq.queue as q on q.queue_id = r.queue_id
+    group by q.queue, r.leased;
+end
+$$;
+
+comment on function pgq._repair_jobs(timestamptz, interval, bigint) is
+'The part of repair_clock that sets back jobs and cuts their leases, so many of each at most.';
+
 -- ==== sql/queue/_lower_floor.sql
 
-create function pgq._lower_floor(queue_id bigint)
+create function pgq._lower_floor(queue_id bigint, moment timestamptz)
 returns boolean
 language plpgsql
 volatile
@@ -32848,53 +33922,50 @@ begin
     ) as f
     cross join lateral (
         select
-            array_agg(
-                case when j.below then j.visible_at else p.floor_time end order by p.place
-            ) as floor_times,
-            array_agg(
-                case when j.below then j.job_id else p.floor_id end order by p.place
-            ) as floor_ids,
-            bool_or(j.below) as below
+            array_agg(coalesce(b.visible_at, p.floor_time) order by p.place) as floor_times,
+            array_agg(coalesce(b.job_id, p.floor_id) order by p.place) as floor_ids,
+            count(b.job_id) as below
         from unnest(f.floor_times, f.floor_ids)
             with ordinality as p (floor_time, floor_id, place)
-        left join lateral (
-            select
-                n.visible_at,
-                n.job_id,
-                (n.visible_at, n.job_id) < (p.floor_time, p.floor_id) as below
-            from (
-                (
-                    select k.visible_at, k.job_id
-                    from pgq.job as k
-                    where k.queue_id = f.queue_id
-                        and k.priority = p.place - 1
-                    order by k.visible_at, k.job_id
-                    limit 1
-                )
-                union all
-                (
-                    select r.visible_at, r.run_id
-                    from pgq.job_run as r
-                    where p.place = 1
-                        and r.queue_id = f.queue_id
-                    order by r.visible_at, r.run_id
-                    limit 1
-                )
-            ) as n
-            order by n.visible_at, n.job_id
-            limit 1
-        ) as j on true
+        left join pgq._below_floor(
+            f.queue_id, f.floor_times, f.floor_ids, _lower_floor.moment
+        ) as b on b.place = p.place
     ) as s
-    where s.below
+    where s.below > 0
     on conflict do nothing;
 
     return found;
 end
 $$;
 
-comment on function pgq._lower_floor(bigint) is
+comment on function pgq._lower_floor(bigint, timestamptz) is
 'Lowers the floors of a queue, whose floor lock the caller holds, to the first job below them, and
 says whether there was one.';
+
+-- ==== sql/queue/_look_below.sql
+
+create function pgq._look_below(queue_id bigint, moment timestamptz)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+set enable_bitmapscan = off
+set jit = off
+as $$
+#variable_conflict use_column
+begin
+    -- Index entries of dead rows have to be walked, and while a snapshot is held they stay. Where
+    -- there are many, the look is left to cleanup: 3,000 take some 2 ms.
+    return pg_stat_get_dead_tuples('pgq.job'::regclass) < 3000
+        and pgq._lock_floor(_look_below.queue_id)
+        and pgq._lower_floor(_look_below.queue_id, _look_below.moment);
+end
+$$;
+
+comment on function pgq._look_below(bigint, timestamptz) is
+'Lowers the floors of a queue to a job below them, and says whether there was one.
+For a claim that found nothing, at most every 5 seconds: it has just recorded the floors anew. The
+clock may have been back for a while, without a claim meanwhile.';
 
 -- ==== sql/queue/_sweep_labels.sql
 
@@ -32955,15 +34026,17 @@ begin
                     from unnest(f.floor_times, f.floor_ids)
                         with ordinality as p (floor_time, floor_id, place)
                     cross join lateral (
-                        select k.visible_at, k.job_id
+                        select k.expires_at
                         from pgq.job as k
                         where -k.queue_id = -_sweep_labels.queue_id
                             and k.label = swept
                             and k.priority = p.place - 1
+                            and (k.visible_at, k.job_id) < (p.floor_time, p.floor_id)
                         order by k.visible_at, k.job_id
-                        limit 1
+                        limit 10000
                     ) as j
-                    where (j.visible_at, j.job_id) < (p.floor_time, p.floor_id)
+                    -- Floors rise above expired jobs.
+                    where j.expires_at is null or j.expires_at > _sweep_labels.moment
                 )
             );
     end loop;
@@ -32981,7 +34054,7 @@ call ended.';
 
 -- ==== sql/queue/_sweep_floors.sql
 
-create function pgq._sweep_floors()
+create function pgq._sweep_floors(turns integer)
 returns setof pgq.cleanup_action
 language plpgsql
 volatile
@@ -32990,39 +34063,79 @@ as $$
 #variable_conflict use_column
 declare
     target record;
+    moment timestamptz := pgq._clock();
 begin
+    -- A lock and a raise are written to the log of the server: idle queues get neither, but for a
+    -- few in turn. Claims raise the floor of their queue, unless all are above READ COMMITTED.
     for target in
-        -- The queues share the number of labels that one call looks at.
-        select q.queue_id, q.queue, 1 + 1000 / count(*) over () as labels
-        from pgq.queue as q
-        where exists (select from pgq.job as j where j.queue_id = q.queue_id)
-            or exists (select from pgq.job_run as r where r.queue_id = q.queue_id)
-            or exists (
+        select
+            q.queue_id,
+            q.queue,
+            f.raised,
+            f.below,
+            f.labels,
+            -- The queues share the number of labels that one call looks at.
+            greatest(10, 1 + 1000 / count(*) over ()) as max_labels
+        from (
+            select
+                n.queue_id,
+                n.labels,
+                -- the clock was set back, or it is its turn
+                n.recorded_at > moment
+                or row_number() over (order by n.recorded_at) <= _sweep_floors.turns as raised,
+                exists (
+                    select
+                    from pgq._below_floor(n.queue_id, n.floor_times, n.floor_ids, moment)
+                ) as below
+            from (
                 select
-                from pgq.queue_floor as f
-                where f.queue_id = q.queue_id
-                    and f.label > ''
-            )
+                    o.queue_id,
+                    g.recorded_at,
+                    g.floor_times,
+                    g.floor_ids,
+                    exists (
+                        select
+                        from pgq.queue_floor as h
+                        where h.queue_id = o.queue_id
+                            and h.label > ''
+                    ) as labels
+                from pgq.queue as o
+                cross join lateral (
+                    select h.recorded_at, h.floor_times, h.floor_ids
+                    from pgq.queue_floor as h
+                    where h.queue_id = o.queue_id
+                        and h.label = ''
+                    order by h.seq desc
+                    limit 1
+                ) as g
+            ) as n
+            where n.labels
+                or exists (select from pgq.job as j where j.queue_id = n.queue_id)
+                or exists (select from pgq.job_run as r where r.queue_id = n.queue_id)
+        ) as f
+        inner join pgq.queue as q on q.queue_id = f.queue_id
+        where f.raised or f.below or f.labels
     loop
         continue when not pgq._lock_floor(target.queue_id);
 
-        -- Workers may not be able to raise the floor themselves. The clock is read behind the lock:
-        -- no claim that begins later is here first.
-        perform pgq._raise_floor(target.queue_id, pgq._clock());
-
-        if pgq._lower_floor(target.queue_id) then
+        -- The clock is read behind the lock: no claim that begins later is here first.
+        if target.raised then
+            perform pgq._raise_floor(target.queue_id, pgq._clock());
+        end if;
+        if target.below and pgq._lower_floor(target.queue_id, pgq._clock()) then
             return next row('floor lowered', target.queue, 1)::pgq.cleanup_action;
         end if;
-
         -- Behind the others, without which those of labels do not count.
-        perform pgq._sweep_labels(target.queue_id, target.labels, pgq._clock());
+        if target.labels then
+            perform pgq._sweep_labels(target.queue_id, target.max_labels, pgq._clock());
+        end if;
     end loop;
 end
 $$;
 
-comment on function pgq._sweep_floors() is
-'The part of cleanup that raises the floors of queues, and lowers those above a job that no claim
-would find.';
+comment on function pgq._sweep_floors(integer) is
+'The part of cleanup that raises the floors of queues, those of all where the clock was set back and
+else of so many in turn, and lowers those above a job that no claim would find.';
 
 -- ==== sql/queue/_clean_order.sql
 
@@ -33334,7 +34447,7 @@ begin
 
     return query
     select r.*
-    from pgq._sweep_floors() as r;
+    from pgq._sweep_floors(10) as r;
 
     -- A letter that somebody redrives or purges is left to them.
     with old as materialized (
@@ -38840,8 +39953,8 @@ begin
             hint = 'Five fields: minute (0-59), hour (0-23), day of month (1-31), month (1-12 or '
                 'JAN-DEC), day of week (0-7 or SUN-SAT). Each is *, a number, a range like 1-5, '
                 'either of the last with a step like */10 or 8-18/2, or several of these with '
-                'commas between. Or @hourly, @daily, @midnight, @weekly, @monthly, @yearly, '
-                '@annually.';
+                'commas between. L is the last day of the month, FRIL or 5L its last Friday. '
+                'Or @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually.';
 end
 $$;
 
@@ -38918,13 +40031,21 @@ declare
     first_value integer;
     last_value integer;
     step integer;
+    last_of_month boolean;
     found_values integer[] := '{}';
 begin
     foreach item in array string_to_array(_cron_field.given, ',') loop
-        -- A star, or a first value and perhaps a last one; then perhaps a step.
+        if _cron_field.highest = 31 and item in ('L', 'l') then
+            found_values := found_values || 0;
+            continue;
+        end if;
+
+        -- A star, or a first value and perhaps a last one; then perhaps a step. A weekday may have
+        -- an L after it.
+        last_of_month := _cron_field.highest = 7 and right(item, 1) in ('L', 'l');
         part := regexp_match(
-            lower(item collate "C"),
-            '^(?:\*|([0-9]{1,2}|[a-z]{3})(?:-([0-9]{1,2}|[a-z]{3}))?)(?:/([0-9]{1,2}))?$'
+            lower(left(item, case when last_of_month then -1 else length(item) end) collate "C"),
+            E'^(?:\\*|([0-9]{1,2}|[a-z]{3})(?:-([0-9]{1,2}|[a-z]{3}))?)(?:/([0-9]{1,2}))?$'
         );
         if part[1] is null then
             first_value := _cron_field.lowest;
@@ -38948,33 +40069,57 @@ begin
 
         if (
             part is not null
-            and first_value >= _cron_field.lowest
-            and last_value between first_value and _cron_field.highest
+            and first_value between _cron_field.lowest and _cron_field.highest
+            and last_value between _cron_field.lowest and _cron_field.highest
+            and (first_value <= last_value or (_cron_field.highest = 7 and part[3] is null))
+            and (
+                not last_of_month
+                or (part[1] is not null and part[2] is null and part[3] is null)
+            )
             and step between 1 and _cron_field.highest
             and (part[3] is null or part[1] is null or part[2] is not null)
         ) is not true then
             perform pgq._fail_cron(
                 format('Field "%s": "%s".', _cron_field.field, left(item, 100))
+                || case
+                    when part[3] is null
+                        and last_value between _cron_field.lowest and first_value - 1
+                        and first_value <= _cron_field.highest
+                        then format(
+                            ' Write %s-%s,%s-%s.',
+                            first_value, _cron_field.highest, _cron_field.lowest, last_value
+                        )
+                    else ''
+                end
             );
         end if;
 
+        -- FRI-MON goes on after the end of the week.
+        if last_value < first_value then
+            last_value := last_value + 7;
+        end if;
         found_values := found_values || array(
-            select g.value
+            select case
+                when _cron_field.highest <> 7 then g.value
+                when last_of_month then 7 + g.value % 7
+                else g.value % 7
+            end
             from generate_series(first_value, last_value, step) as g (value)
         );
     end loop;
 
     return array(
-        select distinct case when _cron_field.highest = 7 then f.value % 7 else f.value end as value
+        select distinct f.value
         from unnest(found_values) as f (value)
-        order by value
+        order by f.value
     );
 end
 $$;
 
 comment on function pgq._cron_field(text, text, integer, integer, text[]) is
 'The numbers that a field of a cron expression stands for; refuses what is none (22023).
-names: those of the numbers from the lowest on. Where 7 is the highest it is the same as 0.';
+names: those of the numbers from the lowest on. Where 7 is the highest it is the same as 0, and 7 to
+13 are the last Sunday to Saturday of a month. The last day of a month is 0.';
 
 -- ==== sql/schedule/_cron_times.sql
 
@@ -39000,7 +40145,7 @@ declare
             end,
             E' \t'
         ),
-        '[ \t]+'
+        E'[ \\t]+'
     );
     times pgq._cron_times;
 begin
@@ -39028,14 +40173,27 @@ begin
     times.weekdays := pgq._cron_field(
         'day of week', fields[5], 0, 7, '{sun,mon,tue,wed,thu,fri,sat}'
     );
-    times.either_day := fields[3] !~ '^\*' and fields[5] !~ '^\*';
-    times.real_time := fields[1] ~ '^\*' or fields[2] ~ '^\*';
+    times.either_day := fields[3] !~ '^[*]' and fields[5] !~ '^[*]';
+    times.real_time := fields[1] ~ '^[*]' or fields[2] ~ '^[*]';
 
     -- Every day of a year falls on every weekday at some time, so only dates that no year has are
-    -- left: the first of the days is too late for all of the months.
-    if not times.either_day and times.days[1] > (
-        select max(case when m.month = 2 then 29 when m.month in (4, 6, 9, 11) then 30 else 31 end)
+    -- left: days that none of the months has, or that are not among its last seven where only the
+    -- last of a weekday is named.
+    if not times.either_day and not exists (
+        select
         from unnest(times.months) as m (month)
+        cross join lateral (
+            select
+                case when m.month = 2 then 29 when m.month in (4, 6, 9, 11) then 30 else 31 end
+                as length
+        ) as l
+        cross join unnest(times.days) as d (day)
+        where d.day <= l.length
+            and (
+                d.day = 0
+                or times.weekdays[1] < 7
+                or d.day > case when m.month = 2 then 21 else l.length - 7 end
+            )
     ) then
         raise exception 'argument "cron" must match at least one date'
             using errcode = '22023',
@@ -39074,8 +40232,13 @@ begin
             continue;
         end if;
 
-        on_day := date_part('day', day) = any(_next_minute.times.days);
-        on_weekday := date_part('dow', day) = any(_next_minute.times.weekdays);
+        on_day := date_part('day', day) = any(_next_minute.times.days)
+            or (0 = any(_next_minute.times.days) and date_part('day', day + 1) = 1);
+        on_weekday := date_part('dow', day) = any(_next_minute.times.weekdays)
+            or (
+                date_part('dow', day) + 7 = any(_next_minute.times.weekdays)
+                and date_part('month', day + 7) <> date_part('month', day)
+            );
         if (on_day and on_weekday)
             or (_next_minute.times.either_day and (on_day or on_weekday))
         then
@@ -39303,6 +40466,52 @@ comment on function pgq._last_tick(
 ) is
 'The last tick of a schedule that is not after a moment, given one that is not.';
 
+-- ==== sql/schedule/_check_missed.sql
+
+create function pgq._check_missed(settings pgq.schedule_info, moment timestamptz)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+declare
+    -- A queue or a topic takes days for so many.
+    most constant bigint := 1000000000;
+    times pgq._cron_times;
+    seconds double precision := extract(
+        epoch from _check_missed.moment - (_check_missed.settings).next_at
+    );
+    missed double precision;
+begin
+    if (_check_missed.settings).missed <> 'all' or seconds <= 0 then
+        return;
+    end if;
+
+    if (_check_missed.settings).every is not null then
+        missed := seconds / extract(epoch from (_check_missed.settings).every);
+    else
+        -- As on days that the expression names, for they are not counted.
+        times := pgq._cron_times((_check_missed.settings).cron);
+        missed := seconds / 86400 * cardinality(times.hours) * cardinality(times.minutes);
+    end if;
+
+    if missed > most then
+        raise exception 'argument "missed" must not be all for more than % ticks', most
+            using errcode = '22023',
+                detail = format(
+                    'It would write up to %s ticks from %s on.',
+                    round(missed::numeric),
+                    (_check_missed.settings).next_at
+                ),
+                hint = 'Pass a later starts_at, or missed => ''one''.';
+    end if;
+end
+$$;
+
+comment on function pgq._check_missed(pgq.schedule_info, timestamptz) is
+'Refuses a schedule that would have to make up for too many ticks (22023).';
+
 -- ==== sql/schedule/_check_schedule.sql
 
 create function pgq._check_schedule(settings pgq.schedule_info)
@@ -39390,51 +40599,108 @@ $$;
 comment on function pgq._check_schedule(pgq.schedule_info) is
 'Refuses settings that a schedule cannot have (22004, 22023).';
 
--- ==== sql/schedule/_check_schedule_target.sql
+-- ==== sql/schedule/_lock_schedule_target.sql
 
-create function pgq._check_schedule_target(queue text, topic text, partition integer)
-returns void
+create function pgq._lock_schedule_target(queue text, topic text, partition integer)
+returns bigint
 language plpgsql
-stable
+volatile
 parallel unsafe
 as $$
 #variable_conflict use_column
 declare
+    target_id bigint;
     partitions integer;
+    is_ours boolean;
 begin
-    perform pgq._check_access(
-        _check_schedule_target.topic, _check_schedule_target.queue, 'publish'
-    );
+    perform pgq._check_access(_lock_schedule_target.topic, _lock_schedule_target.queue, 'publish');
 
-    if _check_schedule_target.queue is not null then
-        if not exists (
-            select
-            from pgq.queue as q
-            where q.queue = _check_schedule_target.queue
-        ) then
-            perform pgq._fail_unknown_queue(_check_schedule_target.queue);
+    -- Changed, though not what it says, so that a change of access, which locks it, waits, or
+    -- cannot lock it with an older snapshot. Once: each version of a transaction's own has to be
+    -- walked by all that come later in it.
+    while target_id is null and _lock_schedule_target.queue is not null loop
+        select q.queue_id, q.xmin = pg_current_xact_id()::xid
+        into target_id, is_ours
+        from pgq.queue as q
+        where q.queue = _lock_schedule_target.queue
+        for no key update;
+
+        if target_id is null then
+            perform pgq._check_queue(_lock_schedule_target.queue);
+        elsif not is_ours then
+            update pgq.queue as q
+            set updated_at = q.updated_at
+            where q.queue_id = target_id;
         end if;
-        return;
-    end if;
+    end loop;
 
-    select t.partitions
-    into partitions
-    from pgq.topic as t
-    where t.topic = _check_schedule_target.topic;
+    while target_id is null loop
+        select t.topic_id, t.partitions, t.xmin = pg_current_xact_id()::xid
+        into target_id, partitions, is_ours
+        from pgq.topic as t
+        where t.topic = _lock_schedule_target.topic
+        for no key update;
 
-    if not found then
-        perform pgq._fail_unknown_topic(_check_schedule_target.topic);
-    end if;
-    if _check_schedule_target.partition not between 0 and partitions - 1 then
+        if target_id is null then
+            perform pgq._check_topic(_lock_schedule_target.topic);
+        elsif not is_ours then
+            update pgq.topic as t
+            set updated_at = t.updated_at
+            where t.topic_id = target_id;
+        end if;
+    end loop;
+    perform pgq._check_access(_lock_schedule_target.topic, _lock_schedule_target.queue, 'publish');
+
+    if _lock_schedule_target.partition not between 0 and partitions - 1 then
         perform pgq._fail_unknown_partition(
-            _check_schedule_target.topic, _check_schedule_target.partition, partitions
+            _lock_schedule_target.topic, _lock_schedule_target.partition, partitions
         );
+    end if;
+    return target_id;
+end
+$$;
+
+comment on function pgq._lock_schedule_target(text, text, integer) is
+'Locks the queue or the topic that a schedule is to have until the transaction ends, and returns its
+id. Refuses one that is not there, or a partition that is not (MQ001, MQ002, MQ007), and who may not
+publish to it (42501).';
+
+-- ==== sql/schedule/_check_schedule_kept.sql
+
+create function pgq._check_schedule_kept(settings pgq.schedule)
+returns void
+language plpgsql
+stable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if not exists (
+        select
+        from pgq.topic as t
+        where t.topic = _check_schedule_kept.settings.topic
+            and t.topic_id = _check_schedule_kept.settings.topic_id
+    )
+    and not exists (
+        select
+        from pgq.queue as q
+        where q.queue = _check_schedule_kept.settings.queue
+            and q.queue_id = _check_schedule_kept.settings.queue_id
+    )
+    then
+        raise exception '% "%" was dropped',
+            case when _check_schedule_kept.settings.queue is null then 'topic' else 'queue' end,
+            coalesce(_check_schedule_kept.settings.queue, _check_schedule_kept.settings.topic)
+            using errcode = case
+                    when _check_schedule_kept.settings.queue is null then 'MQ001' else 'MQ002'
+                end,
+                hint = 'Name a target with pgq.alter_schedule, also where a new one has that name.';
     end if;
 end
 $$;
 
-comment on function pgq._check_schedule_target(text, text, integer) is
-'Refuses a queue, a topic or a partition that is not there (MQ001, MQ002, MQ007).';
+comment on function pgq._check_schedule_kept(pgq.schedule) is
+'Refuses a schedule whose topic or queue was dropped (MQ001, MQ002), whatever has its name now.';
 
 -- ==== sql/schedule/_schedule_info.sql
 
@@ -39466,7 +40732,8 @@ select
     s.last_at,
     s.last_error,
     s.created_at,
-    s.updated_at
+    s.updated_at,
+    s.made_by
 from pgq.schedule as s
 where s.schedule = _schedule_info.schedule
 $$;
@@ -39507,6 +40774,7 @@ declare
     settings pgq.schedule_info;
     existing pgq.schedule_info;
     times pgq._cron_times;
+    target_id bigint;
 begin
     perform pgq._check_name('schedule', create_schedule.schedule collate "C");
 
@@ -39535,7 +40803,12 @@ begin
     from pgq._schedule_info(create_schedule.schedule collate "C") as i;
 
     if existing.schedule is not null then
-        if not pgq._may_use(existing.topic, existing.queue, 'publish') then
+        if not exists (
+            select
+            from pgq.schedule as s
+            where s.schedule = create_schedule.schedule collate "C"
+                and pgq._sees_schedule(s.made_by, s.topic_id, s.queue_id)
+        ) then
             raise exception 'schedule "%" exists already', create_schedule.schedule
                 using errcode = 'MQ005';
         end if;
@@ -39577,7 +40850,9 @@ begin
     end if;
 
     perform pgq._check_schedule(settings);
-    perform pgq._check_schedule_target(settings.queue, settings.topic, settings.partition);
+    target_id := pgq._lock_schedule_target(
+        settings.queue, settings.topic, settings.partition
+    );
     if settings.cron is not null then
         times := pgq._cron_times(settings.cron);
     end if;
@@ -39588,6 +40863,7 @@ begin
         settings.starts_at,
         coalesce(create_schedule.starts_at - interval '1 microsecond', moment)
     );
+    perform pgq._check_missed(settings, moment);
 
     insert into pgq.schedule (
         schedule,
@@ -39608,7 +40884,10 @@ begin
         next_at,
         due_at,
         created_at,
-        updated_at
+        updated_at,
+        topic_id,
+        queue_id,
+        made_by
     )
     values (
         create_schedule.schedule,
@@ -39629,7 +40908,10 @@ begin
         settings.next_at,
         settings.next_at,
         moment,
-        moment
+        moment,
+        case when settings.topic is not null then target_id end,
+        case when settings.queue is not null then target_id end,
+        pgq._maker()
     )
     on conflict (schedule) do nothing;
 
@@ -39684,14 +40966,15 @@ comment on function pgq.create_schedule(
 Each tick is written by run_schedules: to a queue as a job, to a topic as a message, with payload
 (JSON) or body (raw bytes), and with the time of the tick in the header scheduled_at. cron: minute,
 hour, day of month, month and day of week, like 30 8 * * MON-FRI, or a name like @daily; its times
-are those of time_zone, by default UTC. every: an interval in real time, counted from starts_at, in
-the place of cron. missed: what becomes of ticks that nobody was there to write: one (the last of
-them is written, the default), skip (the same, but not when it is more than 5 minutes late), or all.
-starts_at: no tick is before, and one at that time counts; by default now, else a time of the years
-1 to 9999. key, headers: go with
-each message; partition, for a topic, and priority and label, for a queue: as in publish and
-enqueue. So that it can be called at each start of an application, settings that are not given are
-not compared.
+are those of time_zone, by default UTC. every: an interval in real time of at least 1 second,
+without months, counted from starts_at, in the place of cron. missed: what becomes of ticks that
+nobody was there to write: one (the last of them is written, the default), skip (the same, but not
+when it is more than 5 minutes late), or all, 1000000000 at most when it is made. starts_at: no tick
+is before, and one at that time counts; by default now, else a time of the years 1 to 9999. key,
+headers: go with each message; partition, for a topic, and priority and label, for a queue: as in
+publish and enqueue. The target is this topic or queue: when it is dropped, a new one of its name
+gets nothing until alter_schedule names it. So that it can be called at each start of an
+application, settings that are not given are not compared.
 Errors: MQ001 unknown topic, MQ002 unknown queue, MQ005 the schedule exists with other settings than
 those given, MQ007 unknown partition, 22004 a required argument is null, or no target, time or
 content, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
@@ -39729,6 +41012,7 @@ declare
     before pgq.schedule_info;
     settings pgq.schedule_info;
     times pgq._cron_times;
+    target_id bigint;
 begin
     perform pgq._check_schedule_access(alter_schedule.schedule collate "C");
     perform
@@ -39780,7 +41064,9 @@ begin
     if num_nonnulls(
         alter_schedule.queue, alter_schedule.topic, alter_schedule.partition
     ) > 0 then
-        perform pgq._check_schedule_target(settings.queue, settings.topic, settings.partition);
+        target_id := pgq._lock_schedule_target(
+            settings.queue, settings.topic, settings.partition
+        );
     end if;
 
     -- New times count from now on.
@@ -39793,6 +41079,10 @@ begin
         settings.next_at := pgq._next_tick(
             times, settings.every, settings.time_zone, settings.starts_at, pgq._clock()
         );
+    end if;
+
+    if before.missed <> 'all' then
+        perform pgq._check_missed(settings, pgq._clock());
     end if;
 
     update pgq.schedule as s
@@ -39815,6 +41105,15 @@ begin
         due_at = settings.next_at,
         updated_at = pgq._clock()
     where s.schedule = alter_schedule.schedule collate "C";
+
+    if num_nonnulls(alter_schedule.queue, alter_schedule.topic) > 0 then
+        update pgq.schedule as s
+        set
+            topic_id = case when settings.topic is not null then target_id end,
+            queue_id = case when settings.queue is not null then target_id end,
+            made_by = pgq._maker()
+        where s.schedule = alter_schedule.schedule collate "C";
+    end if;
 
     return query
     select i.*
@@ -39841,9 +41140,10 @@ comment on function pgq.alter_schedule(
 ) is
 'Changes settings of a schedule and returns it; what is null stays as it is.
 See create_schedule for the settings. Of queue and topic, cron and every, payload and body, the one
-that is given takes the place of the other. When cron, every, time_zone or starts_at changes, ticks
-count from now on: what was due before and is not written is left out. It waits for a run_schedules
-that is writing a tick of the schedule.
+that is given takes the place of the other. Who names a topic or queue, also the same, answers for
+the schedule from then on: it needs his access, and goes to the topic or queue that has this name
+now. When cron, every, time_zone or starts_at changes, ticks count from now on: what was due before
+and is not written is left out. It waits for a run_schedules that is writing a tick of the schedule.
 Errors: MQ001 unknown topic, MQ002 unknown queue, MQ007 unknown partition, MQ009 unknown schedule,
 22004 a required argument is null, 22023 bad settings, 40001 above READ COMMITTED when another
 transaction was first (try again).';
@@ -39893,7 +41193,7 @@ begin
     from pgq.schedule as s
     cross join lateral pgq._schedule_info(s.schedule) as i
     where s.schedule = coalesce(list_schedules.schedule collate "C", s.schedule)
-        and pgq._may_use(s.topic, s.queue, 'publish')
+        and pgq._sees_schedule(s.made_by, s.topic_id, s.queue_id)
     order by s.schedule;
 
     if not found and list_schedules.schedule is not null then
@@ -39952,15 +41252,40 @@ security definer
 set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
+declare
+    resumed pgq.schedule;
 begin
     perform pgq._check_schedule_access(resume_schedule.schedule collate "C");
     update pgq.schedule as s
     set paused = false
-    where s.schedule = resume_schedule.schedule collate "C";
+    where s.schedule = resume_schedule.schedule collate "C"
+    returning s.*
+    into resumed;
 
     if not found then
         perform pgq._fail_unknown_schedule(resume_schedule.schedule collate "C");
     end if;
+
+    -- As in _lock_schedule_target.
+    update pgq.topic as t
+    set updated_at = t.updated_at
+    where t.topic_id = resumed.topic_id
+        and t.xmin <> pg_current_xact_id()::xid;
+    update pgq.queue as q
+    set updated_at = q.updated_at
+    where q.queue_id = resumed.queue_id
+        and q.xmin <> pg_current_xact_id()::xid;
+    perform pgq._check_schedule_access(resume_schedule.schedule collate "C");
+
+    update pgq.schedule as s
+    set made_by = pgq._maker()
+    from pgq._dependents(
+        case when resumed.topic_id is not null then 'topic' else 'queue' end,
+        coalesce(resumed.topic_id, resumed.queue_id)
+    ) as d
+    where s.schedule = resumed.schedule
+        and d.kind = 'schedule'
+        and d.name = s.schedule;
 
     return query
     select i.*
@@ -39971,7 +41296,8 @@ $$;
 comment on function pgq.resume_schedule(text) is
 'Has run_schedules write the ticks of a schedule again, and returns the schedule.
 Nothing changes if it is not paused. Ticks that came during the pause were missed: the setting
-missed says what becomes of them.
+missed says what becomes of them. Where its maker has lost the access that it needs, the caller
+takes his part.
 Errors: MQ009 unknown schedule, 22004 a required argument is null, 40001 above READ COMMITTED when
 another transaction was first (try again).';
 
@@ -40043,6 +41369,7 @@ begin
     from pgq.schedule as s
     where s.schedule = _run_schedule.schedule;
 
+    perform pgq._check_schedule_kept(target);
     if target.cron is not null then
         times := pgq._cron_times(target.cron);
     end if;
@@ -40066,13 +41393,16 @@ begin
         following := pgq._next_tick(
             times, target.every, target.time_zone, target.starts_at, run.tick_at
         );
-        continue when target.missed = 'skip'
-            and run.tick_at < _run_schedule.moment - interval '5 minutes';
+        -- The last one may be ahead of the others, see repair_clock.
+        continue when run.tick_at = target.last_at
+            or (
+                target.missed = 'skip'
+                and run.tick_at < _run_schedule.moment - interval '5 minutes'
+            );
 
         tick_headers := coalesce(target.headers, '{}') || jsonb_build_object(
             'scheduled_at', (to_jsonb(run.tick_at at time zone 'UTC') #>> '{}') || '+00:00'
         );
-        perform pgq._act_for(true);
         if target.queue is not null then
             select e.job_id
             into run.job_id
@@ -40097,11 +41427,12 @@ begin
                 body => target.body
             ) as p;
         end if;
-        perform pgq._act_for(false);
-        target.last_at := run.tick_at;
+        target.last_at := greatest(target.last_at, run.tick_at);
         target.last_error := null;
         return next run;
     end loop;
+    -- Once more: what is dropped in between could get something under the name of a new one.
+    perform pgq._check_schedule_kept(target);
 
     -- What may not be written any more by this call waits behind what is due by now.
     update pgq.schedule as s
@@ -40116,6 +41447,104 @@ $$;
 
 comment on function pgq._run_schedule(text, timestamptz, integer) is
 'Writes what is due of a schedule at a moment, at most so many ticks, and moves its next tick.';
+
+-- ==== sql/schedule/_ahead_schedules.sql
+
+create function pgq._ahead_schedules(moment timestamptz)
+returns table (
+    schedule text,
+    starts_at timestamptz,
+    next_at timestamptz,
+    due_at timestamptz
+)
+language plpgsql
+stable
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- Where all ticks are wanted, those up to last_at were written. Else the clock that was ahead
+    -- left them out, and of these only last_at was written.
+    return query
+    select s.schedule, b.starts_at, n.next_at, least(s.due_at, n.next_at)
+    from pgq.schedule as s
+    cross join lateral (
+        select
+            case when s.cron is not null then pgq._cron_times(s.cron) end as times,
+            -- Not given, so it is when the schedule was made.
+            case
+                when s.starts_at = date_trunc('second', s.created_at)
+                    then least(s.starts_at, date_trunc('second', _ahead_schedules.moment))
+                else s.starts_at
+            end as starts_at
+    ) as b
+    cross join lateral (
+        select
+            pgq._next_tick(
+                b.times, s.every, s.time_zone, b.starts_at, _ahead_schedules.moment
+            ) as tick_at
+    ) as f
+    cross join lateral (
+        select
+            case
+                when s.missed = 'all' and s.last_at is not null then s.next_at
+                when f.tick_at = s.last_at
+                    then pgq._next_tick(b.times, s.every, s.time_zone, b.starts_at, f.tick_at)
+                else f.tick_at
+            end as tick_at
+    ) as g
+    cross join lateral (select least(s.next_at, g.tick_at) as next_at) as n
+    where greatest(s.next_at, s.due_at) > _ahead_schedules.moment + interval '5 seconds'
+        and (
+            n.next_at < s.next_at - interval '5 seconds'
+            or s.due_at
+            > greatest(n.next_at, _ahead_schedules.moment + interval '1 minute')
+            + interval '5 seconds'
+        );
+end
+$$;
+
+comment on function pgq._ahead_schedules(timestamptz) is
+'Schedules that a clock that was ahead moved on, and where they should stand.';
+
+-- ==== sql/schedule/_repair_schedules.sql
+
+create function pgq._repair_schedules(moment timestamptz, max_rows bigint)
+returns table (action text, target text, amount bigint)
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    return query
+    with ahead as materialized (
+        select a.*
+        from pgq._ahead_schedules(_repair_schedules.moment) as a
+        limit _repair_schedules.max_rows
+    ),
+
+    locked as materialized (
+        select a.*
+        from ahead as a
+        inner join pgq.schedule as s on s.schedule = a.schedule
+        order by s.schedule
+        for update of s skip locked
+    )
+
+    update pgq.schedule as s
+    set
+        starts_at = l.starts_at,
+        next_at = l.next_at,
+        due_at = l.due_at
+    from locked as l
+    where s.schedule = l.schedule
+    returning 'schedules set back', s.schedule, 1::bigint;
+end
+$$;
+
+comment on function pgq._repair_schedules(timestamptz, bigint) is
+'The part of repair_clock that sets back schedules, so many at most.';
 
 -- ==== sql/schedule/run_schedules.sql
 
@@ -40136,6 +41565,7 @@ declare
     wanted integer := coalesce(run_schedules.max_ticks, 1000);
     moment timestamptz := pgq._clock();
     due text[];
+    seen boolean[];
     name text;
     shown boolean;
     run pgq.schedule_run;
@@ -40159,11 +41589,17 @@ begin
     into due
     from locked as l;
 
+    if due is null then
+        return;
+    end if;
+
     -- Partitions are locked in ascending order; messages that go to any that is free come after
     -- those whose partition is fixed, as they need not wait. Behind them the keys of ordered
     -- queues, in ascending order too.
-    for name, shown in
-        select s.schedule, pgq._may_use(s.topic, s.queue, 'publish')
+    select array_agg(o.schedule), array_agg(o.shown)
+    into due, seen
+    from (
+        select s.schedule, pgq._sees_schedule(s.made_by, s.topic_id, s.queue_id) as shown
         from pgq.schedule as s
         left join pgq.queue as q on q.queue = s.queue and q.ordered
         left join pgq.partition as p on p.topic = s.topic and p.partition = 0
@@ -40178,7 +41614,13 @@ begin
             case when q.ordered then s.key collate "C" end nulls first,
             s.next_at,
             s.schedule
-    loop
+    ) as o;
+
+    -- Once for all ticks: each time leaves a dead row that the next one would have to pass.
+    perform pgq._act_for(true);
+    for number in 1 .. cardinality(due) loop
+        name := due[number];
+        shown := seen[number];
         begin
             -- One that has many ticks to make up for leaves room for the others.
             for run in
@@ -40190,7 +41632,8 @@ begin
                 end if;
             end loop;
         exception
-            when invalid_parameter_value or sqlstate 'MQ001' or sqlstate 'MQ002'
+            -- all of class 22: what is written is refused, or a subscription cannot be evaluated
+            when data_exception or sqlstate 'MQ001' or sqlstate 'MQ002'
                 or sqlstate 'MQ007' or sqlstate 'MQ010'
             then
                 problem := format('%s: %s', sqlstate, sqlerrm);
@@ -40213,6 +41656,7 @@ begin
                     and shown;
         end;
     end loop;
+    perform pgq._act_for(false);
 end
 $$;
 
@@ -40221,7 +41665,7 @@ comment on function pgq.run_schedules(integer) is
 Call it every minute or more often, from wherever you like; several at once share the work. A tick
 is written in the transaction of the call, so commit soon: what it has found is left alone by others
 until then. At most max_ticks (by default 1000) are written, shared out among the schedules that are
-due; what is left comes with the next call. When a target is not there, is full, or refuses what is
+due; what is left comes with the next call. When a target was dropped, is full, or refuses what is
 written, the row says so in error and the others go on; the tick is tried again a minute later, and
 is then one that was missed.
 Errors: 22023 bad argument, 40001 above READ COMMITTED when another transaction was first (try
@@ -40241,7 +41685,7 @@ begin
         raise exception 'argument "worker" must not be null'
             using errcode = '22004';
     end if;
-    if _check_worker.worker !~ '^[^\x01-\x1f\x7f]{1,200}$' then
+    if _check_worker.worker !~ E'^[^\\x01-\\x1f\\x7f]{1,200}$' then
         raise exception 'argument "worker" must have 1 to 200 characters'
             using errcode = '22023',
                 detail = format('Given: "%s".', left(_check_worker.worker, 100)),
@@ -40252,6 +41696,47 @@ $$;
 
 comment on function pgq._check_worker(text) is
 'Refuses the name of a worker that is null (22004), or a bad one (22023).';
+
+-- ==== sql/metrics/_check_heartbeat.sql
+
+create function pgq._check_heartbeat(host text, sources text[], details jsonb)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if array_ndims(_check_heartbeat.sources) > 1 then
+        raise exception 'argument "sources" must have one dimension'
+            using errcode = '22023';
+    end if;
+    if array_position(_check_heartbeat.sources, null) is not null then
+        raise exception 'argument "sources" must not contain null'
+            using errcode = '22004';
+    end if;
+
+    -- Characters, not bytes: a client that shortens what it says need not know the encoding.
+    if cardinality(_check_heartbeat.sources) > 1000
+        or length(array_to_string(_check_heartbeat.sources, '')) > 16384
+    then
+        raise exception 'argument "sources" must have at most 1000 names of 16384 characters in all'
+            using errcode = '22023',
+                detail = format('Given: %s names.', cardinality(_check_heartbeat.sources));
+    end if;
+    if length(_check_heartbeat.host) > 255 then
+        raise exception 'argument "host" must have at most 255 characters'
+            using errcode = '22023';
+    end if;
+    if length(_check_heartbeat.details::text) > 8192 then
+        raise exception 'argument "details" must have at most 8192 characters'
+            using errcode = '22023';
+    end if;
+end
+$$;
+
+comment on function pgq._check_heartbeat(text, text[], jsonb) is
+'Refuses what a heartbeat must not say: 22004 a null among the sources, 22023 anything too large.';
 
 -- ==== sql/metrics/heartbeat.sql
 
@@ -40276,23 +41761,23 @@ as $$
 #variable_conflict use_column
 declare
     moment timestamptz := pgq._clock();
+    sender text := pgq._caller();
 begin
     perform pgq._check_worker(heartbeat.worker collate "C");
     perform pgq._check_name('kind', coalesce(heartbeat.kind, 'worker') collate "C");
     perform pgq._check_count('running', coalesce(heartbeat.running, 0), 0, 2147483647);
-    if array_ndims(heartbeat.sources) > 1 then
-        raise exception 'argument "sources" must have one dimension'
-            using errcode = '22023';
-    end if;
-    if array_position(heartbeat.sources, null) is not null then
-        raise exception 'argument "sources" must not contain null'
-            using errcode = '22004';
+    perform pgq._check_heartbeat(heartbeat.host, heartbeat.sources, heartbeat.details);
+    if sender is null then
+        raise exception 'permission denied for a heartbeat'
+            using errcode = '42501',
+                hint = 'Functions in indexes and materialized views cannot send one.';
     end if;
 
     insert into pgq.worker as w (
-        worker, kind, host, pid, sources, running, details, started_at, last_seen_at
+        role, worker, kind, host, pid, sources, running, details, started_at, last_seen_at
     )
     values (
+        sender,
         heartbeat.worker,
         coalesce(heartbeat.kind, 'worker'),
         heartbeat.host,
@@ -40303,7 +41788,7 @@ begin
         coalesce(heartbeat.started_at, moment),
         moment
     )
-    on conflict (worker) do update
+    on conflict (role, worker) do update
         set kind = excluded.kind,
             host = excluded.host,
             pid = excluded.pid,
@@ -40320,11 +41805,15 @@ comment on function pgq.heartbeat(
 ) is
 'Notes that a worker is alive, and what it is doing; list_workers and metrics show it.
 Call it every 10 s or so, under a name that nothing else has, such as host:pid:number. What calls it
-is up to you: nothing in pgq depends on it, and leases are kept by other calls. sources are the
-queues or topics that it works on, running is how many jobs or messages it has in hand. It waits for
-a lock for a second at most. cleanup forgets who was not seen for a day.
-Errors: 22004 a required argument is null, 22023 a bad argument, 40001 above READ COMMITTED when
-another transaction was first (try again), 55P03 waited 1 s for a lock (call it again).';
+is up to you: nothing in pgq depends on it, and leases are kept by other calls. Names belong to the
+role that calls: another role under the same name makes a row of its own. sources are the queues or
+topics that it works on, running is how many jobs or messages it has in hand; details is any JSON,
+which only those may read from whom no topic or queue is hidden, and the role itself. It waits for a
+lock for a second at most. cleanup forgets who was not seen for a day.
+Errors: 22004 a required argument is null, 22023 a bad argument, such as details of more than 8192
+characters, more than 1000 sources, or sources of more than 16 KiB of characters together, 40001
+above READ COMMITTED when another transaction was first (try again), 42501 no permission, 55P03
+waited 1 s for a lock (call it again).';
 
 -- ==== sql/metrics/list_workers.sql
 
@@ -40339,7 +41828,8 @@ returns table (
     details jsonb,
     started_at timestamptz,
     last_seen_at timestamptz,
-    stale boolean
+    stale boolean,
+    role text
 )
 language plpgsql
 stable
@@ -40350,6 +41840,37 @@ as $$
 #variable_conflict use_column
 declare
     patience interval := coalesce(list_workers.seen_within, '1 minute');
+    hidden text[] := array(
+        select t.topic
+        from pgq.topic as t
+        inner join (
+            select r.topic_id
+            from pgq.topic as r
+            where r.restricted
+            except
+            select unnest(pgq._visible('topic', 'monitor'))
+        ) as h on h.topic_id = t.topic_id
+        union
+        select q.queue
+        from pgq.queue as q
+        inner join (
+            select r.queue_id
+            from pgq.queue as r
+            where r.restricted
+            except
+            select unnest(pgq._visible('queue', 'monitor'))
+        ) as h on h.queue_id = q.queue_id
+    );
+    own text[] := array(
+        with roles as materialized (
+            select distinct w.role
+            from pgq.worker as w
+        )
+
+        select r.role
+        from roles as r
+        where pgq._may(array[r.role])
+    );
 begin
     perform pgq._check_interval('seen_within', patience, false);
 
@@ -40359,32 +41880,39 @@ begin
         w.kind,
         w.host,
         w.pid,
-        array(
-            select s.source
-            from unnest(w.sources) with ordinality as s (source, place)
-            where pgq._may_use(s.source, s.source, 'monitor')
-            order by s.place
-        ),
+        case
+            when hidden = '{}' then w.sources
+            else array(
+                select s.source
+                from unnest(w.sources) with ordinality as s (source, place)
+                left join unnest(hidden) as h (name) on h.name = s.source
+                where h.name is null
+                order by s.place
+            )
+        end,
         w.running,
-        w.details,
+        -- It may name anything, and so can only be hidden as a whole.
+        case when hidden = '{}' or w.role = any(own) then w.details end,
         w.started_at,
         w.last_seen_at,
-        w.last_seen_at < pgq._clock() - patience
+        w.last_seen_at < pgq._clock() - patience,
+        w.role
     from pgq.worker as w
-    order by w.worker;
+    order by w.worker, w.role;
 end
 $$;
 
 comment on function pgq.list_workers(interval) is
 'The workers that have told of themselves by heartbeat, by name; stale: not within this time.
 One that ended in order has been forgotten. A stale one was killed, or has lost its connection; what
-it held is handed out again when its leases end. Of its sources the caller sees those to which he
-has access.
+it held is handed out again when its leases end. role is the one that sends its heartbeats. Of its
+sources the caller sees those to which he has access. details are null for a caller from whom any
+topic or queue is hidden, unless he has the privileges of that role.
 Errors: 22023 a bad argument.';
 
 -- ==== sql/metrics/forget_worker.sql
 
-create function pgq.forget_worker(worker text)
+create function pgq.forget_worker(worker text, role text default null)
 returns boolean
 language plpgsql
 volatile
@@ -40394,18 +41922,24 @@ set search_path = pgq, pg_temp
 set lock_timeout = '1s'
 as $$
 #variable_conflict use_column
+declare
+    admins text[] := pgq._granted('topic', 0, 'admin') || pgq._granted('queue', 0, 'admin');
 begin
     perform pgq._check_worker(forget_worker.worker collate "C");
 
     delete from pgq.worker as w
-    where w.worker = forget_worker.worker collate "C";
+    where w.worker = forget_worker.worker collate "C"
+        and w.role = coalesce(forget_worker.role collate "C", w.role)
+        and pgq._may(w.role || admins);
     return found;
 end
 $$;
 
-comment on function pgq.forget_worker(text) is
-'Removes a worker that has ended from list_workers; false when there is none of that name.
-A worker that is alive is there again with its next heartbeat.
+comment on function pgq.forget_worker(text, text) is
+'Removes a worker that has ended from list_workers; false when the caller has none of that name.
+A role removes its own workers, and those of roles whose privileges it has; the owner of pgq and who
+has admin access to topic or queue * remove any. role: only that of this role, where several have
+one of that name. A worker that is alive is there again with its next heartbeat.
 Errors: 22004 a required argument is null, 22023 a bad argument, 40001 above READ COMMITTED when
 another transaction was first (try again).';
 
@@ -40424,7 +41958,7 @@ declare
     removed bigint;
 begin
     with doomed as materialized (
-        select w.worker
+        select w.role, w.worker
         from pgq.worker as w
         where w.last_seen_at < _clean_workers.moment - interval '1 day'
         limit most
@@ -40433,7 +41967,8 @@ begin
 
     delete from pgq.worker as w
     using doomed as d
-    where w.worker = d.worker;
+    where w.role = d.role
+        and w.worker = d.worker;
     get diagnostics removed = row_count;
 
     if removed > 0 then
@@ -40537,6 +42072,17 @@ from (
     ('pgq_schedule_failing', 'gauge', '1: the last try to write a tick failed.'),
     ('pgq_worker_last_seen_seconds', 'gauge', 'Time since the last heartbeat of the worker.'),
     ('pgq_worker_running', 'gauge', 'Jobs or messages that the worker has in hand.'),
+    (
+        'pgq_workers',
+        'gauge',
+        'Workers of the role that have sent a heartbeat within a minute, and others.'
+    ),
+    (
+        'pgq_workers_omitted',
+        'gauge',
+        'Workers of the role without figures of their own: only the 100 that were seen last have '
+        'them.'
+    ),
     ('pgq_segment_bytes', 'gauge', 'Size of a segment: its messages, finished jobs and keys.'),
     ('pgq_table_bytes', 'gauge', 'Size of a table, with its indexes.'),
     ('pgq_table_dead_rows', 'gauge', 'Dead rows of a table that vacuum has not removed.'),
@@ -41463,26 +43009,72 @@ begin
         ),
         ('pgq_schedule_failing', (t.last_error is not null)::integer)
     ) as s (name, value)
-    where pgq._may_use(t.topic, t.queue, 'monitor')
-    union all
-    select
-        s.name,
-        jsonb_build_object('worker', w.worker, 'kind', w.kind, 'host', coalesce(w.host, '')),
-        s.value
-    from pgq.worker as w
-    cross join lateral (
-        values
-        (
-            'pgq_worker_last_seen_seconds',
-            greatest(extract(epoch from _house_samples.moment - w.last_seen_at), 0)
-        ),
-        ('pgq_worker_running', w.running)
-    ) as s (name, value);
+    where pgq._may_use(t.topic, t.queue, 'monitor');
 end
 $$;
 
 comment on function pgq._house_samples(timestamptz) is
-'The figures of segments, tables, cleanup, schedules and workers.';
+'The figures of segments, tables, cleanup and schedules.';
+
+-- ==== sql/metrics/_worker_samples.sql
+
+create function pgq._worker_samples(moment timestamptz)
+returns setof pgq._sample
+language plpgsql
+stable
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    -- A role can send heartbeats under any number of names, and each would be a series for ever.
+    most constant integer := 100;
+begin
+    return query
+    with workers as materialized (
+        select
+            w.*,
+            greatest(extract(epoch from _worker_samples.moment - w.last_seen_at), 0) as silent,
+            row_number() over (
+                partition by w.role
+                order by w.last_seen_at desc, w.worker
+            ) as position
+        from pgq.worker as w
+    )
+
+    select
+        s.name,
+        jsonb_build_object(
+            'worker', w.worker, 'kind', w.kind, 'host', coalesce(w.host, ''), 'role', w.role
+        ),
+        s.value
+    from workers as w
+    cross join lateral (
+        values
+        ('pgq_worker_last_seen_seconds', w.silent::double precision),
+        ('pgq_worker_running', w.running)
+    ) as s (name, value)
+    where w.position <= most
+    union all
+    select s.name, jsonb_build_object('role', w.role) || s.labels, s.value
+    from (
+        select
+            w.role,
+            count(*) as workers,
+            count(*) filter (where w.silent > 60) as silent
+        from workers as w
+        group by w.role
+    ) as w
+    cross join lateral (
+        values
+        ('pgq_workers', '{"state": "seen"}'::jsonb, w.workers - w.silent),
+        ('pgq_workers', '{"state": "silent"}', w.silent),
+        ('pgq_workers_omitted', '{}', greatest(w.workers - most, 0))
+    ) as s (name, labels, value);
+end
+$$;
+
+comment on function pgq._worker_samples(timestamptz) is
+'The figures of workers: of each role those of the 100 that were seen last, and how many it has.';
 
 -- ==== sql/metrics/_holder_samples.sql
 
@@ -41601,6 +43193,10 @@ begin
 
     return query
     select s.name, s.labels, s.value
+    from pgq._worker_samples(_other_samples.moment) as s;
+
+    return query
+    select s.name, s.labels, s.value
     from pgq._staged_samples(_other_samples.moment) as s;
 
     return query
@@ -41707,7 +43303,9 @@ language sql
 immutable
 parallel safe
 as $$
-select replace(replace(replace(_exposition_text.value, '\', '\\'), '"', '\"'), chr(10), '\n')
+select replace(
+    replace(replace(_exposition_text.value, E'\\', E'\\\\'), '"', E'\\"'), E'\n', E'\\n'
+)
 $$;
 
 comment on function pgq._exposition_text(text) is
@@ -41752,7 +43350,7 @@ as $$
 select _exposition_line.name
     || case
         when _exposition_line.written = '{}' then ''
-        when strpos(_exposition_line.written, '\') > 0
+        when strpos(_exposition_line.written, E'\\') > 0
             or strpos(_exposition_line.written, '": ", "') > 0
             then pgq._exposition_labels(_exposition_line.labels)
         else '{' || substr(
@@ -41783,6 +43381,7 @@ security definer
 set search_path = pgq, pg_temp
 set jit = off
 set work_mem = '32MB'
+set extra_float_digits = 1
 as $$
 #variable_conflict use_column
 declare
@@ -41855,7 +43454,7 @@ begin
                 format(
                     E'# HELP %s %s\n# TYPE %s %s\n%s\n',
                     d.name,
-                    replace(replace(d.help, '\', '\\'), E'\n', '\n'),
+                    replace(replace(d.help, E'\\', E'\\\\'), E'\n', E'\\n'),
                     d.name,
                     d.type,
                     b.lines
@@ -42651,6 +44250,89 @@ comment on function pgq._truncate_segments(timestamptz) is
 'The part of cleanup that empties closed segments whose messages are older than their retention,
 100 at most.';
 
+-- ==== sql/retention/_clean_part.sql
+
+create function pgq._clean_part(
+    part text,
+    started pg_snapshot,
+    horizon xid8,
+    settled xid8,
+    moment timestamptz
+)
+returns setof pgq.cleanup_action
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    case _clean_part.part
+        when 'jobs' then
+            return query
+            select r.action, pgq._shown_target(r.target), r.amount
+            from pgq._clean_jobs(
+                _clean_part.started,
+                _clean_part.horizon,
+                _clean_part.settled,
+                _clean_part.moment
+            ) as r;
+        when 'effects' then
+            return query
+            select r.* from pgq._clean_effects() as r;
+        when 'subscriptions' then
+            perform pgq._clean_subscriptions();
+        when 'workers' then
+            return query
+            select r.* from pgq._clean_workers(_clean_part.moment) as r;
+        when 'writes' then
+            return query
+            select r.* from pgq._clean_writes(_clean_part.moment) as r;
+        when 'leftovers' then
+            return query
+            select r.*
+            from pgq._clean_leftovers(
+                _clean_part.started,
+                _clean_part.horizon,
+                _clean_part.settled,
+                _clean_part.moment
+            ) as r;
+        when 'truncation' then
+            return query
+            select r.* from pgq._truncate_segments(_clean_part.moment) as r;
+        when 'positions' then
+            return query
+            select r.action, pgq._shown_target(r.target), r.amount
+            from pgq._clean_positions() as r;
+        when 'windows' then
+            perform pgq._clean_windows(
+                _clean_part.started,
+                _clean_part.horizon,
+                _clean_part.settled,
+                _clean_part.moment
+            );
+        when 'offsets' then
+            return query
+            select r.action, pgq._shown_target(r.target), r.amount
+            from pgq._assign_staged() as r;
+        when 'closing' then
+            return query
+            select r.*
+            from pgq._close_segments(
+                _clean_part.started,
+                _clean_part.horizon,
+                _clean_part.settled,
+                _clean_part.moment
+            ) as r;
+        when 'sealing' then
+            return query
+            select r.* from pgq._seal_segments(_clean_part.moment) as r;
+    end case;
+end
+$$;
+
+comment on function pgq._clean_part(text, pg_snapshot, xid8, xid8, timestamptz) is
+'Does a part of cleanup, and returns what was done.';
+
 -- ==== sql/retention/cleanup.sql
 
 create function pgq.cleanup()
@@ -42675,10 +44357,12 @@ declare
     settled xid8 := pgq._settled_xid(null);
     moment timestamptz := pgq._clock();
     part text;
+    done pgq.cleanup_action[];
+    place text;
 begin
     perform pgq._check_read_committed('cleanup');
 
-    -- A part that meets a lock is undone and reported as busy, the others are done. What locks
+    -- A part that meets a lock or an error is undone and reported, the others are done. What locks
     -- rows that consumers and publishers need comes last: behind all that may wait or take long.
     foreach part in array array[
         'jobs',
@@ -42695,51 +44379,29 @@ begin
         'sealing'
     ] loop
         begin
-            case part
-                when 'jobs' then
-                    return query
-                    select r.action, pgq._shown_target(r.target), r.amount
-                    from pgq._clean_jobs(started, horizon, settled, moment) as r;
-                when 'effects' then
-                    return query
-                    select r.* from pgq._clean_effects() as r;
-                when 'subscriptions' then
-                    perform pgq._clean_subscriptions();
-                when 'workers' then
-                    return query
-                    select r.* from pgq._clean_workers(moment) as r;
-                when 'positions' then
-                    return query
-                    select r.action, pgq._shown_target(r.target), r.amount
-                    from pgq._clean_positions() as r;
-                when 'writes' then
-                    return query
-                    select r.* from pgq._clean_writes(moment) as r;
-                when 'leftovers' then
-                    return query
-                    select r.*
-                    from pgq._clean_leftovers(started, horizon, settled, moment) as r;
-                when 'windows' then
-                    perform pgq._clean_windows(started, horizon, settled, moment);
-                when 'offsets' then
-                    return query
-                    select r.action, pgq._shown_target(r.target), r.amount
-                    from pgq._assign_staged() as r;
-                when 'closing' then
-                    return query
-                    select r.*
-                    from pgq._close_segments(started, horizon, settled, moment) as r;
-                when 'sealing' then
-                    return query
-                    select r.* from pgq._seal_segments(moment) as r;
-                when 'truncation' then
-                    return query
-                    select r.* from pgq._truncate_segments(moment) as r;
-            end case;
+            done := array(
+                select r
+                from pgq._clean_part(part, started, horizon, settled, moment) as r
+            );
         exception
-            when lock_not_available then
-                return next row('busy', part, 1)::pgq.cleanup_action;
+            when lock_not_available or deadlock_detected then
+                done := array[row('busy', part, 1)::pgq.cleanup_action];
+            -- Not query_canceled, which ends the call. A full disk is no exception: truncation, a
+            -- later part, is what gives space back.
+            when others then
+                done := array[row('failed', part || ': ' || sqlstate, 1)::pgq.cleanup_action];
+                get stacked diagnostics place = pg_exception_context;
+                raise warning 'cleanup could not do its part "%"', part
+                    using errcode = sqlstate,
+                        detail = case
+                            -- It may name what the caller must not know.
+                            when pgq._may('{}') then format('%s. %s', sqlerrm, place)
+                            else format('SQLSTATE %s; the owner of pgq is told more.', sqlstate)
+                        end,
+                        hint = 'What it did is undone, the other parts are done.';
         end;
+        return query
+        select r.* from unnest(done) as r;
     end loop;
 end
 $$;
@@ -42767,8 +44429,92 @@ What it does, by the action that the row has:
 - segment truncated: it is older than its retention, or not needed for max_bytes, and empty now;
 - segment busy: it is due as well, but somebody reads it or works on its jobs; a later call goes on;
 - busy: a part of the work met a lock; what it did is undone, and the next call does it;
+- failed: a part of the work met an error; what it did is undone. The target is the part and the
+  SQLSTATE, like "jobs: 22P02"; a warning has the message, for the owner of pgq;
 - more: a part of the work has more to do than one call does; call again at once.
 Errors: 25001 not under READ COMMITTED.';
+
+-- ==== sql/retention/repair_clock.sql
+
+create function pgq.repair_clock(
+    longest_lease interval default '12 hours',
+    max_rows integer default 10000
+)
+returns table (action text, target text, amount bigint)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set lock_timeout = '1s'
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+    longest interval := coalesce(repair_clock.longest_lease, '12 hours');
+    most bigint := coalesce(repair_clock.max_rows, 10000);
+    moment timestamptz;
+    changed bigint;
+begin
+    perform pgq._check_interval('longest_lease', longest, false);
+    perform pgq._check_count('max_rows', most::integer, 1, 100000);
+    perform pgq._check_admin_of_all();
+    perform pgq._check_read_committed('repair_clock');
+
+    -- The transaction id first, then the clock: the floor relies on it.
+    perform pg_current_xact_id();
+    moment := pgq._clock();
+
+    -- In the order of locks.
+    return query
+    select r.* from pgq._repair_schedules(moment, most) as r;
+    return query
+    select r.* from pgq._repair_groups(moment, most) as r;
+    return query
+    select r.* from pgq._repair_jobs(moment, longest, most) as r;
+    return query
+    select r.* from pgq._sweep_floors(0) as r;
+
+    update pgq.worker as w
+    set last_seen_at = moment
+    where w.last_seen_at > moment + interval '5 seconds';
+    get diagnostics changed = row_count;
+    if changed > 0 then
+        return query
+        select 'workers set back', 'workers', changed;
+    end if;
+
+    if exists (select from pgq._ahead_schedules(moment))
+        or exists (select from pgq._ahead_groups(moment))
+        or exists (select from pgq._ahead_runs(moment))
+        or exists (select from pgq._ahead_jobs(moment, longest, null))
+    then
+        return query
+        select 'more', 'clock', 1::bigint;
+    end if;
+end
+$$;
+
+comment on function pgq.repair_clock(interval, integer) is
+'Takes back what was written while the clock was ahead, once it is right, and returns what was done.
+Hazard: it cuts a lease of a job that ends later than longest_lease from now to the lease of its
+queue, since nothing tells when it began. A worker that extends it keeps it; one that does not may
+find its job done by another as well. So name the longest lease that your workers ask for.
+It changes, by the action that the row has:
+- jobs set back: jobs of a queue that were enqueued by that clock without a delay or a run_at of
+  their own, or given back by a nack and enqueued by it too;
+- leases cut: those of jobs, and those of a group as topic/group, which keep their length;
+- schedules set back: its next tick is the next one from now that was not written last. Of ticks
+  that were written ahead, others than the last are written again when their time comes. Where
+  missed is all, what is due next stays, since everything before was written;
+- workers set back: they would look alive until then;
+- floor lowered: see cleanup;
+- more: something is left, after max_rows of a kind, or since it was locked; call again.
+Left alone are jobs with a delay or a run_at of their own, and those that were given back by that
+clock but enqueued by a right one: nothing tells these from what was delayed on purpose. So are jobs
+of a schedule before the time of their tick. It looks at all jobs that wait for a later time.
+Errors: 22023 a bad argument, 25001 not under READ COMMITTED, 42501 no permission, 55P03 waited 1 s
+for a lock (call it again).';
 
 -- ==== sql/retention/schedule_cleanup.sql
 
@@ -42784,6 +44530,7 @@ as $$
 declare
     cron_job_id bigint;
 begin
+    perform pgq._check_admin_of_all();
     if to_regprocedure('cron.schedule(text,text,text)') is null then
         raise exception 'pg_cron is not installed in this database'
             using errcode = '0A000',
@@ -42810,8 +44557,8 @@ A job that is there already gets the schedule, so there is never more than one. 
 of pgq, who needs USAGE on the schema cron. A schedule is what pg_cron understands: five fields, in
 the time zone of cron.timezone.
 Errors: 0A000 pg_cron is not installed in this database, 22023 a bad schedule, 40001 above READ
-COMMITTED when another transaction was first (try again), 42501 the owner of pgq may not use
-pg_cron.';
+COMMITTED when another transaction was first (try again), 42501 the caller has no admin access to
+all topics and queues, or the owner of pgq may not use pg_cron.';
 
 -- ==== sql/retention/unschedule_cleanup.sql
 
@@ -42827,6 +44574,7 @@ as $$
 declare
     was_there boolean := false;
 begin
+    perform pgq._check_admin_of_all();
     if to_regclass('cron.job') is null then
         return false;
     end if;
@@ -42846,8 +44594,8 @@ $$;
 
 comment on function pgq.unschedule_cleanup() is
 'Ends what schedule_cleanup began; false when there is nothing to end, also without pg_cron.
-Errors: 40001 above READ COMMITTED when another transaction was first (try again), 42501 the owner
-of pgq may not use pg_cron.';
+Errors: 40001 above READ COMMITTED when another transaction was first (try again), 42501 the caller
+has no admin access to all topics and queues, or the owner of pgq may not use pg_cron.';
 
 -- ==== sql/shared/kept_grant.sql
 
@@ -42887,6 +44635,9 @@ $leaves$;
 -- views do not use the helpers, except for some that are open to all; those that show data or names
 -- ask for a key that only the views can read. What the caller may not see is left out before
 -- anything is looked up by a name, so that no plan tells of it.
+-- A condition of the reader on a plain column would be evaluated while its table is scanned, and
+-- estimated from its statistics: EXPLAIN would count hidden rows. As an expression that needs v it
+-- waits for the join with v, and has no statistics.
 -- The linter cannot lay out lateral joins.
 -- noqa: disable=AM09,LT02,LT09,LT14,ST05,ST09
 
@@ -42894,61 +44645,58 @@ create view pgq.messages
 with (security_barrier) as
 select
     v.topic collate "C" as topic,
-    p.partition,
+    case when v.topic_id is not null then p.partition end as partition,
     m.log_offset,
-    m.published_at,
-    m.key,
-    m.headers,
-    m.payload,
-    m.body,
+    case when v.topic_id is not null then m.published_at end as published_at,
+    case when v.topic_id is not null then m.key end as key,
+    case when v.topic_id is not null then m.headers end as headers,
+    case when v.topic_id is not null then m.payload end as payload,
+    case when v.topic_id is not null then m.body end as body,
     p.partition_id,
-    r.first_offset as run_offset
+    case when v.topic_id is not null then r.first_offset end as run_offset
 from pgq._visible_topics(
     (select k.key from pgq.view_key as k), current_user, 'consume'
 ) as v
 inner join pgq.partition as p on p.topic_id = v.topic_id
-inner join pgq.segment_range as r on r.partition_id = p.partition_id
+-- Neither of the two subqueries can be merged into this query (a window, a union with conditions),
+-- so their outer references fix the order of the joins: nothing reads a message before v.
 cross join lateral (
-    select coalesce(min(n.first_offset), 9223372036854775807) as next_offset
+    select
+        n.first_offset,
+        n.segment,
+        n.stored_partition_id,
+        n.shift,
+        n.published_at,
+        lead(n.first_offset, 1, 9223372036854775807) over (
+            order by n.first_offset
+        ) as next_offset
     from pgq.segment_range as n
-    where n.partition_id = r.partition_id
-        and n.first_offset > r.first_offset
-) as f
-inner join pgq.message as m
-    on m.segment = r.segment
-    and m.partition_id = r.stored_partition_id
-    and m.log_offset >= r.first_offset
-    and m.log_offset < f.next_offset
-where r.shift = 0
-union all
-select
-    v.topic collate "C" as topic,
-    p.partition,
-    m.log_offset + r.shift as log_offset,
-    coalesce(r.published_at, m.published_at) as published_at,
-    m.key,
-    m.headers,
-    m.payload,
-    m.body,
-    p.partition_id,
-    r.first_offset as run_offset
-from pgq._visible_topics(
-    (select k.key from pgq.view_key as k), current_user, 'consume'
-) as v
-inner join pgq.partition as p on p.topic_id = v.topic_id
-inner join pgq.segment_range as r on r.partition_id = p.partition_id
+    where n.partition_id = p.partition_id
+        and p.topic_id = v.topic_id
+) as r
 cross join lateral (
-    select coalesce(min(n.first_offset), 9223372036854775807) as next_offset
-    from pgq.segment_range as n
-    where n.partition_id = r.partition_id
-        and n.first_offset > r.first_offset
-) as f
-inner join pgq.message as m
-    on m.segment = r.segment
-    and m.partition_id = r.stored_partition_id
-    and m.log_offset >= r.first_offset - r.shift
-    and m.log_offset < f.next_offset - r.shift
-where r.shift <> 0;
+    select c.log_offset, c.published_at, c.key, c.headers, c.payload, c.body
+    from pgq.message as c
+    where c.segment = r.segment
+        and c.partition_id = r.stored_partition_id
+        and c.log_offset >= r.first_offset
+        and c.log_offset < r.next_offset
+        and r.shift = 0
+    union all
+    select
+        c.log_offset + r.shift as log_offset,
+        coalesce(r.published_at, c.published_at) as published_at,
+        c.key,
+        c.headers,
+        c.payload,
+        c.body
+    from pgq.message as c
+    where c.segment = r.segment
+        and c.partition_id = r.stored_partition_id
+        and c.log_offset >= r.first_offset - r.shift
+        and c.log_offset < r.next_offset - r.shift
+        and r.shift <> 0
+) as m;
 
 comment on view pgq.messages is
 'The messages of all topics, for reading in bulk: whole ranges, by several sessions at once.
@@ -42972,15 +44720,17 @@ create view pgq.group_lag
 with (security_barrier) as
 select
     v.topic collate "C" as topic,
-    l.consumer_group,
-    l.partition,
-    q.next_offset - 1 as committed_offset,
-    s.last_offset,
-    s.last_offset - q.next_offset + 1 as lag,
-    s.published_at as oldest_published_at,
-    case when q.leased_until > pgq._clock() then q.leased_until end as leased_until,
-    coalesce(q.attempt, 0) as attempt,
-    q.last_error
+    case when v.topic_id is not null then l.consumer_group end as consumer_group,
+    case when v.topic_id is not null then l.partition end as partition,
+    case when v.topic_id is not null then q.next_offset - 1 end as committed_offset,
+    case when v.topic_id is not null then s.last_offset end as last_offset,
+    case when v.topic_id is not null then s.last_offset - q.next_offset + 1 end as lag,
+    case when v.topic_id is not null then s.published_at end as oldest_published_at,
+    case
+        when v.topic_id is not null and q.leased_until > pgq._clock() then q.leased_until
+    end as leased_until,
+    case when v.topic_id is not null then coalesce(q.attempt, 0) end as attempt,
+    case when v.topic_id is not null then q.last_error end as last_error
 from pgq._visible_topics(
     (select k.key from pgq.view_key as k), current_user, 'monitor'
 ) as v
@@ -43033,11 +44783,13 @@ create view pgq.topic_stats
 with (security_barrier) as
 select
     v.topic collate "C" as topic,
-    p.partition,
-    s.first_offset,
-    s.last_offset,
-    s.last_offset - s.first_offset + 1 as messages,
-    s.last_offset + 1 - s.since_offset as published_last_minute
+    case when v.topic_id is not null then p.partition end as partition,
+    case when v.topic_id is not null then s.first_offset end as first_offset,
+    case when v.topic_id is not null then s.last_offset end as last_offset,
+    case when v.topic_id is not null then s.last_offset - s.first_offset + 1 end as messages,
+    case
+        when v.topic_id is not null then s.last_offset + 1 - s.since_offset
+    end as published_last_minute
 from pgq._visible_topics(
     (select k.key from pgq.view_key as k), current_user, 'monitor'
 ) as v
@@ -43065,7 +44817,8 @@ comment on column pgq.topic_stats.published_last_minute is
 -- ==== sql/queue/views.sql
 
 -- Whoever reads a view needs the right to the functions in it, though not to its tables: the clock
--- is open to all, and so is what asks for a key that only the views can read.
+-- is open to all, and so is what asks for a key that only the views can read. The columns are
+-- expressions with v so that EXPLAIN tells nothing of hidden rows: see the views of the log.
 -- The linter cannot lay out lateral joins.
 -- noqa: disable=AM09,LT02,LT09,LT14,ST05,ST09
 
@@ -43073,17 +44826,22 @@ create view pgq.queue_stats
 with (security_barrier) as
 select
     v.queue collate "C" as queue,
-    coalesce(s.ready, 0) as ready,
-    coalesce(s.leased, 0) as leased,
-    coalesce(s.delayed, 0) as delayed,
-    coalesce(s.expired, 0) as expired,
-    (
-        select count(*) from pgq.dead_job as d where d.queue_id between q.queue_id and q.queue_id
-    ) as dead,
-    s.oldest as oldest_ready_at,
-    q.paused,
-    coalesce(s.waiting, 0) as waiting,
+    case when v.queue_id is not null then coalesce(s.ready, 0) end as ready,
+    case when v.queue_id is not null then coalesce(s.leased, 0) end as leased,
+    case when v.queue_id is not null then coalesce(s.delayed, 0) end as delayed,
+    case when v.queue_id is not null then coalesce(s.expired, 0) end as expired,
     case
+        when v.queue_id is not null then (
+            select count(*)
+            from pgq.dead_job as d
+            where d.queue_id between q.queue_id and q.queue_id
+        )
+    end as dead,
+    case when v.queue_id is not null then s.oldest end as oldest_ready_at,
+    case when v.queue_id is not null then q.paused end as paused,
+    case when v.queue_id is not null then coalesce(s.waiting, 0) end as waiting,
+    case
+        when v.queue_id is null then null
         when q.paused then 'paused'
         when s.leased >= q.max_leased then 'max_leased'
         when
@@ -43092,7 +44850,9 @@ select
             * q.rate_limit / extract(epoch from q.rate_interval) < 1
             then 'rate_limit'
     end as held_by,
-    coalesce(s.unfinished >= q.max_unfinished, false) as is_full
+    case
+        when v.queue_id is not null then coalesce(s.unfinished >= q.max_unfinished, false)
+    end as is_full
 from pgq._visible_queues(
     (select k.key from pgq.view_key as k), current_user, 'monitor'
 ) as v
@@ -43166,18 +44926,18 @@ create view pgq.dead_letters
 with (security_barrier) as
 select
     v.queue collate "C" as queue,
-    d.job_id,
-    d.attempt,
-    d.last_error,
-    m.published_at as enqueued_at,
-    d.died_at,
-    d.priority::integer as priority,
-    m.key,
-    d.label,
-    m.headers,
-    m.payload,
-    m.body,
-    d.stops_key
+    case when v.queue_id is not null then d.job_id end as job_id,
+    case when v.queue_id is not null then d.attempt end as attempt,
+    case when v.queue_id is not null then d.last_error end as last_error,
+    case when v.queue_id is not null then m.published_at end as enqueued_at,
+    case when v.queue_id is not null then d.died_at end as died_at,
+    case when v.queue_id is not null then d.priority::integer end as priority,
+    case when v.queue_id is not null then m.key end as key,
+    case when v.queue_id is not null then d.label end as label,
+    case when v.queue_id is not null then m.headers end as headers,
+    case when v.queue_id is not null then m.payload end as payload,
+    case when v.queue_id is not null then m.body end as body,
+    case when v.queue_id is not null then d.stops_key end as stops_key
 from pgq._visible_queues(
     (select k.key from pgq.view_key as k), current_user, 'consume'
 ) as v
@@ -43210,18 +44970,18 @@ create view pgq.archived_jobs
 with (security_barrier) as
 select
     v.queue collate "C" as queue,
-    a.job_id,
-    a.outcome,
-    a.attempt,
-    m.published_at as enqueued_at,
-    a.ended_at,
-    a.result,
-    a.last_error,
-    m.key,
-    a.label,
-    m.headers,
-    m.payload,
-    m.body
+    case when v.queue_id is not null then a.job_id end as job_id,
+    case when v.queue_id is not null then a.outcome end as outcome,
+    case when v.queue_id is not null then a.attempt end as attempt,
+    case when v.queue_id is not null then m.published_at end as enqueued_at,
+    case when v.queue_id is not null then a.ended_at end as ended_at,
+    case when v.queue_id is not null then a.result end as result,
+    case when v.queue_id is not null then a.last_error end as last_error,
+    case when v.queue_id is not null then m.key end as key,
+    case when v.queue_id is not null then a.label end as label,
+    case when v.queue_id is not null then m.headers end as headers,
+    case when v.queue_id is not null then m.payload end as payload,
+    case when v.queue_id is not null then m.body end as body
 from pgq._visible_queues(
     (select k.key from pgq.view_key as k), current_user, 'consume'
 ) as v
@@ -43254,18 +45014,19 @@ create view pgq.effects
 with (security_barrier) as
 select
     v.queue collate "C" as queue,
-    e.job_id,
-    e.effect,
+    case when v.queue_id is not null then e.job_id end as job_id,
+    case when v.queue_id is not null then e.effect end as effect,
     case
+        when v.queue_id is null then null
         when e.finished_at is not null then 'finished'
         when j.lease_token = e.lease_token and j.visible_at > c.moment then 'begun'
         else 'interrupted'
     end as state,
-    e.result,
-    e.attempt,
-    e.begun_at,
-    e.finished_at,
-    e.lease_token
+    case when v.queue_id is not null then e.result end as result,
+    case when v.queue_id is not null then e.attempt end as attempt,
+    case when v.queue_id is not null then e.begun_at end as begun_at,
+    case when v.queue_id is not null then e.finished_at end as finished_at,
+    case when v.queue_id is not null then e.lease_token end as lease_token
 from pgq.effect as e
 cross join lateral (select pgq._clock() as moment limit 1) as c
 left join pgq.job as j on j.job_id = e.job_id
@@ -43445,10 +45206,12 @@ $dump_configuration$;
 
 -- ==== sql/shared/privileges.sql
 
--- Nobody may call anything until the owner grants it.
-revoke all on all tables in schema pgq from public;
-revoke all on all sequences in schema pgq from public;
-revoke all on all functions in schema pgq from public;
+-- Only the owner may use anything until he grants it. An upgrade does this for what is new in it.
+do $revoke_others$
+begin
+    perform pgq._revoke_others(null);
+end
+$revoke_others$;
 -- Whoever reads a view needs the right to the functions in it.
 grant execute on function pgq._clock() to public;
 grant execute on function pgq._partition_figures(

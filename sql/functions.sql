@@ -4,6 +4,7 @@
 \ir shared/_clock.sql
 \ir shared/version.sql
 \ir shared/_give_back_grant.sql
+\ir shared/_revoke_others.sql
 \ir shared/_check_name.sql
 \ir shared/_check_count.sql
 \ir shared/_check_read_committed.sql
@@ -52,6 +53,7 @@
 -- The log: where things stand
 \ir log/_home.sql
 \ir log/_first_available.sql
+\ir log/_first_readable.sql
 \ir log/_last_offset.sql
 \ir log/_fail_incomplete.sql
 \ir log/_runs.sql
@@ -74,9 +76,13 @@
 \ir access/_may.sql
 \ir access/_granted.sql
 \ir access/_may_use.sql
+\ir access/_maker.sql
+\ir access/_administers.sql
 \ir access/_check_access.sql
 \ir access/_check_taken.sql
+\ir access/_check_admin.sql
 \ir access/_may_write.sql
+\ir access/_sees_schedule.sql
 \ir access/_check_schedule_access.sql
 \ir access/_check_subscription_access.sql
 \ir access/_visible_to.sql
@@ -85,14 +91,20 @@
 \ir access/_visible_topics.sql
 \ir access/_visible_queues.sql
 \ir access/_shown_target.sql
+\ir access/_dependents.sql
+\ir access/_lock_dependents.sql
 \ir access/_lock_access.sql
 \ir access/_settle_access.sql
 \ir access/_settle_all_access.sql
+\ir access/_end_dependents.sql
+\ir access/_add_grant.sql
 \ir access/_restrict.sql
+\ir access/_check_admin_of_all.sql
 \ir access/_check_grant.sql
 \ir access/grant_access.sql
 \ir access/revoke_access.sql
 \ir access/list_access.sql
+\ir access/_check_roles.sql
 \ir access/create_roles.sql
 
 -- The log: topics and groups
@@ -152,6 +164,7 @@
 \ir log/_assign_across.sql
 \ir log/_assign.sql
 \ir log/_assign_all.sql
+\ir log/_try_assign.sql
 \ir log/_assign_waiting.sql
 \ir log/assign_offsets.sql
 
@@ -172,6 +185,8 @@
 \ir log/poll.sql
 \ir log/extend_poll.sql
 \ir log/release_poll.sql
+\ir log/_ahead_groups.sql
+\ir log/_repair_groups.sql
 \ir log/nack_offsets.sql
 \ir log/commit_offset.sql
 \ir log/seek.sql
@@ -296,7 +311,12 @@
 \ir queue/_expire_jobs.sql
 \ir queue/_mark_exhausted.sql
 \ir queue/_bury_lost.sql
+\ir queue/_below_floor.sql
+\ir queue/_ahead_runs.sql
+\ir queue/_ahead_jobs.sql
+\ir queue/_repair_jobs.sql
 \ir queue/_lower_floor.sql
+\ir queue/_look_below.sql
 \ir queue/_sweep_labels.sql
 \ir queue/_sweep_floors.sql
 \ir queue/_clean_order.sql
@@ -395,8 +415,10 @@
 \ir schedule/_last_tick.sql
 
 -- Schedules: schedules
+\ir schedule/_check_missed.sql
 \ir schedule/_check_schedule.sql
-\ir schedule/_check_schedule_target.sql
+\ir schedule/_lock_schedule_target.sql
+\ir schedule/_check_schedule_kept.sql
 \ir schedule/_schedule_info.sql
 \ir schedule/create_schedule.sql
 \ir schedule/alter_schedule.sql
@@ -408,10 +430,13 @@
 
 -- Schedules: running
 \ir schedule/_run_schedule.sql
+\ir schedule/_ahead_schedules.sql
+\ir schedule/_repair_schedules.sql
 \ir schedule/run_schedules.sql
 
 -- Metrics: heartbeats of workers
 \ir metrics/_check_worker.sql
+\ir metrics/_check_heartbeat.sql
 \ir metrics/heartbeat.sql
 \ir metrics/list_workers.sql
 \ir metrics/forget_worker.sql
@@ -426,6 +451,7 @@
 \ir metrics/_finished_lately.sql
 \ir metrics/_queue_samples.sql
 \ir metrics/_house_samples.sql
+\ir metrics/_worker_samples.sql
 \ir metrics/_holder_samples.sql
 \ir metrics/_other_samples.sql
 \ir metrics/metrics.sql
@@ -445,6 +471,8 @@
 \ir retention/_seal_segments.sql
 \ir retention/_truncate_segment.sql
 \ir retention/_truncate_segments.sql
+\ir retention/_clean_part.sql
 \ir retention/cleanup.sql
+\ir retention/repair_clock.sql
 \ir retention/schedule_cleanup.sql
 \ir retention/unschedule_cleanup.sql

@@ -11,7 +11,9 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
-    if (_append_position.state).max_attempts is null then
+    if (_append_position.state).max_attempts is null
+        and (_append_position.state).last_error is null
+    then
         insert into pgq.group_position (
             group_id,
             partition,

@@ -54,7 +54,7 @@ begin
                         _claim_any.topic,
                         state.partition,
                         state.next_offset,
-                        first_available,
+                        state.partition_id,
                         state.last_offset,
                         true
                     );

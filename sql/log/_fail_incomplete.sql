@@ -19,13 +19,13 @@ begin
                 then _fail_incomplete.first_offset
             else greatest(_fail_incomplete.first_offset, s.last_available + 1)
         end,
-        s.first_available,
+        (_fail_incomplete.place).partition_id,
         s.last_available,
         false
     )
     from (
         select
-            pgq._first_available((_fail_incomplete.place).partition_id) as first_available,
+            pgq._first_readable((_fail_incomplete.place).partition_id) as first_available,
             pgq._last_offset(
                 (_fail_incomplete.place).stored_partition_id,
                 (_fail_incomplete.place).segment,

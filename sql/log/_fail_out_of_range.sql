@@ -2,13 +2,13 @@ create function pgq._fail_out_of_range(
     topic text,
     partition integer,
     log_offset bigint,
-    first_available bigint,
+    partition_id bigint,
     last_available bigint,
     for_group boolean
 )
 returns void
 language plpgsql
-immutable
+stable
 parallel safe
 as $$
 #variable_conflict use_column
@@ -18,7 +18,8 @@ begin
         using errcode = 'MQ004',
             detail = format(
                 'First available offset: %s; last available offset: %s.',
-                _fail_out_of_range.first_available, _fail_out_of_range.last_available
+                pgq._first_readable(_fail_out_of_range.partition_id),
+                _fail_out_of_range.last_available
             ),
             hint = case
                 when _fail_out_of_range.log_offset > _fail_out_of_range.last_available then

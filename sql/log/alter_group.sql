@@ -26,7 +26,18 @@ begin
         alter_group.max_attempts,
         alter_group.dead_letter_topic collate "C"
     );
-    perform pgq._check_access(alter_group.topic collate "C", null, 'consume');
+    -- Who administers the dead-letter topic may end that it gets those of a group.
+    if num_nonnulls(
+        alter_group.out_of_range, alter_group.max_attempts, alter_group.dead_letter_topic
+    ) > 0
+        or not exists (
+            select
+            from pgq._group_info(alter_group.topic collate "C", alter_group.consumer_group) as i
+            where pgq._administers(i.dead_letter_topic, null)
+        )
+    then
+        perform pgq._check_access(alter_group.topic collate "C", null, 'consume');
+    end if;
     perform pgq._check_access(alter_group.dead_letter_topic collate "C", null, 'publish');
     perform pgq._check_no_limit(
         alter_group.no_limit collate "C",
@@ -50,6 +61,8 @@ begin
         dead_letter_id := pgq._lock_dead_letter_topic(
             alter_group.topic collate "C", alter_group.dead_letter_topic collate "C"
         );
+        -- It may have changed while this waited; now it cannot.
+        perform pgq._check_access(alter_group.dead_letter_topic collate "C", null, 'publish');
         update pgq.topic as t
         set updated_at = t.updated_at
         where t.topic = alter_group.topic collate "C"
@@ -67,6 +80,11 @@ begin
             dead_letter_topic_id = case
                 when cardinality(alter_group.no_limit) > 0 then null
                 else coalesce(dead_letter_id, g.dead_letter_topic_id)
+            end,
+            dead_letters_by = case
+                when cardinality(alter_group.no_limit) > 0 then null
+                when dead_letter_id is not null then pgq._maker()
+                else g.dead_letters_by
             end
         where g.topic_id = target_id
             and g.consumer_group = alter_group.consumer_group collate "C"
@@ -134,6 +152,7 @@ comment on function pgq.alter_group(text, text, text, integer, text, text[]) is
 See create_group for the settings. Another max_attempts counts for what has failed before as well.
 Where there was none nothing was counted; what a member has at that moment counts as the first
 attempt, if it fails. no_limit lifts max_attempts, and with it the dead_letter_topic; then attempts
-are forgotten. It waits for transactions that consume for the group.
+are forgotten; who administers the dead-letter topic may do that, too. It waits for transactions
+that consume for the group.
 Errors: MQ001 unknown topic, MQ003 unknown group, 22004 a required argument is null, 22023 bad
 setting, 40001 above READ COMMITTED when another transaction was first (try again).';

@@ -6,7 +6,8 @@ create function pgq.alter_topic(
     notify boolean default null,
     idempotency_window interval default null,
     no_limit text[] default null,
-    restricted boolean default null
+    restricted boolean default null,
+    end_dependents boolean default false
 )
 returns setof pgq.topic_info
 language plpgsql
@@ -30,7 +31,14 @@ begin
         where t.topic = alter_topic.topic collate "C"
             and t.restricted <> alter_topic.restricted
     ) then
-        perform pgq._restrict(alter_topic.topic collate "C", null, alter_topic.restricted);
+        perform pgq._restrict(
+            alter_topic.topic collate "C",
+            null,
+            alter_topic.restricted,
+            null,
+            null,
+            alter_topic.end_dependents
+        );
     end if;
     loop
         select t.*
@@ -113,7 +121,7 @@ end
 $$;
 
 comment on function pgq.alter_topic(
-    text, integer, interval, bigint, boolean, interval, text[], boolean
+    text, integer, interval, bigint, boolean, interval, text[], boolean, boolean
 ) is
 'Changes settings of a topic and returns it; what is null stays as it is.
 A partition that an open transaction publishes to gets the new settings from the next cleanup.
@@ -124,7 +132,7 @@ on. With a shorter one, what is older goes together with the first that it remov
 idempotency_window counts for keys noted before as well, from when each was noted; but what was
 noted by a shorter one is forgotten when that ends. no_limit lifts settings: retention, max_bytes.
 restricted: true opens it only to roles with access, see grant_access; false opens it to all that
-have EXECUTE, and removes its grants.
-Errors: MQ001 unknown topic, 22004 a required argument is null, 22023 bad setting, 40001 above
-READ COMMITTED when another transaction was first (try again), 54000 no more partitions of deferred
-topics.';
+have EXECUTE, and removes its grants. end_dependents: as in grant_access.
+Errors: MQ001 unknown topic, 22004 a required argument is null, 22023 bad setting, 2BP01 what others
+have set up needs the access that they lose, 40001 above READ COMMITTED when another transaction was
+first (try again), 42501 no admin access, 54000 no more partitions of deferred topics.';

@@ -18,8 +18,6 @@ as $$
 #variable_conflict use_column
 declare
     place pgq.partition;
-    first_available bigint;
-    last_available bigint;
 begin
     if check_range.first_offset is null or check_range.last_offset is null then
         raise exception 'argument "%" must not be null',
@@ -44,16 +42,13 @@ begin
     end if;
 
     if check_range.first_offset <= check_range.last_offset then
-        first_available := pgq._first_available(place.partition_id);
-        last_available := pgq._last_offset(
-            place.stored_partition_id, place.segment, place.segment_first_offset
-        );
-
         -- An old snapshot (REPEATABLE READ) still has the bounds of a segment that was truncated
         -- since, but not its messages; so one message of each segment is looked at. Having been
         -- read, the segments cannot be truncated before this transaction ends.
-        if check_range.first_offset < first_available
-            or check_range.last_offset > last_available
+        if check_range.first_offset < pgq._first_available(place.partition_id)
+            or check_range.last_offset > pgq._last_offset(
+                place.stored_partition_id, place.segment, place.segment_first_offset
+            )
             or exists (
                 select
                 from pgq._runs(
@@ -64,19 +59,7 @@ begin
                 ).log_offset is null
             )
         then
-            perform pgq._fail_out_of_range(
-                check_range.topic collate "C",
-                check_range.partition,
-                case
-                    when check_range.first_offset < first_available
-                        or check_range.last_offset <= last_available
-                        then check_range.first_offset
-                    else greatest(check_range.first_offset, last_available + 1)
-                end,
-                first_available,
-                last_available,
-                false
-            );
+            perform pgq._fail_incomplete(place, check_range.first_offset, check_range.last_offset);
         end if;
     end if;
 

@@ -54,7 +54,7 @@ begin
             commit_offset.topic collate "C",
             state.partition,
             commit_offset.committed_offset,
-            pgq._first_available(state.partition_id),
+            state.partition_id,
             state.last_offset,
             false
         );

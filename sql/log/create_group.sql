@@ -69,6 +69,8 @@ begin
     dead_letter_id := pgq._lock_dead_letter_topic(
         create_group.topic collate "C", create_group.dead_letter_topic collate "C"
     );
+    -- It may have changed while this waited; now it cannot.
+    perform pgq._check_access(create_group.dead_letter_topic collate "C", null, 'publish');
     perform pgq._check_both_set(create_group.max_attempts, dead_letter_id);
 
     -- The lock keeps the number of partitions. The row is changed, though not what it says, so that
@@ -97,7 +99,8 @@ begin
         created_at,
         updated_at,
         max_attempts,
-        dead_letter_topic_id
+        dead_letter_topic_id,
+        dead_letters_by
     )
     values (
         target.topic_id,
@@ -106,7 +109,8 @@ begin
         pgq._clock(),
         pgq._clock(),
         create_group.max_attempts,
-        dead_letter_id
+        dead_letter_id,
+        case when dead_letter_id is not null then pgq._maker() end
     )
     on conflict (topic_id, consumer_group) do nothing
     returning group_id into new_id;

@@ -89,7 +89,8 @@ begin
         created_at,
         updated_at,
         idempotency_window,
-        deferred
+        deferred,
+        made_by
     )
     values (
         create_topic.topic,
@@ -99,7 +100,8 @@ begin
         pgq._clock(),
         pgq._clock(),
         settings.idempotency_window,
-        settings.deferred
+        settings.deferred,
+        pgq._maker()
     )
     on conflict (topic) do nothing
     returning *
@@ -131,7 +133,7 @@ begin
     end if;
     perform pgq._add_partitions(made, class, 0, settings.partitions - 1);
     if create_topic.restricted then
-        perform pgq._restrict(create_topic.topic collate "C", null, true);
+        perform pgq._restrict(create_topic.topic collate "C", null, true, null, null, false);
     end if;
 
     return query

@@ -42,19 +42,25 @@ begin
                 ),
                 hint = 'Drop them, or change them with pgq.alter_group, before.';
     end if;
-    if target.deferred then
-        -- So that they are found where nothing is emptied, too, and queues get what is theirs.
-        perform
-        from pgq._assign_all(target.topic, null, null)
-        where exists (
-            select
-            from pgq.storage_class as c
-            where c.storage_class_id = target.storage_class_id
-                and c.retention is null
-        )
+    -- So that they are found where nothing is emptied, too, and queues get what is theirs.
+    if target.deferred
+        and (
+            exists (
+                select
+                from pgq.storage_class as c
+                where c.storage_class_id = target.storage_class_id
+                    and c.retention is null
+            )
             or exists (
                 select from pgq.subscription as s where s.topic_id = target.topic_id
-            );
+            )
+        )
+        and not pgq._try_assign(target.topic)
+    then
+        -- A subscription may be what is broken.
+        delete from pgq.subscription as s
+        where s.topic_id = target.topic_id;
+        perform pgq._try_assign(target.topic);
     end if;
 
     group_ids := array(
@@ -78,7 +84,9 @@ $$;
 
 comment on function pgq.drop_topic(text) is
 'Removes a topic with its messages and consumer groups.
-It waits for transactions that consume from it or publish to it. The space is given back by cleanup.
+It waits for transactions that consume from it or publish to it. Queues get jobs of what a deferred
+topic has; where that fails, because of a broken subscription say, it warns and goes all the same.
+The space is given back by cleanup.
 Its idempotency keys are forgotten: in a new topic of that name they are new.
 Errors: MQ001 unknown topic, 22004 a required argument is null, 2BP01 it is the dead_letter_topic of
 a consumer group, 40001 above READ COMMITTED when another transaction was first (try again).';

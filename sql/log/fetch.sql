@@ -58,7 +58,7 @@ begin
                         "fetch".topic collate "C",
                         place.partition,
                         place.next_offset,
-                        first_available,
+                        place.partition_id,
                         place.newest_offset,
                         true
                     );
@@ -87,7 +87,7 @@ begin
                 "fetch".topic collate "C",
                 place.partition,
                 place.next_offset,
-                place.next_offset + 1,
+                place.partition_id,
                 place.newest_offset,
                 true
             );

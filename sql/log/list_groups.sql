@@ -31,6 +31,7 @@ begin
         and (
             not t.restricted
             or t.topic_id in (select unnest(pgq._visible('topic', 'monitor')))
+            or pgq._administers(d.topic, null)
         )
     order by t.topic, g.consumer_group;
 end
@@ -38,4 +39,5 @@ $$;
 
 comment on function pgq.list_groups(text) is
 'The consumer groups of a topic, or of all topics, by name.
+Of all: an admin of a topic also sees those whose dead letters it gets.
 Errors: MQ001 unknown topic.';

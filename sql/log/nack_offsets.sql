@@ -52,7 +52,7 @@ begin
             nack_offsets.topic collate "C",
             state.partition,
             nack_offsets.last_offset,
-            pgq._first_available(state.partition_id),
+            state.partition_id,
             state.last_offset,
             false
         );
@@ -68,16 +68,18 @@ begin
         return false;
     end if;
 
-    state.tried_offset := greatest(
-        case when state.attempt > 0 then state.tried_offset end,
-        nack_offsets.last_offset,
-        state.lease_last_offset
-    );
-    -- A poll has counted the attempt, unless the group began to count them only later.
-    state.attempt := case
-        when nack_offsets.lease_token is not null then greatest(state.attempt, 1)
-        else coalesce(state.attempt, 0) + 1
-    end;
+    if state.max_attempts is not null then
+        state.tried_offset := greatest(
+            case when state.attempt > 0 then state.tried_offset end,
+            nack_offsets.last_offset,
+            state.lease_last_offset
+        );
+        -- A poll has counted the attempt, unless the group began to count them only later.
+        state.attempt := case
+            when nack_offsets.lease_token is not null then greatest(state.attempt, 1)
+            else coalesce(state.attempt, 0) + 1
+        end;
+    end if;
     state.last_error := coalesce(nack_offsets.error, state.last_error);
     held_until := pgq._clock() + nack_offsets.delay;
 
@@ -100,15 +102,15 @@ comment on function pgq.nack_offsets(
 ) is
 'Gives back messages that failed; false when the caller does not hold them any more.
 They come again at once, or after delay; until then nobody gets anything of this partition. error:
-what went wrong. In a group with a max_attempts this is what attempts are counted for: a batch comes
-again as it was, and when it has failed so often, its messages are given out one by one; the one
-that fails so often itself is published to the dead_letter_topic, and the group goes on behind it.
-Messages of poll are named by their lease_token; commit first what was processed before the one that
-failed. Of consume and claim_offsets nothing stays after a rollback, so they are named by the
-first_offset and last_offset that these gave, in a transaction of its own. False, and nothing
-changed: the token is not that of the latest poll, or the group does not stand at first_offset, or a
-member holds a lease. A lease that has run out still counts as long as no other member got the
-partition.
+what went wrong; group_lag shows it until the next attempt. In a group with a max_attempts this is
+what attempts are counted for: a batch comes again as it was, and when it has failed so often, its
+messages are given out one by one; the one that fails so often itself is published to the
+dead_letter_topic, and the group goes on behind it. Messages of poll are named by their lease_token;
+commit first what was processed before the one that failed. Of consume and claim_offsets nothing
+stays after a rollback, so they are named by the first_offset and last_offset that these gave, in a
+transaction of its own. False, and nothing changed: the token is not that of the latest poll, or the
+group does not stand at first_offset, or a member holds a lease. A lease that has run out still
+counts as long as no other member got the partition.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 last_offset is above the newest message,
 MQ007 unknown partition, 22004 a required argument is null, 22023 neither lease_token nor
 first_offset, or both, or a bad last_offset or delay, 40001 above READ COMMITTED when another

@@ -73,7 +73,7 @@ begin
                     seek.topic collate "C",
                     number,
                     seek.log_offset,
-                    first_available,
+                    state.partition_id,
                     state.last_offset,
                     false
                 );

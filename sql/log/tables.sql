@@ -8,7 +8,8 @@ create table pgq.topic (
     updated_at timestamptz not null,
     idempotency_window interval not null default '1 day',
     deferred boolean not null default false,
-    restricted boolean not null default false
+    restricted boolean not null default false,
+    made_by text collate "C"
 );
 
 comment on table pgq.topic is 'A log of messages in one or more partitions.';
@@ -23,6 +24,8 @@ comment on column pgq.topic.idempotency_window is
 'How long an idempotency key stands for the message that it was given with.';
 comment on column pgq.topic.restricted is
 'Whether only roles with a grant may use it, see grant_access.';
+comment on column pgq.topic.made_by is
+'The role that made it, which may restrict it; null: the owner of pgq.';
 comment on column pgq.topic.deferred is
 'Whether messages are staged when they are published, and get offsets when somebody consumes.';
 
@@ -153,6 +156,7 @@ create table pgq.consumer_group (
     updated_at timestamptz not null,
     max_attempts integer,
     dead_letter_topic_id bigint references pgq.topic (topic_id),
+    dead_letters_by text collate "C",
     unique (topic_id, consumer_group)
 );
 
@@ -161,6 +165,8 @@ comment on table pgq.consumer_group is
 comment on column pgq.consumer_group.consumer_group is 'Its name, unique within the topic.';
 comment on column pgq.consumer_group.out_of_range is
 'What happens when retention removed messages the group has not read: error, or skip them.';
+comment on column pgq.consumer_group.dead_letters_by is
+'The role that set the dead-letter topic; null: the owner of pgq.';
 comment on column pgq.consumer_group.created_at is 'When it was made.';
 comment on column pgq.consumer_group.updated_at is 'When its settings last changed.';
 comment on column pgq.consumer_group.max_attempts is

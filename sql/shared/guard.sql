@@ -1,6 +1,8 @@
 -- Stop before anything is changed when a schema pgq is already there, whoever made it.
 do $guard$
 begin
+    -- Lasts to the end of the transaction. In a block, so that it does not warn outside of one.
+    set local standard_conforming_strings = on;
     if to_regnamespace('pgq') is null then
         return;
     end if;

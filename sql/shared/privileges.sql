@@ -1,7 +1,9 @@
--- Nobody may call anything until the owner grants it.
-revoke all on all tables in schema pgq from public;
-revoke all on all sequences in schema pgq from public;
-revoke all on all functions in schema pgq from public;
+-- Only the owner may use anything until he grants it. An upgrade does this for what is new in it.
+do $revoke_others$
+begin
+    perform pgq._revoke_others(null);
+end
+$revoke_others$;
 -- Whoever reads a view needs the right to the functions in it.
 grant execute on function pgq._clock() to public;
 grant execute on function pgq._partition_figures(

@@ -9,5 +9,5 @@ comment on column pgq.cleanup_action.action is
 'What: one of the actions that the comment of cleanup lists.';
 comment on column pgq.cleanup_action.target is
 'To what: a queue, a group as topic/group, a write_id, a segment; for busy and more, the part of the
-work.';
+work; for failed, the part and the SQLSTATE of its error.';
 comment on column pgq.cleanup_action.amount is 'To how many.';

@@ -45,6 +45,13 @@ begin
         'comment on table pgq.idempotency_%1$s is ''Segment %1$s of the idempotency keys.''',
         _create_leaf.leaf
     );
+    perform pgq._revoke_others(
+        array[
+            format('message_%s', _create_leaf.leaf),
+            format('job_archive_%s', _create_leaf.leaf),
+            format('idempotency_%s', _create_leaf.leaf)
+        ]
+    );
 end
 $$;
 

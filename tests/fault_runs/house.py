@@ -70,7 +70,7 @@ create table public.external_offset (partition integer primary key, following bi
 insert into public.external_offset select n, 1 from generate_series(0, 2) as g (n);
 """
 
-STOP = "        exception\n            when lock_not_available then"
+STOP = "        exception\n            when lock_not_available or deadlock_detected then"
 STOPPING = """
             if part = current_setting('fault_run.stop_behind', true) then
                 perform pg_sleep(600);

@@ -69,8 +69,8 @@ FAULTS = {
         "cancel_job",
         """
         begin
-            insert into pgq.worker (worker, kind, sources, running, started_at, last_seen_at)
-            values (cancel_job.job_id::text, 'k', '{{}}', 0, pgq._clock(), pgq._clock())
+            insert into pgq.worker (role, worker, kind, sources, running, started_at, last_seen_at)
+            values ('r', cancel_job.job_id::text, 'k', '{{}}', 0, pgq._clock(), pgq._clock())
             on conflict do nothing;
             return {true}(cancel_job.job_id);
         exception when others then
@@ -98,9 +98,9 @@ FAULTS = {
         "heartbeat",
         """
         begin
-            insert into pgq.worker (worker, kind, sources, running, started_at, last_seen_at)
+            insert into pgq.worker (role, worker, kind, sources, running, started_at, last_seen_at)
             values (
-                heartbeat.worker, heartbeat.kind, '{{}}', heartbeat.running, pgq._clock(),
+                'r', heartbeat.worker, heartbeat.kind, '{{}}', heartbeat.running, pgq._clock(),
                 pgq._clock()
             );
         end

@@ -11,6 +11,7 @@ import pytest
 
 from catalog import describe
 from pgq.embedded import Server
+from support.house import ROOT, load_pgq
 from support.install import ROUTES
 
 Connection = psycopg.Connection[Any]
@@ -124,6 +125,41 @@ def test_restored_into_a_new_cluster(
 
     with psycopg.connect(fresh.dsn, autocommit=True) as new:
         assert describe(new) == catalog
+        assert _state(new) == before
+        _goes_on(new)
+
+
+def test_data_into_a_fresh_installation(
+    server: Server, create_database: Callable[[], str], tmp_path: Path
+) -> None:
+    """What the guide says to remove before is all that an installation makes itself."""
+    database, other = create_database(), create_database()
+    for name in (database, other):
+        load_pgq(conninfo=server.dsn_for(name))
+    with psycopg.connect(server.dsn_for(database), autocommit=True) as old:
+        _live_a_little(old)
+        for days in (40, 41):
+            _rows(old, f"select pgq.create_topic('kept-{days}', retention => '{days} days')")
+            _rows(old, f"select pgq.publish('kept-{days}', '1')")
+        before = _state(old)
+        [(last,)] = _rows(old, "select max(leaf) from pgq.leaf")
+    assert last > 15
+    dump = tmp_path / "data.sql"
+    server.run("pg_dump", "-d", database, "--data-only", "--schema=pgq", "-f", dump)
+
+    with psycopg.connect(server.dsn_for(other), autocommit=True) as new:
+        tables = _rows(
+            new,
+            "select relname from pg_class where relnamespace = 'pgq'::regnamespace"
+            " and relkind = 'r' order by relname",
+        )
+        made = {name for (name,) in tables if _rows(new, f"select from pgq.{name} limit 1")}
+        truncated = "truncate pgq.leaf, pgq.access_change, pgq.view_key"
+        assert made == {name.strip(", ") for name in truncated.split("pgq.")[1:]}
+        assert f"-c '{truncated}'" in (ROOT / "python/docs/replicas.md").read_text()
+        leaves = f"select pgq._create_leaf(n) from generate_series(16, {last}) as n"
+        restore = ("-1", "-v", "ON_ERROR_STOP=1", "-c", truncated, "-c", leaves, "-f", dump)
+        server.run("psql", "-X", "-q", "-d", other, *restore)
         assert _state(new) == before
         _goes_on(new)
 

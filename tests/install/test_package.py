@@ -102,10 +102,10 @@ def test_the_client_alone_brings_psycopg_and_says_what_the_rest_needs(
     )  # fmt: skip
     try:
         assert serving.stdout is not None
-        address = serving.stdout.readline().partition("#")[0]
+        address = serving.stdout.readline().strip()
         static = ROOT / "python" / "src" / "pgq" / "ui" / "static"
         for file in static.rglob("*.*"):
-            with urlopen(f"{address}static/{file.relative_to(static)}") as answer:
+            with urlopen(f"{address}/static/{file.relative_to(static)}") as answer:
                 assert answer.read() == file.read_bytes()
     finally:
         serving.terminate()

@@ -33,21 +33,37 @@ def lag(log: Session, topic: str) -> Any:
 
 
 def test_a_group_without_a_limit(log: Session, shared_clock: Clock) -> None:
-    """Nothing is counted or noted, and the delay counts."""
+    """Nothing is counted; the error is shown until the next attempt, and the delay counts."""
     topic = new_topic(log, messages=3)
     place = place_of(topic)
     for _ in range(3):
         [held, *rest] = log.poll(**place)
         assert (held.log_offset, len(rest), held.attempt) == (1, 2, None)
+        assert lag(log, topic) == (0, 0, None, True)
         token = held.lease_token
         assert log.nack_offsets(**place, lease_token=token, delay="1 hour", error="no") is True
-        assert lag(log, topic) == (0, 0, None, True)
+        assert lag(log, topic) == (0, 0, "no", True)
         assert log.consume(**place) == []
         shared_clock.advance("61 minutes")
     assert log.nack_offsets(**place, first_offset=1, last_offset=3, delay="1 hour") is True
     assert log.poll(**place) == []
     shared_clock.advance("61 minutes")
     assert offsets(log.consume(**place)) == [1, 2, 3]
+    assert lag(log, topic) == (3, 0, None, False)
+
+
+def test_a_limit_that_comes_after_the_error(log: Session) -> None:
+    """What was noted without a limit counts as no attempt."""
+    topic = new_topic(log, messages=1)
+    letters = new_topic(log)
+    place = place_of(topic)
+    token = log.poll(**place)[0].lease_token
+    log.nack_offsets(**place, lease_token=token, error="no")
+    log.alter_group(
+        topic=topic, consumer_group="readers", max_attempts=2, dead_letter_topic=letters
+    )
+    assert lag(log, topic) == (0, 0, "no", False)
+    assert log.poll(**place)[0].attempt == 1
 
 
 @pytest.mark.parametrize("end", ["commit_offset", "release_poll", "seek", "nack_offsets"])

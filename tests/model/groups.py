@@ -161,7 +161,7 @@ class Groups(Topics):
             return
         until = ends_at(self.now, delay)
         if group.max_attempts is None:
-            group.positions[partition] = Position(position.next_offset, until)
+            group.positions[partition] = Position(position.next_offset, until, last_error=error)
             return
         # poll has counted, unless the group had no limit then
         attempt = max(position.attempt, 1) if lease_token is not None else position.attempt + 1

@@ -229,6 +229,8 @@ class Members(Groups):
             if counted:
                 position.attempt += 1
                 position.tried_offset = max(position.tried_offset, leased.last_offset)
+            else:
+                position.last_error = None
             assert {m.attempt for m in got} == {position.attempt if counted else None}
             group.positions[leased.partition] = position
 

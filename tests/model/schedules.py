@@ -41,6 +41,7 @@ class Scheduled:
     starts_at: datetime
     next_at: datetime
     due_at: datetime
+    target: Any
     last_at: datetime | None = None
     failed: bool = False
     paused: bool = False
@@ -132,10 +133,14 @@ class Schedules(Subscriptions):
                 starts_at=self.now,
                 next_at=self.now,
                 due_at=self.now,
+                target=self._home(queue, topic),
             )
             made.next_at = made.due_at = made.follow(self.now)
             self.schedules[schedule] = made
         self._check_schedule(got, schedule)
+
+    def _home(self, queue: str | None, topic: str | None) -> Any:
+        return self.topics.get(topic) if queue is None else self.queues.get(queue)
 
     def alter_schedule(
         self,
@@ -187,8 +192,8 @@ class Schedules(Subscriptions):
             found[run.schedule].append(run)
         for name, each in due.items():
             ticks, following = each.ticks(self.now, most)
-            gone = each.queue not in self.queues and each.topic not in self.topics
-            if gone and ticks:
+            # a new one under the name of the old one gets nothing
+            if self._home(each.queue, each.topic) is not each.target:
                 [run] = found[name]
                 assert (run.tick_at, run.job_id, run.log_offset) == (each.next_at, None, None)
                 assert run.error is not None

@@ -33,7 +33,8 @@ class Position:
 
     Of a group with a ``max_attempts``: how many attempts there were here, with the one under way,
     how the last of them failed, up to where they went, and up to where messages are given out one
-    by one since those before have failed together.
+    by one since those before have failed together. Without a ``max_attempts``: what a nack said,
+    up to the next attempt.
     """
 
     next_offset: int

@@ -69,6 +69,7 @@ def arguments(connection: Session) -> dict[tuple[str, str], dict[str, Any]]:
         ("begin_write", "timeout"): {"queue": "q"},
         ("write_chunk", "delay"): chunk,
         ("list_workers", "seen_within"): {},
+        ("repair_clock", "longest_lease"): {},
     }
     connection.create_schedule(schedule="s", queue="q", payload=Jsonb(1), every="1 hour")
     found["create_schedule", "every"] = {"schedule": "new", "queue": "q", "payload": Jsonb(1)}

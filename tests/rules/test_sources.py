@@ -45,6 +45,7 @@ USES = {
         "queue",
         "subscription",
         "bulk",
+        "schedule",
         "metrics",
     ),
 }
@@ -53,7 +54,12 @@ SINGLE = {
     "log": {"_announce", "_deliver", "_deliver_across", "subscription"},
     "queue": {"_deliver_staged"},
 }
-KNOW_MORE = ("shared/guard.sql", "shared/privileges.sql", "store/_create_leaf.sql")
+KNOW_MORE = (
+    "shared/guard.sql",
+    "shared/privileges.sql",
+    "store/_create_leaf.sql",
+    "access/create_roles.sql",
+)
 
 
 def _code(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""pgq works where the owner of a database has PL/pgSQL be as strict as it can be."""
+"""pgq works with settings of all kinds, and where PL/pgSQL is as strict as it can be."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from typing import Any
 
 import psycopg
 import pytest
-from psycopg import sql
 from psycopg.types.json import Jsonb
+from psycopg.types.string import TextLoader
 
 from support.access import use_access
 from support.clock import Clock
 from support.house import load_pgq, refuse
+from support.odd_settings import KINDS, STRICT, set_for_database
 from support.pg_cron import use_pg_cron
 from support.session import Connect, Session
-
-STRICT = ("plpgsql.extra_errors", "plpgsql.extra_warnings")
 
 
 def test_installing(dsn: str, connection: Session) -> None:
     """No variable has the name of an argument."""
     connection.execute("drop schema pgq cascade")
-    options = " ".join(f"-c {setting}=all" for setting in STRICT)
+    options = " ".join(f"-c {setting}={value}" for setting, value in STRICT.items())
     load_pgq(conninfo=dsn, options=options)
     assert connection.execute("select pgq.version()").fetchone()
 
 
-@pytest.fixture
-def strict(connect: Connect, connection: Session, clock: Clock) -> Session:
+@pytest.fixture(params=KINDS)
+def strict(
+    connect: Connect, connection: Session, clock: Clock, request: pytest.FixtureRequest
+) -> Session:
     """A session to a database with all extra checks, whose clock can be moved."""
-    database = sql.Identifier(connection.info.dbname)
-    for setting in STRICT:
-        connection.execute(
-            sql.SQL("alter database {} set {} = 'all'").format(database, sql.SQL(setting))
-        )
+    set_for_database(connection, request.param)
     session = connect(autocommit=True)
-    for setting in STRICT:
-        assert session.execute(f"show {setting}").fetchone() == ("all",)
+    for setting, value in request.param.items():
+        assert session.execute(f"show {setting}").fetchone() == (value,)
+    for kind in ("interval", "timestamptz"):
+        # psycopg knows only the usual styles of what comes as a text
+        session.adapters.register_loader(kind, TextLoader)
     return session
 
 
@@ -106,8 +106,7 @@ def use_dead_letter_topics(pgq: Caller, clock: Clock) -> None:
 
 
 def use_a_deferred_topic(pgq: Caller, clock: Clock) -> None:
-    topic = {"topic": "deferred"}
-    member = {**topic, "consumer_group": "g"}
+    topic, member = {"topic": "deferred"}, {"topic": "deferred", "consumer_group": "g"}
     pgq.create_topic(**topic, partitions=2, notify=True, retention="1 hour", deferred=True)
     pgq.create_group(**member)
     for turn in range(4):
@@ -120,6 +119,7 @@ def use_a_deferred_topic(pgq: Caller, clock: Clock) -> None:
         if turn % 2 == 0:
             clock.advance("21 minutes")
             pgq.cleanup()
+            pgq.repair_clock()
             pgq.publish(**topic, payload=Jsonb(1))
         pgq.assign_offsets(**topic, partition=0)
         pgq.consume(**member)

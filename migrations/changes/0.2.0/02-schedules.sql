@@ -20,7 +20,8 @@ create type pgq.schedule_info as (
     last_at timestamptz,
     last_error text,
     created_at timestamptz,
-    updated_at timestamptz
+    updated_at timestamptz,
+    made_by text
 );
 
 create type pgq.schedule_run as (
@@ -64,7 +65,10 @@ create table pgq.schedule (
     last_at timestamptz,
     last_error text,
     created_at timestamptz not null,
-    updated_at timestamptz not null
+    updated_at timestamptz not null,
+    topic_id bigint,
+    queue_id bigint,
+    made_by text collate "C"
 );
 
 create index schedule_due on pgq.schedule (due_at) where not paused;

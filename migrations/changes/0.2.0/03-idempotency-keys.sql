@@ -58,7 +58,7 @@ declare
     leaf integer;
 begin
     for leaf in
-        select substring(c.relname from '\d+$')::integer
+        select substring(c.relname from '[0-9]+$')::integer
         from pg_inherits as i
         inner join pg_class as c on c.oid = i.inhrelid
         where i.inhparent = 'pgq.message'::regclass

@@ -27,6 +27,7 @@ create table pgq.subscription (
     routing_key text collate "C",
     routing_regex text collate "C",
     created_at timestamptz not null,
+    made_by text collate "C",
     unique (topic_id, queue_id)
 );
 
@@ -38,5 +39,6 @@ create type pgq.subscription_info as (
     queue text,
     filter jsonb,
     routing_key text,
-    created_at timestamptz
+    created_at timestamptz,
+    made_by text
 );

@@ -1,5 +1,9 @@
 -- Access per topic and queue.
-alter table pgq.topic add column restricted boolean not null default false;
+alter table pgq.topic
+add column restricted boolean not null default false,
+add column made_by text collate "C";
+
+alter table pgq.consumer_group add column dead_letters_by text collate "C";
 
 alter table pgq.partition
 add column publishers text[] collate "C",
@@ -8,7 +12,8 @@ add column consumers text[] collate "C";
 alter table pgq.queue
 add column restricted boolean not null default false,
 add column publishers text[] collate "C",
-add column consumers text[] collate "C";
+add column consumers text[] collate "C",
+add column made_by text collate "C";
 
 alter type pgq.topic_info add attribute restricted boolean;
 alter type pgq.queue_info add attribute restricted boolean;

@@ -1,6 +1,7 @@
 -- Heartbeats of workers.
 create table pgq.worker (
-    worker text collate "C" primary key,
+    role text collate "C" not null,
+    worker text collate "C" not null,
     kind text collate "C" not null,
     host text,
     pid integer,
@@ -8,7 +9,8 @@ create table pgq.worker (
     running integer not null,
     details jsonb,
     started_at timestamptz not null,
-    last_seen_at timestamptz not null
+    last_seen_at timestamptz not null,
+    primary key (role, worker)
 )
 with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 

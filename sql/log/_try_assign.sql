@@ -1,0 +1,30 @@
+create function pgq._try_assign(topic text)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    perform
+    from pgq._assign_all(_try_assign.topic, null, null);
+    return true;
+exception
+    -- Another try helps, or it has nothing to do with the topic.
+    when transaction_rollback or lock_not_available or insufficient_resources then
+        raise;
+    when others then
+        raise warning 'messages of the deferred topic get no offsets'
+            using errcode = sqlstate,
+                detail = case
+                    when pgq._may('{}') then format('%s.', sqlerrm)
+                    else 'The owner of pgq is told more.'
+                end,
+                hint = 'A subscription that ends now gets no jobs of them.';
+        return false;
+end
+$$;
+
+comment on function pgq._try_assign(text) is
+'Gives offsets to what is staged in a deferred topic, before something of it goes; false, with a
+warning, where that fails. What is to be removed may be what is broken.';
