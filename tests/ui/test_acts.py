@@ -10,6 +10,7 @@ import pytest
 
 from pgq import Client
 from support.page import Page
+from support.session import Session
 from support.waiting import wait_until
 
 
@@ -179,3 +180,9 @@ def test_only_showing(dsn: str, client: Client) -> None:
             "this page only shows: it was started with --read-only",
         )
         assert page.read("queue", queue="mail")["stats"]["paused"] is False
+
+
+def test_a_cleanup_that_fails(page: Page, client: Client, connection: Session) -> None:
+    """The page says which part."""
+    connection.execute("alter function pgq._clean_workers rename to pgq_test_gone")
+    assert page.act("cleanup").startswith("cleanup failed: workers: 42883")

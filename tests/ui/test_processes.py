@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import re
 import select
 import signal
@@ -10,6 +11,7 @@ import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import httpx
 import psycopg
@@ -50,15 +52,78 @@ def start(dsn: str) -> Iterator[Start]:
         process.communicate()
 
 
-def address(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """Where it is, and its token."""
+def opener(process: subprocess.Popen[str]) -> tuple[str, Path, list[str]]:
+    """Where it is, the file that opens it, and what else it says; the token is not printed."""
     assert process.stdout is not None
+    assert process.stderr is not None
     ready, _, _ = select.select([process.stdout], [], [], PATIENCE)
     assert ready
-    line = process.stdout.readline()
-    found = re.fullmatch(r"(http://\S+)/#token=([\w-]{32,})\n", line)
-    assert found, (line, process.stderr.read() if process.stderr and not line else "")
-    return found[1], found[2]
+    place = process.stdout.readline()
+    told = process.stderr.readline()
+    assert re.fullmatch(r"http://[^\s#]+\n", place), (place, told)
+    found = re.fullmatch(r"pgq: (\S+) opens it, with its token\n", told)
+    assert found, told
+    lines = [*iter(process.stderr.readline, "pgq: Ctrl-C ends it\n")]
+    return place.strip(), Path(found[1]), lines
+
+
+def address(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """Where it is, and its token."""
+    place, file, _ = opener(process)
+    found = re.search(rf'url={re.escape(place)}/#token=([\w-]{{32,}})"', file.read_text())
+    assert found
+    return place, found[1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_file_that_opens_it(start: Start, number: int) -> None:
+    """Others can neither read it nor list where it is; it goes with the server."""
+    process = start()
+    place, file, others = opener(process)
+    assert others == []
+    assert httpx.get(place).status_code == 200
+    assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    process.send_signal(number)
+    process.communicate(timeout=PATIENCE)
+    assert not file.parent.exists()
+
+
+def test_the_token_of_a_service(start: Start, tmp_path: Path) -> None:
+    """Programs read it from a file, which nobody else can, whatever was there before."""
+    file = tmp_path / "token"
+    file.write_text("an older one")
+    file.chmod(0o644)
+    place, token = address(start("--token-file", str(file)))
+    assert file.read_text() == f"{token}\n"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert [*tmp_path.iterdir()] == [file]
+    headers = {"Authorization": f"Bearer {file.read_text().strip()}"}
+    assert httpx.get(place + "/api/about", headers=headers).status_code == 200
+
+
+def test_on_a_terminal(dsn: str) -> None:
+    """It prints the token there; a browser's command line is seen by all, and has a file."""
+    screen, process_side = pty.openpty()
+    process = subprocess.Popen(
+        [*PGQ, "ui"],
+        env={**os.environ, "DATABASE_URL": dsn, "BROWSER": "echo opens %s"},
+        stdin=subprocess.DEVNULL,
+        stdout=process_side,
+        stderr=process_side,
+    )
+    os.close(process_side)
+    said = ""
+    try:
+        while "opens" not in said or "Ctrl-C" not in said:
+            ready, _, _ = select.select([screen], [], [], PATIENCE)
+            assert ready, said
+            said += os.read(screen, 4096).decode()
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(PATIENCE)
+        os.close(screen)
+    assert re.search(r"http://127\.0\.0\.1:\d+/#token=[\w-]{32,}\s", said)
+    assert re.search(r"opens file:///\S+/open\.html\s", said)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -72,7 +137,7 @@ def test_it_serves_until_it_is_ended(start: Start, client: Client, number: int) 
     process.send_signal(number)
     out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == (0 if number == signal.SIGINT else -signal.SIGTERM)
-    assert (out, err) == ("", "pgq: Ctrl-C ends it\n")
+    assert (out, err) == ("", "")
     other = start()
     assert address(other)[1] != token
 
@@ -84,15 +149,14 @@ def test_it_listens_on_this_machine_alone(start: Start) -> None:
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.2", port), timeout=PATIENCE)
     process = start("--host", "0.0.0.0")
-    place, token = address(process)
+    place, file, [warning] = opener(process)
+    assert "0.0.0.0 can be reached by others" in warning
+    token = file.read_text().partition("#token=")[2].partition('"')[0]
     port = int(place.rpartition(":")[2])
     answer = httpx.get(
         f"http://127.0.0.2:{port}/api/about", headers={"Authorization": f"Bearer {token}"}
     )
     assert answer.status_code == 200
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=PATIENCE)
-    assert "0.0.0.0 can be reached by others" in err
 
 
 def test_only_showing(start: Start, client: Client) -> None:

@@ -138,6 +138,21 @@ def test_values_that_javascript_does_not_have(page: Page, client: Client) -> Non
     assert (len(whole["text"]), whole["cut"]) == (1_000_000, True)
 
 
+def test_json_that_python_cannot_read(
+    client: Client, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGCLIENTENCODING", "latin1")
+    text = f'["ä", {"1" * 5001}]'
+    client.create_topic("t", partitions=1)
+    client.publish("t", Jsonb(text, dumps=str))
+    client.create_queue("mail")
+    job = client.enqueue("mail", Jsonb(text, dumps=str))
+    with Page(dsn) as page:
+        whole = page.read("message", topic="t", partition=0, log_offset=1)["content"]
+        assert whole["text"] == text
+        assert page.read("job", job_id=job.job_id)["content"]["text"] == text
+
+
 def test_large_numbers_travel_as_texts(page: Page, client: Client) -> None:
     client.create_topic("t", partitions=1, max_bytes=2**60)
     client.create_topic("u", partitions=1, max_bytes=2**53 - 1)

@@ -126,12 +126,15 @@ def _unsubscribe(client: Client, query: Query) -> str:
 
 def _forget_worker(client: Client, query: Query) -> str:
     worker = query.text("worker")
-    known = client.forget_worker(worker)
+    known = client.forget_worker(worker, role=query.maybe("role"))
     return f"{worker} is forgotten" if known else f"{worker} was not known any more"
 
 
 def _cleanup(client: Client, _: Query) -> str:
     done = [one for one in client.cleanup() if one.action != "more"]
+    failed = [one.target for one in done if one.action == "failed"]
+    if failed:
+        return f"cleanup failed: {', '.join(failed)}; pgq cleanup says more"
     return f"cleanup did {_count(len(done), 'thing', 'things')}" if done else "nothing to clean up"
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import ipaddress
 import secrets
 import socket
 import sys
 import threading
 import webbrowser
+from contextlib import closing
+from pathlib import Path
 
 import psycopg
 import uvicorn
 
 from pgq import Client
+from pgq._hosts import is_this_machine
 from pgq.ui._app import create_app
+from pgq.ui._opening import Opening, write_token
 
 __all__ = ["run"]
 
@@ -25,11 +28,14 @@ def run(
     port: int = 0,
     open_browser: bool = True,
     read_only: bool = False,
+    token_file: Path | None = None,
 ) -> None:
-    """Serve the page of a database until Ctrl-C, and print its address, which has the token in it.
+    """Serve the page of a database until Ctrl-C, and print its address.
 
-    host, port: where to listen, by default on this machine alone and at any free port.
-    open_browser: show it. read_only: refuse whatever changes something.
+    On a terminal the address has the token in it. Elsewhere, as in the log of a service, it does
+    not: then a file is named that opens the page, and that only this user can read. host, port:
+    where to listen, by default on this machine alone and at any free port. open_browser: show it.
+    read_only: refuse whatever changes something. token_file: write the token there.
 
     Raises psycopg.Error when the database does not answer or has no pgq, and OSError when the
     address is taken.
@@ -37,7 +43,9 @@ def run(
     _try(database)
     token = secrets.token_urlsafe(24)
     with _listening(host, port) as listener:
-        own = _is_this_machine(host)
+        if token_file is not None:
+            write_token(token_file, token)
+        own = is_this_machine(host)
         app = create_app(
             database,
             token=token,
@@ -47,29 +55,47 @@ def run(
         address = _address(host, listener.getsockname()[1])
         # in the fragment it is sent to nobody, and stands in no log
         url = f"{address}/#token={token}"
-        print(url, flush=True)
-        if not own:
-            print(
-                f"pgq: {host} can be reached by others, and what they send is not encrypted",
-                file=sys.stderr,
+        with closing(Opening(url)) as opening:
+            if sys.stdout.isatty():
+                print(url, flush=True)
+            else:
+                print(address, flush=True)
+                print(f"pgq: {opening.file} opens it, with its token", file=sys.stderr)
+            if not own:
+                print(
+                    f"pgq: {host} can be reached by others, and what they send is not encrypted",
+                    file=sys.stderr,
+                )
+            print("pgq: Ctrl-C ends it", file=sys.stderr, flush=True)
+            if open_browser:
+                shown = opening.file.as_uri()
+                threading.Thread(target=webbrowser.open, args=(shown,), daemon=True).start()
+            settings = uvicorn.Config(
+                app,
+                log_level="warning",
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                ws="none",
+                lifespan="on",
+                timeout_graceful_shutdown=2,
             )
-        print("pgq: Ctrl-C ends it", file=sys.stderr, flush=True)
-        if open_browser:
-            threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
-        settings = uvicorn.Config(
-            app,
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            ws="none",
-            lifespan="on",
-            timeout_graceful_shutdown=2,
-        )
-        try:
-            uvicorn.Server(settings).run(sockets=[listener])
-        except KeyboardInterrupt:  # uvicorn passes on what ended it
-            return
+            try:
+                _Server(settings, opening).run(sockets=[listener])
+            except KeyboardInterrupt:  # uvicorn passes on what ended it
+                return
+
+
+class _Server(uvicorn.Server):
+    """Removes the file with the token before uvicorn passes on the signal that ended it."""
+
+    def __init__(self, settings: uvicorn.Config, opening: Opening) -> None:
+        super().__init__(settings)
+        self._opening = opening
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._opening.close()
+        await super().shutdown(sockets)
 
 
 def _try(database: str) -> None:
@@ -92,13 +118,6 @@ def _listening(host: str, port: int) -> socket.socket:
         listener.close()
         raise OSError(error.errno, error.strerror, f"{host}:{port}") from None
     return listener
-
-
-def _is_this_machine(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _address(host: str, port: int) -> str:

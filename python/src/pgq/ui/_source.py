@@ -140,6 +140,7 @@ class Source:
         connection: psycopg.Connection[Any] = psycopg.connect(
             self._database,
             autocommit=True,
+            client_encoding="utf8",  # that of JSON
             prepare_threshold=None,  # so that a pooler in transaction mode may stand between
         )
         set_json_loads(Raw.of, connection)

@@ -71,11 +71,12 @@ export function Workers() {
     const { ask } = useContext(Surroundings);
     const seen = useRead("workers");
     return html`<h1>Workers</h1><${Await} of=${seen}>${(rows) => html`
-        <${Table} label="workers" rows=${rows} id=${(one) => one.worker} filter
+        <${Table} label="workers" rows=${rows} id=${(one) => `${one.role}\n${one.worker}`} filter
             nothing="no workers have told of themselves"
             columns=${[
                 { name: "worker", cell: (one) => html`${one.worker}
                     ${one.stale && html` <${Badge} kind="bad">silent<//>`}` },
+                { name: "role" },
                 { name: "kind" },
                 { name: "host", value: (one) => `${one.host ?? ""} ${one.pid ?? ""}` },
                 { name: "sources", value: (one) => one.sources.join(", ") },
@@ -89,7 +90,7 @@ export function Workers() {
                         title: `Forget ${one.worker}?`,
                         text: "It is shown no more, and no alert tells of it.",
                         act: "forget_worker", button: "Forget",
-                        given: () => ({ worker: one.worker }),
+                        given: () => ({ worker: one.worker, role: one.role }),
                     })}>Forget…<//>` },
             ]} />`}<//>`;
 }
