@@ -10,6 +10,7 @@ from typing import IO, cast
 
 import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 
 from pgq import Client
 from support.command import Run, Start
@@ -171,6 +172,26 @@ def test_peek(pgq: Run, client: Client) -> None:
     # nothing was claimed
     [stats] = client.queue_stats("mail")
     assert (stats.ready, stats.leased, stats.delayed, stats.dead) == (1, 1, 1, 1)
+
+
+def test_json_that_python_cannot_read(
+    pgq: Run, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is shown exactly, whatever the encoding of the terminal's client is."""
+    monkeypatch.setenv("PGCLIENTENCODING", "latin1")
+    text = f'{{"n": ["ä", {"1" * 5001}]}}'
+    exact = Jsonb(text, dumps=str)
+    client.create_topic("t", partitions=1)
+    client.create_group("t", "g")
+    client.publish("t", exact, headers=exact)  # type: ignore[arg-type]
+    client.create_queue("mail")
+    client.enqueue("mail", exact)
+    assert pgq("tail", "t", "--payloads").lines == [text]
+    assert pgq("peek", "mail", "--json").out.count(text) == 1
+    assert pgq("peek", "mail").out.count("1" * 5001) == 1
+    shown = pgq("consume", "t", "g", "--json").out
+    assert shown.count(f'"payload": {text}') == shown.count(f'"headers": {text}') == 1
+    assert client.group_lag("t")[0].lag == 0
 
 
 def test_peek_at_a_group(pgq: Run, orders: Client) -> None:

@@ -33,6 +33,15 @@ Queue = Annotated[
     typer.Option("--queue", metavar="NAME", help="'*': all queues", autocompletion=queue_names),
 ]
 
+EndDependents = Annotated[
+    bool,
+    typer.Option(
+        "--end-dependents",
+        help="end subscriptions, pause schedules and lift the max_attempts of groups whose makers "
+        "lose the access that these need",
+    ),
+]
+
 
 def add(app: typer.Typer) -> None:
     """Add the commands."""
@@ -60,12 +69,15 @@ def add(app: typer.Typer) -> None:
         access: Annotated[Kind, typer.Argument(help="admin is all of them, and settings")],
         topic: Topic = None,
         queue: Queue = None,
+        end_dependents: EndDependents = False,
         database: Database = "",
         json: AsJson = False,
     ) -> None:
         """Let a role use a topic or queue, which is closed to others from then on."""
         with connected(database) as client:
-            given = client.grant_access(role, access.value, topic=topic, queue=queue)
+            given = client.grant_access(
+                role, access.value, topic=topic, queue=queue, end_dependents=end_dependents
+            )
         show_object(given, json=json)
 
     @command(access, "revoke", examples=["pgq access revoke web --topic payments"])
@@ -74,11 +86,16 @@ def add(app: typer.Typer) -> None:
         access: Annotated[Kind | None, typer.Argument(help="default: all that it has")] = None,
         topic: Topic = None,
         queue: Queue = None,
+        end_dependents: EndDependents = False,
         database: Database = "",
     ) -> None:
         """Take it back; the topic or queue stays closed to roles without access."""
         with connected(database) as client:
             done = client.revoke_access(
-                role, None if access is None else access.value, topic=topic, queue=queue
+                role,
+                None if access is None else access.value,
+                topic=topic,
+                queue=queue,
+                end_dependents=end_dependents,
             )
         write_line(f'revoked the access of "{role}"' if done else "there was nothing to revoke")

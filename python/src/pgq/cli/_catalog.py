@@ -148,6 +148,31 @@ _QUERIES = {
                 'topic_stats'
             )
         """,
+    # Views may be granted; functions do the rest with the rights of the owner.
+    "table grants": """
+        select coalesce(r.rolname::text, 'public') as role,
+            array_agg(distinct g.name order by g.name) as names
+        from (
+            select c.relname::text as name, c.relowner, x.grantee
+            from pg_class as c
+            cross join aclexplode(c.relacl) as x
+            where c.relnamespace = 'pgq'::regnamespace and c.relkind in ('r', 'p', 'S')
+            union all
+            select c.relname::text, c.relowner, x.grantee
+            from pg_class as c
+            inner join pg_attribute as a on a.attrelid = c.oid
+            cross join aclexplode(a.attacl) as x
+            where c.relnamespace = 'pgq'::regnamespace and c.relkind in ('r', 'p')
+        ) as g
+        left join pg_roles as r on r.oid = g.grantee
+        where g.grantee <> g.relowner
+        group by r.rolname
+        order by r.rolname
+        """,
+    "roles": """
+        select r.rolname::text as role
+        from pg_roles as r
+        """,
     "schema": """
         select has_schema_privilege(%s::text, 'pgq', 'usage') as may
         """,
@@ -157,6 +182,18 @@ _QUERIES = {
             and has_table_privilege('pgq.leftover', 'select')
             and has_table_privilege('pgq.group_position', 'select')
             and has_table_privilege('pgq.group_partition', 'select') as may
+        """,
+    "may see dependents": """
+        select coalesce(
+            has_function_privilege(to_regprocedure('pgq._dependents(text, bigint)'), 'execute'),
+            false
+        ) as may
+        """,
+    "dependents": """
+        select distinct d.*, to_regrole(quote_ident(d.made_by)) is null as gone
+        from unnest(array['topic', 'queue']) as s
+        cross join lateral pgq._dependents(s, null) as d
+        order by d.kind, d.name, d.consumer_group
         """,
     # What cleanup would do now, and since when: the conditions of its parts.
     "overdue": """
@@ -199,6 +236,37 @@ _QUERIES = {
         where t.due_at < pgq._clock() - %s::interval
         group by t.task
         order by min(t.due_at)
+        """,
+    "may see what is ahead": """
+        select coalesce(
+            has_function_privilege(
+                to_regprocedure('pgq._ahead_jobs(timestamptz, interval, bigint)'), 'execute'
+            ),
+            false
+        ) and has_table_privilege('pgq.job', 'select') as may
+        """,
+    # What repair_clock would change; of each queue and priority, 10000 jobs are looked at.
+    "ahead": """
+        select a.kind, sum(a.things)::bigint as things
+        from (
+            select case when j.leased then 'job leases' else 'jobs' end as kind, 1 as things
+            from pgq._ahead_jobs(pgq._clock(), '12 hours', 10000) as j
+            union all
+            select 'jobs', r.jobs
+            from pgq._ahead_runs(pgq._clock()) as r
+            union all
+            select 'group leases', 1
+            from pgq._ahead_groups(pgq._clock()) as g
+            union all
+            select 'schedules', 1
+            from pgq._ahead_schedules(pgq._clock()) as s
+            union all
+            select 'workers', 1
+            from pgq.worker as w
+            where w.last_seen_at > pgq._clock() + interval '5 seconds'
+        ) as a
+        group by a.kind
+        order by a.kind
         """,
     "clock": """
         select pgq._clock() as moment

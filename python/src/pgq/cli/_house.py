@@ -192,12 +192,31 @@ def one_line(error: psycopg.Error) -> str:
 def connected(database: str, *, read_only: bool = False) -> Iterator[Client]:
     """A client on a connection in autocommit; JSON of the database stays the text that it is."""
     with psycopg.connect(
-        database, autocommit=True, fallback_application_name="pgq", prepare_threshold=None
+        database,
+        autocommit=True,
+        client_encoding="utf8",  # that of JSON
+        fallback_application_name="pgq",
+        prepare_threshold=None,
     ) as connection:
         set_json_loads(Raw.of, connection)
+        connection.add_notice_handler(_warnings())
         if read_only:
             connection.read_only = True
         yield Client(connection)
+
+
+def _warnings() -> Callable[[psycopg.errors.Diagnostic], None]:
+    """What shows the warnings of a session, each once: a command may call a function again."""
+    shown: set[str] = set()
+
+    def show(said: psycopg.errors.Diagnostic) -> None:
+        parts = (said.message_primary, said.message_detail, said.message_hint)
+        text = "; ".join(" ".join(part.split()) for part in parts if part)
+        if said.severity_nonlocalized == "WARNING" and text not in shown:
+            shown.add(text)
+            print(f"pgq: {plain(text)}", file=sys.stderr)
+
+    return show
 
 
 def confirm(question: str, yes: bool) -> None:

@@ -32,16 +32,20 @@ def add(app: typer.Typer) -> None:
         listen: Annotated[
             str | None, typer.Option(metavar="HOST:PORT", help="serve them to Prometheus")
         ] = None,
+        host: Annotated[
+            list[str] | None,
+            typer.Option(metavar="NAME", help="a name that it is asked under; may be repeated"),
+        ] = None,
         database: Database = "",
         json: AsJson = False,
     ) -> None:
         """Show all figures as text for Prometheus, or as JSON; or serve them, until Ctrl-C."""
         if listen is not None:
-            host, port = _address(listen)
+            address, port = _address(listen)
             from pgq.exporter import serve
 
-            print(f"metrics at http://{host}:{port}/metrics", file=sys.stderr)
-            serve(database, host=host, port=port)
+            print(f"metrics at http://{address}:{port}/metrics", file=sys.stderr)
+            serve(database, host=address, port=port, hosts=host or ())
             return
         with connected(database, read_only=True) as client:
             if json:
@@ -58,11 +62,13 @@ def add(app: typer.Typer) -> None:
                 json=json,
                 columns=(
                     "worker",
+                    "role",
                     "kind",
                     "host",
                     "pid",
                     "sources",
                     "running",
+                    "details",
                     "last_seen_at",
                     "stale",
                 ),

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from pgq import CleanupAction
 from pgq.cli._complete import QueueName, ScheduleName, SubscriptionName, TopicName
 from pgq.cli._house import AsJson, CommandError, Database, Yes, command, confirm, connected, family
 from pgq.cli._output import instant, show_object, show_rows, write_line
@@ -23,16 +24,22 @@ def add(app: typer.Typer) -> None:
     _schedules(app)
 
     @command(app, "cleanup", examples=["pgq cleanup", "pgq cleanup --json"])
-    def cleanup(database: Database = "", json: AsJson = False) -> None:
-        """Do the housekeeping, as cron should every minute, until there is no more to do now."""
-        done = []
+    def cleanup(database: Database = "", json: AsJson = False) -> int:
+        """Do the housekeeping, as cron should every minute, until there is no more to do now.
+
+        Exit status 1 where a part of it failed.
+        """
+        done: list[CleanupAction] = []
         with connected(database) as client:
             for _ in range(1000):
                 actions = client.cleanup()
-                done += [one for one in actions if one.action != "more"]
+                # a part that failed fails again in the next call
+                known = [one for one in done if one.action == "failed"]
+                done += [one for one in actions if one.action != "more" and one not in known]
                 if not any(one.action == "more" for one in actions):
                     break
         show_rows(done, json=json, nothing="nothing to do")
+        return 1 if any(one.action == "failed" for one in done) else 0
 
 
 def _subscriptions(app: typer.Typer) -> None:

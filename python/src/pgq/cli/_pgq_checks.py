@@ -144,6 +144,41 @@ def _or(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 
+def access(look: Examination) -> None:
+    """Rights that go past grant_access, and grants that wait for the next role of a name."""
+    for row in look.ask("table grants"):
+        names = ", ".join(f"pgq.{name}" for name in row["names"])
+        role = "public" if row["role"] == "public" else f'"{row["role"]}"'
+        look.note(
+            "access", WARNING,
+            f"role {row['role']} has rights on tables of pgq: {_some(row['names'])}",
+            "it reads or changes them whatever grant_access says; no function or view needs that",
+            f"revoke all on {names} from {role}; -- and look for default privileges: \\ddp in psql",
+        )  # fmt: skip
+    known = {"public", *(row["role"] for row in look.ask("roles"))}
+    grants = [one for one in look.client.list_access() if one.role not in known]
+    for role in dict.fromkeys(one.role for one in grants):
+        targets = dict.fromkeys(
+            ("topic", one.topic) if one.topic is not None else ("queue", str(one.queue))
+            for one in grants
+            if one.role == role
+        )
+        look.note(
+            "access", WARNING,
+            f"role {role} is not there any more, and has access to "
+            + _some([f"{kind} {name}" for kind, name in targets]),
+            "grants are by name: the next role of this name has them",
+            " ".join(
+                f"select pgq.revoke_access({_quoted(role)}, {kind} => {_quoted(name)});"
+                for kind, name in targets
+            ),
+        )  # fmt: skip
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
 def cleaning(look: Examination) -> None:
     """Whether somebody calls cleanup."""
     if not look.ask("reads")[0]["may"]:
@@ -160,7 +195,7 @@ def cleaning(look: Examination) -> None:
             "retention" if removes else "cleanup",
             ERROR if late > timedelta(days=1) else WARNING,
             f"{row['things']} {row['task']}, due since {instant(row['due_at'])}",
-            "nobody calls cleanup, or what is held open hinders it: the disk fills up",
+            "nobody calls cleanup, it fails, or what is held open hinders it: the disk fills up",
             _CALL_CLEANUP, row["due_at"],
         )  # fmt: skip
 
@@ -182,6 +217,34 @@ def schedules(look: Examination) -> None:
                 "schedules", WARNING, f"schedule {row.schedule} failed: {row.last_error}",
                 "this tick was not written", f"pgq schedules show {row.schedule}",
             )  # fmt: skip
+
+
+def dependents(look: Examination) -> None:
+    """What goes on in the name of a role that is gone, or has lost its access by a membership."""
+    if not look.ask("may see dependents")[0]["may"]:
+        look.unseen(
+            "dependents", "what goes on in the name of roles without access",
+            f"run pgq doctor as role {look.server['owner']}",
+        )  # fmt: skip
+        return
+    for row in look.ask("dependents"):
+        name = row["name"]
+        what, fix = {
+            "subscription": (f"subscription {name}", f"pgq subscriptions drop {name}"),
+            "schedule": (
+                f"schedule {name}",
+                f"pgq schedules pause {name}, or name its target again with pgq.alter_schedule",
+            ),
+            "group": (
+                f"the dead-letter topic of group {row['consumer_group']} of topic {name}",
+                "set it again with pgq.alter_group, or lift max_attempts",
+            ),
+        }[row["kind"]]
+        state = "is not there any more" if row["gone"] else "has not the access for it any more"
+        look.note(
+            "dependents", WARNING, f"{what} was set up by role {row['made_by']}, which {state}",
+            "what it needs was revoked by a membership, or its role was dropped; it goes on", fix,
+        )  # fmt: skip
 
 
 def queues(look: Examination) -> None:
@@ -268,7 +331,7 @@ def bloat(look: Examination) -> None:
 
 
 def clock(look: Examination) -> None:
-    """Whether the clocks of this machine and of the database agree."""
+    """Whether the clocks of this machine and of the database agree, and what a wrong one left."""
     before = datetime.now(timezone.utc)
     moment = look.ask("clock")[0]["moment"]
     after = datetime.now(timezone.utc)
@@ -281,12 +344,32 @@ def clock(look: Examination) -> None:
             "leases and delays count by the database; what clients compute from them is wrong",
             "let both machines get their time by NTP",
         )  # fmt: skip
+    if not look.ask("may see what is ahead")[0]["may"]:
+        look.unseen(
+            "clock", "what was written while the clock was ahead",
+            f"run pgq doctor as role {look.server['owner']}",
+        )  # fmt: skip
+        return
+    for row in look.ask("ahead"):
+        leased = row["kind"] == "job leases"
+        look.note(
+            "clock", WARNING,
+            f"{row['things']:,} {row['kind']} "
+            + ("end in more than 12 hours" if leased else "were written by a clock that was ahead"),
+            "until then nobody gets these jobs; wrong, unless a worker asked for such a lease"
+            if leased
+            else "they wait until the clock is there again, or look alive until then",
+            "when the clock is right: select * from pgq.repair_clock();"
+            + (" -- with longest_lease => …, if leases are that long on purpose" if leased else ""),
+        )  # fmt: skip
 
 
 CHECKS = (
     ("grants", grants),
+    ("access", access),
     ("cleanup", cleaning),
     ("schedules", schedules),
+    ("dependents", dependents),
     ("queues", queues),
     ("groups", groups),
     ("bloat", bloat),

@@ -77,10 +77,14 @@ def _server(
         int | None,
         typer.Option(min=1, max=65535, help="the port to listen on; default: any free one"),
     ] = None,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="ask nobody on this machine for a password")
+    ] = False,
 ) -> int:
     """Run a local PostgreSQL with pgq in it, for trying things out, until Ctrl-C.
 
-    It trusts every connection from this machine.
+    It wants a password, which stands in a file that only you can read; the address that it prints
+    names this file.
     """
     try:
         from pgq.embedded import EmbeddedServerError, Server
@@ -88,7 +92,7 @@ def _server(
         raise missing(error, "embedded") from None
     settings = {} if port is None else {"port": str(port)}
     try:
-        started = Server(folder, settings=settings).start()
+        started = Server(folder, settings=settings, password=not trust).start()
     except EmbeddedServerError as error:
         raise CommandError(str(error)) from None
     with started as server:
@@ -140,6 +144,10 @@ def _work(
         float | None,
         typer.Option(metavar="SECONDS", help="wait so long for what runs; default: for ever"),
     ] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="give up handlers after so long; default: never"),
+    ] = None,
     schedules: Annotated[
         bool, typer.Option("--schedules", help="write the ticks of schedules as well")
     ] = False,
@@ -173,6 +181,7 @@ def _work(
             queues=queue or None,
             grace=grace,
             schedules=schedules,
+            timeout=timeout,
             hooks=chosen,
         )
     except (LoadError, ValueError) as error:
@@ -225,12 +234,15 @@ def _ui(
     read_only: Annotated[
         bool, typer.Option("--read-only", help="refuse whatever changes something")
     ] = False,
+    token_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="write the token there, for this user alone")
+    ] = None,
     database: Database = "",
 ) -> None:
     """Serve a local page with topics, groups, queues and workers, until Ctrl-C.
 
-    It prints the address, with a token in it: whoever has that sees and does there what the role of
-    the connection may.
+    It prints the address, on a terminal with a token in it: whoever has that sees and does there
+    what the role of the connection may. Elsewhere it names a file that opens the page.
     """
     try:
         run = import_module("pgq.ui").run
@@ -242,6 +254,7 @@ def _ui(
         port=port,
         open_browser=not no_browser,
         read_only=read_only,
+        token_file=token_file,
     )
 
 
