@@ -51,6 +51,12 @@ where c.relnamespace = 'pgq'::regnamespace
 and c.relkind = 'v'
 group by c.relname
 """
+_RELATIONS = """
+select c.relname
+from pg_class as c
+where c.relnamespace = 'pgq'::regnamespace
+and c.relkind in ('r', 'p', 'S')
+"""
 
 
 @dataclass(frozen=True)
@@ -62,16 +68,20 @@ class Side:
     """Arguments and result, and the number of defaults."""
     views: dict[str, list[str]]
     """Columns with their types."""
+    relations: set[str]
+    """Tables and sequences."""
 
     @classmethod
     def read(cls, script: str, connection: psycopg.Connection[Any]) -> Side:
         """Both halves, the second one from a database where the script was run."""
         functions = connection.execute(_FUNCTIONS.encode()).fetchall()
         views = connection.execute(_VIEWS.encode()).fetchall()
+        relations = connection.execute(_RELATIONS.encode()).fetchall()
         return cls(
             statements(script),
             {name: (signature, defaults) for name, signature, defaults in functions},
             dict(views),
+            {name for (name,) in relations},
         )
 
     def has(self, key: Key) -> bool:
@@ -158,8 +168,6 @@ def _additions(old: Side, new: Side, made: set[Key]) -> Iterator[str]:
         if kind in ("function", "view"):
             if key in made:
                 yield statement.text
-                if kind == "function":
-                    yield f"revoke all on function pgq.{statement.name} from public;"
             elif statement.text not in known:
                 yield statement.text.replace("create ", "create or replace ", 1)
         elif kind == "trigger":
@@ -169,10 +177,13 @@ def _additions(old: Side, new: Side, made: set[Key]) -> Iterator[str]:
             if statement.text not in known or _commented(statement) in made:
                 yield statement.text
         elif kind == "privilege":
-            # on all at once only in a fresh install, where nobody was granted anything
             new_object = any(statement.mentions(name) for _, name in made)
-            if (statement.text not in known or new_object) and " on all " not in statement.text:
+            if statement.text not in known or new_object:
                 yield statement.text
+        elif key == ("block", "revoke_others"):
+            # all of them only in a fresh install, where nobody was granted anything
+            names = sorted({name for _, name in made} | (new.relations - old.relations))
+            yield statement.text.replace("null", f"'{{{','.join(names)}}}'")
         elif key == ("block", "dump_configuration"):
             yield statement.text
 

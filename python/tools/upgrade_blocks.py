@@ -8,6 +8,7 @@ GUARD = """\
 -- Stop before anything is changed where this is not the way to go. The setting lasts as long as the
 -- transaction: outside of one, the next statement does not find it.
 set local pgq.upgrade = '{after}';
+set local standard_conforming_strings = on;
 
 do $guard$
 declare

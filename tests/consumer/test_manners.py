@@ -13,7 +13,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypedDict
 
-import psycopg
 import pydantic
 import pytest
 
@@ -247,14 +246,6 @@ def test_a_topic_that_is_not_there_is_said(dsn: str, tmp_path: Path) -> None:
     )
     assert refused.returncode == 1
     assert refused.stderr == 'pgq: topic "nowhere" does not exist\n'
-
-
-def test_it_begins_only_with_a_database() -> None:
-    """A database that cannot be reached at the begin is an error, not a reason to wait."""
-    consumer = Consumer("all", conninfo="host=127.0.0.1 port=1 connect_timeout=2")
-    consumer.handler("events")(lambda payload: None)
-    with pytest.raises(psycopg.OperationalError):
-        consumer.run()
 
 
 @pytest.mark.slow

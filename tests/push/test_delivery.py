@@ -67,6 +67,26 @@ def test_messages_arrive_as_they_are(
     assert not leased(log, topic)
 
 
+def test_json_that_python_cannot_read(
+    log: Session,
+    topic: str,
+    receiver: Receiver,
+    push: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It arrives exactly, in UTF-8 whatever the encoding of the client is."""
+    monkeypatch.setenv("PGCLIENTENCODING", "latin1")
+    deep, long = "[" * 3000 + "]" * 3000, f'{{"ä": {"1" * 5001}}}'
+    for text in (deep, long):
+        log.execute("select pgq.publish(%s, %s::jsonb, headers => %s)", [topic, text, long])
+    push(max_messages=2)
+    # the receiver of these tests cannot read it either
+    committed(log, topic, 2)
+    (request,) = receiver.wait_for(1)
+    assert request.body.count(b'"payload":%s}' % deep.encode()) == 1
+    assert request.body.count(long.encode()) == 3
+
+
 def test_later_messages_follow(log: Session, topic: str, receiver: Receiver, push: Any) -> None:
     running = push(max_messages=2)
     for number in range(5):

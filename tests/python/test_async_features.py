@@ -49,7 +49,9 @@ def test_subscriptions(dsn: str) -> None:
         await client.create_queue("mail")
         wanted = {"status": ["processed", "shipped"]}
         made = await client.subscribe("s", "parcels", "mail", filter=wanted, routing_key="a.#")
-        assert made == Subscription("s", "parcels", "mail", wanted, "a.#", made.created_at)
+        assert made == Subscription(
+            "s", "parcels", "mail", wanted, "a.#", made.created_at, made.made_by
+        )
         assert await client.subscribe("s", "parcels", "mail", filter=wanted) == made
         assert await client.list_subscriptions() == [made]
         with pytest.raises(AlreadyExists):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Callable
 
 import psycopg
@@ -15,6 +17,7 @@ from pgq.worker import AsyncWorker, Worker
 from support.calls import GIVEN, given, prepare
 from support.house import install_script, refuse
 from support.session import Session
+from support.waiting import PATIENCE, wait_until
 from support.working import Started
 
 FUNCTIONS = """
@@ -94,10 +97,16 @@ def test_every_function_and_view_on_a_standby(
             refuse(wrong)
 
 
+def _refusals(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
+    wanted = re.compile("is a standby.*read-write")
+    return [record for record in [*caplog.records] if wanted.search(record.getMessage())]
+
+
 def test_what_runs_is_refused_by_a_standby(
-    primary: Server, start_standby: Callable[..., Server]
+    primary: Server, start_standby: Callable[..., Server], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Workers, consumers and producers say that it is one, and what to do, and end."""
+    """Workers and consumers say once that it is one, and what to do, and wait; so do producers."""
+    caplog.set_level(logging.DEBUG)
     with Session.connect(primary.dsn, autocommit=True) as above:
         above.create_queue(queue="mail")
         above.create_topic(topic="readings")
@@ -115,8 +124,14 @@ def test_what_runs_is_refused_by_a_standby(
     tasks = AsyncWorker(standby.dsn)
     tasks.handler("mail")(nothing)
     for runner in (worker, consumer, tasks):
-        with pytest.raises(psycopg.OperationalError, match=r"is a standby.*read-write"):
-            Started(runner).join()
+        caplog.clear()
+        started = Started(runner)
+        wait_until(lambda: len(_refusals(caplog)) > 2, PATIENCE)
+        assert not started.ended.done()
+        started.stop()
+        started.join()
+        levels = [record.levelno for record in _refusals(caplog)]
+        assert [level for level in levels if level >= logging.WARNING] == [logging.WARNING]
     with (
         Producer("readings", conninfo=standby.dsn, timeout=0.1) as producer,
         pytest.raises(psycopg.OperationalError, match=r"is a standby.*read-write"),

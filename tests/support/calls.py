@@ -92,6 +92,7 @@ GIVEN: dict[str, Arguments] = {
     "release_job": {"job_id": "$job", "lease_token": "$job_token"},
     "release_job_batch": {"job_ids": "$jobs", "lease_token": "$job_token"},
     "release_poll": {**PLACE, "consumer_group": "leased", "lease_token": "$poll_token"},
+    "repair_clock": {},
     "resume_queue": QUEUE,
     "resume_schedule": SCHEDULE,
     "revoke_access": {"role": "public", **TOPIC},

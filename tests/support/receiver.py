@@ -9,6 +9,7 @@ import ssl
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -23,10 +24,11 @@ class Received:
 
     headers: dict[str, str]
     body: bytes
-    content: Any = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.content = json.loads(self.body)
+    @cached_property
+    def content(self) -> Any:
+        """The body, which not every receiver can read."""
+        return json.loads(self.body)
 
     @property
     def partition(self) -> int:

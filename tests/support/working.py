@@ -151,6 +151,7 @@ def emptied(dsn: str) -> str:
             client.drop_schedule(schedule.schedule)
         for queue in client.list_queues():
             client.drop_queue(queue.queue)
+        connection.execute("delete from pgq.worker")
     return dsn
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 
 from pgq import Client
 from pgq.worker import AsyncWorker, Reject, Worker
@@ -62,7 +63,28 @@ def test_json_that_python_cannot_read(
         wait_until(lambda: len(done) >= 2)
     if len(done) == 2:
         [(_, error)] = client.connection.execute(dead).fetchall()
-        assert "cannot be read" in error
+        assert "cannot be read (payload, queue mail, job_id " in error
+
+
+def test_a_session_goes_on_naming_them(
+    dsn: str, client: Client, kind: Kind, as_handler: As
+) -> None:
+    """A connection keeps its cursor after an answer of one row."""
+    done: list[Any] = []
+
+    def handle(payload: Any) -> None:
+        done.append(payload)
+
+    worker = kind(dsn, concurrency=1)
+    worker.handler("mail")(as_handler(handle))
+    long = Jsonb("1" * 5001, dumps=str)
+    ids = [one.job_id for one in client.enqueue_batch("mail", [long, 1, long, 2])]
+    with working(worker):
+        wait_until(lambda: done == [1, 2])
+        wait_until(lambda: len(client.dead_letters("mail")) == 2)
+    told = {letter.job_id: letter.last_error or "" for letter in client.dead_letters("mail")}
+    assert all(f"job_id {job_id})" in told[job_id] for job_id in (ids[0], ids[2]))
+    assert all(letter.attempt == 1 for letter in client.dead_letters("mail"))
 
 
 @pytest.mark.parametrize("batch", [None, 3])

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from pgq import Client
+from pgq._running._beats import Beats
 from pgq.messages import WorkerInfo
 from pgq.worker import AsyncWorker, Worker
 from support.session import Connect
@@ -153,3 +154,32 @@ def test_one_that_is_not_taken(
             wait_until(lambda: "a heartbeat was not taken" in caplog.text, PATIENCE)
             wait_until(lambda: len(client.archived_jobs("mail")) == 1, PATIENCE)
         wait_until(lambda: seen(client).last_seen_at > before.last_seen_at, PATIENCE)
+
+
+def test_a_name_that_cannot_be_said(
+    dsn: str, client: Client, kind: Kind, as_handler: As, monkeypatch: Any
+) -> None:
+    """The encoding of the connection lacks a character: the name has an escape."""
+    monkeypatch.setattr("socket.gethostname", lambda: "m€h")
+    worker = kind(dsn, poll=0.05, heartbeat=0.02, connect={"client_encoding": "latin1"})
+    worker.handler("mail")(as_handler(lambda payload: None))
+    with working(worker):
+        [seen] = wait_until(client.list_workers, PATIENCE)
+        client.enqueue("mail", 1)
+        wait_until(lambda: len(client.archived_jobs("mail")) == 1, PATIENCE)
+    assert seen.host == r"m\u20ach"
+
+
+def test_more_than_a_heartbeat_can_say(client: Client) -> None:
+    """A runner leaves out what is beyond the bounds, so that its own heartbeats are taken."""
+    for sources in (
+        [f"q{number}" for number in range(1100)],
+        ["ü" * 200 + str(n) for n in range(99)],
+    ):
+        beats = Beats("worker", sources, lambda: 0, 10, details=lambda: {"group": "ü" * 9000})
+        client.heartbeat(beats.name, **beats.said())
+        [seen] = client.list_workers()
+        assert seen.sources == sorted(sources)[: len(seen.sources)]
+        assert 70 < len(seen.sources) <= 1000
+        assert seen.details is None
+        assert client.forget_worker(beats.name)

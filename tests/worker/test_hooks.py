@@ -9,6 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 
 from pgq import Client
 from pgq.__main__ import main
@@ -66,6 +67,21 @@ def test_a_job_is_a_span_of_the_trace_that_enqueued_it(
     assert good.name == "process mail"
     assert not bad.status.is_ok
     assert [event.name for event in bad.events] == ["exception"]
+
+
+def test_headers_that_python_cannot_read(
+    dsn: str, client: Client, kind: type[Worker] | type[AsyncWorker], as_handler: Any
+) -> None:
+    """They begin a trace of their own, and the handler runs."""
+    provider, finished = _spans()
+    done: list[Any] = []
+    worker = kind(dsn, hooks=[OpenTelemetry(provider)])
+    worker.handler("mail")(as_handler(done.append))
+    headers: Any = Jsonb(f'{{"traceparent": "{PARENT}", "n": {"1" * 5001}}}', dumps=str)
+    client.enqueue("mail", 1, headers=headers)
+    with working(worker):
+        wait_until(finished)
+    assert done == [1]
 
 
 def test_counters(dsn: str, client: Client) -> None:

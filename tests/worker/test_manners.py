@@ -52,13 +52,13 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def name(statement: bytes) -> str:
         return statement.decode().split(" pgq.")[1].split("(")[0]
 
-    def noted(self: Any, statement: bytes, values: list[Any]) -> Any:
+    def noted(self: Any, statement: bytes, *rest: Any) -> Any:
         seen.append(name(statement))
-        return fetch(self, statement, values)
+        return fetch(self, statement, *rest)
 
-    def noted_in_task(self: Any, statement: bytes, values: list[Any]) -> Any:
+    def noted_in_task(self: Any, statement: bytes, *rest: Any) -> Any:
         seen.append(name(statement))
-        return fetch_in_task(self, statement, values)
+        return fetch_in_task(self, statement, *rest)
 
     monkeypatch.setattr(threads_pool.Keeping, "_fetch", noted)
     monkeypatch.setattr(tasks_pool.Keeping, "_fetch", noted_in_task)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from decimal import Decimal
 from enum import Enum
+from functools import partial
 from typing import Any, TypedDict
 from uuid import UUID
 
 import psycopg
 import pydantic
 import pytest
+from psycopg.adapt import AdaptersMap
+from psycopg.types.json import Jsonb, set_json_loads
 
 from pgq import Client, Job
 from pgq.worker import Handlers, Worker
@@ -153,3 +157,24 @@ def test_what_does_not_fit_is_rejected(dsn: str, connection: psycopg.Connection[
     assert letter.attempt == 1, "it is not tried again"
     assert str(letter.last_error).startswith("the payload does not fit Order: ")
     assert "total" in str(letter.last_error)
+
+
+def test_fractions_as_decimals(dsn: str, connection: psycopg.Connection[Any]) -> None:
+    """By a decoder that its connections get; whole numbers fit too."""
+    client = Client(connection)
+    client.create_queue("mail")
+    exact = AdaptersMap(psycopg.adapters)
+    set_json_loads(partial(json.loads, parse_float=Decimal), exact)
+    seen: list[Decimal] = []
+    worker = Worker(dsn, connect={"context": exact})
+
+    @worker.handler("mail")
+    def handle(total: Decimal) -> None:
+        seen.append(total)
+
+    totals = ["0.1234567890123456789012345", "1" * 400 + ".5", "7"]
+    client.enqueue_batch("mail", [Jsonb(total, dumps=str) for total in totals])
+    with working(worker):
+        wait_until(lambda: len(seen) == 3, PATIENCE)
+    assert {*map(str, seen)} == {*totals}
+    assert {*map(type, seen)} == {Decimal}

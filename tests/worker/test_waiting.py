@@ -19,6 +19,7 @@ import pytest
 
 from pgq._running import _tasks, _threads
 from pgq._running._schedule import Schedule
+from pgq._running._state import Abandoned
 from pgq._running._sync import _crew, _pool
 from pgq.worker._reports import logger
 
@@ -130,7 +131,8 @@ def test_plain_functions_have_as_many_threads_as_they_need() -> None:
         return number
 
     async def run() -> list[int]:
-        return await asyncio.gather(*(_tasks.caller(meet)(number) for number in range(40)))
+        call = _tasks.caller(meet, None, Abandoned(logger))
+        return await asyncio.gather(*(call(number) for number in range(40)))
 
     assert asyncio.run(run()) == [*range(40)]
     assert all(daemons)
@@ -141,7 +143,7 @@ def test_what_a_plain_function_raises_arrives() -> None:
         raise SystemExit(3)
 
     async def run() -> None:
-        await _tasks.caller(fail)()
+        await _tasks.caller(fail, None, Abandoned(logger))()
 
     with pytest.raises(SystemExit):
         asyncio.run(run())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pgq._async import AsyncClient
 from pgq._sync import Client
+from pgq._unreadable import Unreadable
 from pgq.errors import (
     AlreadyExists,
     EffectInterrupted,
@@ -21,6 +22,7 @@ from pgq.errors import (
     UnknownSchedule,
     UnknownSubscription,
     UnknownTopic,
+    UnreadablePayload,
     WriteLost,
     translated,
 )
@@ -101,6 +103,8 @@ __all__ = [
     "UnknownSchedule",
     "UnknownSubscription",
     "UnknownTopic",
+    "Unreadable",
+    "UnreadablePayload",
     "WorkerInfo",
     "WriteLost",
     "translated",

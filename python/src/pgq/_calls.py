@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import codecs
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
+import psycopg
 from psycopg.types.json import Json, Jsonb
 
 from pgq._signatures import SIGNATURES
@@ -97,3 +99,33 @@ def _placeholder(kind: str) -> str:
 
 def _columns(returns: type[Any]) -> str:
     return ", ".join(f'"{field.name}"' for field in fields(returns))
+
+
+def storable(value: Any, info: psycopg.ConnectionInfo) -> Any:
+    """A text, or the texts of a JSON value, with escapes for what the database cannot have.
+
+    That is NUL, lone surrogates, and what one of the two encodings lacks.
+    """
+    if isinstance(value, Mapping):
+        return {storable(name, info): storable(inner, info) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [storable(inner, info) for inner in value]
+    if not isinstance(value, str):
+        return value
+    text = value.replace("\0", "\\0")
+    for encoding in () if text.isascii() else _encodings(info):
+        text = text.encode(encoding, "backslashreplace").decode(encoding)
+    return text
+
+
+def _encodings(info: psycopg.ConnectionInfo) -> Iterator[str]:
+    """Those of the client and the server, by names that Python knows."""
+    for parameter in ("client_encoding", "server_encoding"):
+        name = info.parameter_status(parameter) or "UTF8"
+        name = name.replace("WIN", "cp").replace("KOI8", "KOI8_")
+        if name == "SQL_ASCII":  # any bytes
+            name = "UTF8"
+        try:
+            yield codecs.lookup(name).name
+        except LookupError:
+            yield "ascii"

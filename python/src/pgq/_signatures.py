@@ -78,6 +78,7 @@ SIGNATURES: Mapping[str, Signature] = {
             "max_leased_per_key": "integer",
             "no_limit": "text[]",
             "restricted": "boolean",
+            "end_dependents": "boolean",
         },
         required=frozenset({"queue"}),
         returns="row",
@@ -113,6 +114,7 @@ SIGNATURES: Mapping[str, Signature] = {
             "idempotency_window": "interval",
             "no_limit": "text[]",
             "restricted": "boolean",
+            "end_dependents": "boolean",
         },
         required=frozenset({"topic"}),
         returns="row",
@@ -283,6 +285,7 @@ SIGNATURES: Mapping[str, Signature] = {
     ),
     "create_roles": Signature(
         arguments={
+            "adopt": "boolean",
         },
         required=frozenset(),
         returns="rows",
@@ -492,6 +495,7 @@ SIGNATURES: Mapping[str, Signature] = {
     "forget_worker": Signature(
         arguments={
             "worker": "text",
+            "role": "text",
         },
         required=frozenset({"worker"}),
         returns="scalar",
@@ -509,6 +513,7 @@ SIGNATURES: Mapping[str, Signature] = {
             "access": "text",
             "topic": "text",
             "queue": "text",
+            "end_dependents": "boolean",
         },
         required=frozenset({"role", "access"}),
         returns="row",
@@ -755,6 +760,14 @@ SIGNATURES: Mapping[str, Signature] = {
         required=frozenset({"topic", "consumer_group", "partition", "lease_token"}),
         returns="scalar",
     ),
+    "repair_clock": Signature(
+        arguments={
+            "longest_lease": "interval",
+            "max_rows": "integer",
+        },
+        required=frozenset(),
+        returns="rows",
+    ),
     "resume_queue": Signature(
         arguments={
             "queue": "text",
@@ -775,6 +788,7 @@ SIGNATURES: Mapping[str, Signature] = {
             "access": "text",
             "topic": "text",
             "queue": "text",
+            "end_dependents": "boolean",
         },
         required=frozenset({"role"}),
         returns="scalar",

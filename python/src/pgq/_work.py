@@ -64,6 +64,7 @@ def work(
     queues: Sequence[str] | None,
     grace: float | None,
     schedules: bool = False,
+    timeout: float | None = None,
     hooks: Sequence[Hook] = (),
 ) -> int:
     """Run the worker of these handlers until a signal; 1: what ran was given back.
@@ -85,10 +86,13 @@ def work(
             queues=queues,
             grace=grace,
             schedules=schedules,
+            timeout=timeout,
             hooks=hooks,
         )
     elif (
-        hooks or schedules or any(one is not None for one in (database, concurrency, queues, grace))
+        hooks
+        or schedules
+        or any(one is not None for one in (database, concurrency, queues, grace, timeout))
     ):
         raise LoadError(f"{name} has settings of its own: only handlers take them from here")
     else:

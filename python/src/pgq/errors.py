@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import psycopg
 from psycopg.errors import (
@@ -26,6 +27,9 @@ from psycopg.errors import (
     NullValueNotAllowed,
     SerializationFailure,
 )
+
+if TYPE_CHECKING:
+    from pgq._unreadable import Unreadable
 
 __all__ = [
     "BY_SQLSTATE",
@@ -42,6 +46,7 @@ __all__ = [
     "UnknownSchedule",
     "UnknownSubscription",
     "UnknownTopic",
+    "UnreadablePayload",
     "WriteLost",
     "translated",
 ]
@@ -161,6 +166,25 @@ class EffectInterrupted(Exception):
         )
 
 
+class UnreadablePayload(Exception):
+    """JSON that Python could not decode was used as a value.
+
+    The client raises it, not the database: the row has an `Unreadable` there, which has the text.
+    """
+
+    def __init__(self, unreadable: Unreadable) -> None:
+        super().__init__(unreadable)
+        self.unreadable = unreadable
+        self.topic = unreadable.topic
+        self.partition = unreadable.partition
+        self.log_offset = unreadable.log_offset
+        self.queue = unreadable.queue
+        self.job_id = unreadable.job_id
+
+    def __str__(self) -> str:
+        return f"cannot be read ({self.unreadable.source}): {self.unreadable.error}"
+
+
 BY_SQLSTATE: dict[str, type[psycopg.Error]] = {
     "0A000": FeatureNotSupported,
     "22004": NullValueNotAllowed,
@@ -183,7 +207,7 @@ BY_SQLSTATE: dict[str, type[psycopg.Error]] = {
     "MQ010": QueueFull,
     "MQ011": UnknownSubscription,
 }
-"""Every code that pgq's functions raise, a deadlock besides, and the class it arrives as."""
+"""Codes that pgq's functions raise, and the class each arrives as; others keep psycopg's own."""
 
 RETRYABLE: tuple[type[psycopg.Error], ...] = (SerializationFailure, DeadlockDetected)
 """The transaction failed because of others beside it: the same work may succeed next time."""

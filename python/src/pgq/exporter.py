@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import socket
 import threading
+from collections.abc import Collection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from pgq._hosts import may_be_asked, own_names
 from pgq._sync import Client
 
 __all__ = ["Exporter", "serve"]
@@ -42,12 +44,19 @@ class Exporter:
     """The server, as a context manager; `address` is where it listens."""
 
     def __init__(
-        self, database: str = "", *, host: str = "127.0.0.1", port: int = 9187, timeout: float = 30
+        self,
+        database: str = "",
+        *,
+        host: str = "127.0.0.1",
+        port: int = 9187,
+        timeout: float = 30,
+        hosts: Collection[str] = (),
     ) -> None:
         if timeout <= 0:
             raise ValueError(f"timeout is {timeout}, must be more than 0")
         self._source = _Source(database, timeout)
-        self._server = _server(self._source, host, port)
+        names = own_names(host) | {name.lower() for name in hosts}
+        self._server = _server(self._source, host, port, names)
         self._thread: threading.Thread | None = None
 
     @property
@@ -89,18 +98,25 @@ class Exporter:
 
 
 def serve(
-    database: str = "", *, host: str = "127.0.0.1", port: int = 9187, timeout: float = 30
+    database: str = "",
+    *,
+    host: str = "127.0.0.1",
+    port: int = 9187,
+    timeout: float = 30,
+    hosts: Collection[str] = (),
 ) -> None:
     """Serve the metrics of a database until Ctrl-C.
 
     database: where it is, by default where libpq's own settings say. It need not be there yet, and
     may go and come back. host, port: where to listen; nobody is asked who he is, so leave it on
     this machine, or in a network where all may see the figures. timeout: so many seconds the
-    database has for an answer.
+    database has for an answer. hosts: names under which it may be asked, beside any IP address,
+    localhost, host and, where others reach it, the machine's own; ``*``: any. A page of others
+    whose name is made to lead here is refused.
 
     The role needs EXECUTE on `pgq.metrics_text()`. Raises OSError when the address is taken.
     """
-    exporter = Exporter(database, host=host, port=port, timeout=timeout)
+    exporter = Exporter(database, host=host, port=port, timeout=timeout, hosts=hosts)
     try:
         exporter.run()
     finally:
@@ -173,7 +189,7 @@ def _sentence(error: psycopg.Error) -> str:
     return f"the database does not answer: {said or type(error).__name__}"
 
 
-def _server(source: _Source, host: str, port: int) -> ThreadingHTTPServer:
+def _server(source: _Source, host: str, port: int, names: Collection[str]) -> ThreadingHTTPServer:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         server_version = "pgq"
@@ -182,7 +198,9 @@ def _server(source: _Source, host: str, port: int) -> ThreadingHTTPServer:
 
         def do_GET(self) -> None:
             path = self.path.partition("?")[0]
-            if path == "/":
+            if not may_be_asked(self.headers.get("Host"), names):
+                self._answer(400, "this server is not asked under this name\n")
+            elif path == "/":
                 self._answer(200, "metrics of pgq: /metrics, /health\n")
             elif path not in ("/metrics", "/health"):
                 self._answer(404, "there are /metrics and /health\n")

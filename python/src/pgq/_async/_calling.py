@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import starmap
 from typing import Any, TypeVar, cast
 
 from psycopg import AsyncConnection, AsyncCursor
 from psycopg.rows import TupleRow, tuple_row
 
-from pgq._calls import call, view
-from pgq._json import read_json_quickly
+from pgq._calls import call, storable, view
+from pgq._json import read_json_quickly, rows_with_unreadable
 from pgq.errors import translated
 
 __all__ = ["Calling"]
@@ -29,7 +30,9 @@ class Calling:
         return self._connection
 
     async def _rows(self, returns: type[T], function: str, /, **arguments: Any) -> list[T]:
-        return list(starmap(returns, await self._fetch(*call(function, arguments, returns))))
+        return list(
+            starmap(returns, await self._fetch(*call(function, arguments, returns), arguments))
+        )
 
     async def _row_or_none(self, returns: type[T], function: str, /, **arguments: Any) -> T | None:
         rows = await self._rows(returns, function, **arguments)
@@ -39,22 +42,45 @@ class Calling:
         return (await self._rows(returns, function, **arguments))[0]
 
     async def _column(self, column: str, function: str, /, **arguments: Any) -> list[Any]:
-        return [value for (value,) in await self._fetch(*call(function, arguments, column))]
+        return [
+            value for (value,) in await self._fetch(*call(function, arguments, column), arguments)
+        ]
 
     async def _value(self, returns: type[T], function: str, /, **arguments: Any) -> T:
-        ((value,),) = await self._fetch(*call(function, arguments, None))
+        ((value,),) = await self._fetch(*call(function, arguments, None), arguments)
         return cast("T", value)
 
     async def _view(self, returns: type[T], name: str, /, **conditions: str | None) -> list[T]:
-        return list(starmap(returns, await self._fetch(*view(name, returns, conditions))))
+        return list(
+            starmap(returns, await self._fetch(*view(name, returns, conditions), conditions))
+        )
 
-    async def _fetch(self, statement: bytes, values: list[Any]) -> list[TupleRow]:
+    def _storable(self, value: Any) -> Any:
+        """What is only to be read by people: with escapes where the database cannot have it."""
+        return storable(value, self._connection.info)
+
+    async def _fetch(
+        self, statement: bytes, values: list[Any], arguments: Mapping[str, Any]
+    ) -> list[TupleRow]:
         # Results come in binary: the text form of times depends on settings of the session. The
         # cursor is psycopg's plain one, whatever the connection's own: not all of them can do that.
         # Rows become objects at once, in C: what Python does for each of them is what a client of
         # many messages waits for.
         async with AsyncCursor(self._connection, row_factory=tuple_row) as cursor:
             read_json_quickly(cursor)
-            with translated():
-                await cursor.execute(statement, values, binary=True)
+            return await self._answer(cursor, statement, values, arguments)
+
+    async def _answer(
+        self,
+        cursor: AsyncCursor[TupleRow],
+        statement: bytes,
+        values: list[Any],
+        arguments: Mapping[str, Any],
+    ) -> list[TupleRow]:
+        with translated():
+            await cursor.execute(statement, values, binary=True)
+            try:
                 return await cursor.fetchall()
+            except Exception:
+                # In autocommit the server has committed: an error here would lose all rows.
+                return rows_with_unreadable(cursor, arguments)

@@ -302,7 +302,7 @@ class Consuming(Calling):
             first_offset=first_offset,
             last_offset=last_offset,
             delay=delay,
-            error=error,
+            error=self._storable(error),
         )
 
     async def seek(

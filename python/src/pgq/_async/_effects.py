@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, cast
 from uuid import UUID
 
+import psycopg
+
 from pgq._async._transactions import Transactions
 from pgq.errors import EffectInterrupted
 from pgq.messages import Effect, EffectState, Job
@@ -62,7 +64,10 @@ class Effects(Transactions):
         except nothing_done:
             await self.retry(lambda c: c.forget_effect(*place))
             raise
-        await self.retry(lambda c: c.finish_effect(*place, result=result))
+        try:
+            await self.retry(lambda c: c.finish_effect(*place, result=result))
+        except psycopg.DataError:  # a text that the database cannot have: the effect has happened
+            await self.retry(lambda c: c.finish_effect(*place, result=c._storable(result)))
         return result
 
     async def begin_effect(

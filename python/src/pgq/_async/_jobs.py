@@ -170,7 +170,12 @@ class Jobs(Calling):
         lease was lost, or the job is finished already.
         """
         return await self._value(
-            bool, "nack", job_id=job_id, lease_token=lease_token, delay=delay, error=error
+            bool,
+            "nack",
+            job_id=job_id,
+            lease_token=lease_token,
+            delay=delay,
+            error=self._storable(error),
         )
 
     async def nack_batch(
@@ -188,7 +193,7 @@ class Jobs(Calling):
             job_ids=job_ids,
             lease_token=lease_token,
             delay=delay,
-            error=error,
+            error=self._storable(error),
         )
 
     async def release_job(self, job_id: int, lease_token: UUID) -> bool:
@@ -211,7 +216,11 @@ class Jobs(Calling):
         the job is finished already.
         """
         return await self._value(
-            bool, "reject_job", job_id=job_id, lease_token=lease_token, error=error
+            bool,
+            "reject_job",
+            job_id=job_id,
+            lease_token=lease_token,
+            error=self._storable(error),
         )
 
     async def cancel_job(self, job_id: int) -> bool:

@@ -103,13 +103,14 @@ class Queues(Calling):
         max_leased_per_key: int | None = None,
         no_limit: Sequence[str] | None = None,
         restricted: bool | None = None,
+        end_dependents: bool | None = None,
     ) -> Queue:
         """Change the settings that are given, and lift those limits that `no_limit` names.
 
         Those are named as for `create_queue`. Jobs that are there keep their times; a new lease
         counts from the next claim on, and a lower `max_leased` takes no job away. Whether a queue
         is ordered stays. `restricted` closes it to roles without access, see `grant_access`, or
-        opens it and removes its grants.
+        opens it and removes its grants; `end_dependents` as in `grant_access`.
         """
         return await self._row(
             Queue,
@@ -136,6 +137,7 @@ class Queues(Calling):
             max_leased_per_key=max_leased_per_key,
             no_limit=no_limit,
             restricted=restricted,
+            end_dependents=end_dependents,
         )
 
     async def drop_queue(self, queue: str) -> None:

@@ -74,12 +74,14 @@ class Topics(Calling):
         idempotency_window: timedelta | None = None,
         no_limit: Sequence[str] | None = None,
         restricted: bool | None = None,
+        end_dependents: bool | None = None,
     ) -> Topic:
         """Change the settings that are given, and lift those limits that `no_limit` names.
 
         Those can be 'retention' and 'max_bytes'. The number of partitions can only grow, and then
         most keys move to another partition: their order holds before and after, not across.
-        `restricted` closes it to roles without access, or opens it and removes its grants.
+        `restricted` closes it to roles without access, or opens it and removes its grants;
+        `end_dependents` as in `grant_access`.
         """
         return await self._row(
             Topic,
@@ -92,6 +94,7 @@ class Topics(Calling):
             idempotency_window=idempotency_window,
             no_limit=no_limit,
             restricted=restricted,
+            end_dependents=end_dependents,
         )
 
     async def drop_topic(self, topic: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import socket
@@ -15,6 +16,12 @@ import psycopg
 __all__ = ["Beats", "missing"]
 
 
+_MOST_SOURCES = 1000
+_MOST_CHARACTERS = 16384
+_MOST_DETAILS = 8192
+"""What `pgq.heartbeat` accepts; what is beyond it is left out."""
+
+
 class Beats:
     """The heartbeats of one run: what they say, and when the next one is due."""
 
@@ -24,20 +31,21 @@ class Beats:
         sources: Iterable[str],
         running: Callable[[], int],
         every: float | None,
-        details: Mapping[str, Any] | None = None,
+        details: Callable[[], Mapping[str, Any] | None] = lambda: None,
     ) -> None:
         self._running = running
+        self._details = details
         self._every = every
         self._next_at = 0.0
         host, pid = socket.gethostname(), os.getpid()
+        host = host.encode("ascii", "backslashreplace").decode()  # every database has that
         self.name = f"{host[:150]}:{pid}:{secrets.token_hex(4)}"
         self._said = {
             "kind": kind,
-            "host": host,
+            "host": host[:255],
             "pid": pid,
-            "sources": sorted(sources),
+            "sources": _fitting(sorted(sources)),
             "started_at": datetime.now(timezone.utc),
-            "details": None if details is None else dict(details),
         }
 
     @property
@@ -66,10 +74,25 @@ class Beats:
 
     def said(self) -> dict[str, Any]:
         """The arguments of a heartbeat."""
-        return {**self._said, "running": self._running()}
+        return {**self._said, "running": self._running(), "details": _short(self._details())}
 
 
-def missing(error: psycopg.Error) -> bool:
+def _fitting(sources: list[str]) -> list[str]:
+    total = 0
+    for number, source in enumerate(sources):
+        total += len(source)
+        if number == _MOST_SOURCES or total > _MOST_CHARACTERS:
+            return sources[:number]
+    return sources
+
+
+def _short(details: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if details is None or len(json.dumps(details)) > _MOST_DETAILS:
+        return None
+    return dict(details)
+
+
+def missing(error: Exception) -> bool:
     """Whether the database has no heartbeats: it is older, or this role may not send any."""
     return isinstance(
         error, (psycopg.errors.UndefinedFunction, psycopg.errors.InsufficientPrivilege)

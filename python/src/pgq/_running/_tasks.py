@@ -7,11 +7,15 @@ import contextvars
 import inspect
 import signal
 import threading
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
+
+from pgq._running._errors import HandlerTimeout
+from pgq._running._state import Abandoned
 
 __all__ = [
     "Bell",
@@ -123,36 +127,87 @@ def spawn(
     return Running(task)
 
 
-def caller(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
-    """What runs a handler: a coroutine function as it is, a plain one in a thread."""
+TIDY = 1.0
+"""Seconds that a coroutine has to end behind its cancellation, before it is given up."""
+
+
+def caller(
+    function: Callable[..., Any], timeout: float | None, abandoned: Abandoned
+) -> Callable[..., Awaitable[Any]]:
+    """What runs a handler: a coroutine function as it is, a plain one in a thread.
+
+    One with a timeout runs in a task of its own, which is cancelled; a thread cannot be.
+    """
     if inspect.iscoroutinefunction(function):
-        return function
+        call: Callable[..., Awaitable[Any]] = function
+    else:
 
-    async def call(*arguments: Any) -> Any:
-        result = await in_thread(function, *arguments)
-        return await result if inspect.isawaitable(result) else result
+        async def call(*arguments: Any) -> Any:
+            result, error = await in_thread(function, *arguments)
+            if error is not None:
+                raise error
+            return await result if inspect.isawaitable(result) else result
 
-    return call
+    if timeout is None:
+        return call
+    most = timeout
+
+    async def leave(part: asyncio.Future[Any]) -> None:
+        if isinstance(part, asyncio.Task):
+            part.cancel()
+            await asyncio.wait([part], timeout=TIDY)
+        if not part.done():
+            abandoned.add(function, most)
+            part.add_done_callback(lambda _: abandoned.end())
+
+    async def limited(*arguments: Any) -> Any:
+        end = time.monotonic() + most
+        if inspect.iscoroutinefunction(function):
+            part: asyncio.Future[Any] = asyncio.ensure_future(_outcome(function(*arguments)))
+        else:
+            part = in_thread(function, *arguments)
+        while True:
+            try:
+                await asyncio.wait([part], timeout=max(end - time.monotonic(), 0.0))
+            except asyncio.CancelledError:
+                await leave(part)
+                raise
+            if not part.done():
+                await leave(part)
+                raise HandlerTimeout(most)
+            result, error = part.result()
+            if error is not None:
+                raise error
+            if inspect.iscoroutinefunction(function) or not inspect.isawaitable(result):
+                return result
+            part = asyncio.ensure_future(_outcome(result))
+
+    return limited
 
 
-async def in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
+async def _outcome(result: Awaitable[Any]) -> tuple[Any, BaseException | None]:
+    """What came of it. A task that ends by SystemExit would end the loop."""
+    try:
+        return await result, None
+    except BaseException as error:
+        return None, error
+
+
+def in_thread(
+    function: Callable[..., Any], *arguments: Any
+) -> asyncio.Future[tuple[Any, BaseException | None]]:
     """Run a plain function in a thread of its own, which does not keep the program alive.
 
-    The executor of asyncio has a few threads for all, and the end of the loop waits for them.
+    The future has the result and the error, one of which is None. The executor of asyncio has a few
+    threads for all, and the end of the loop waits for them.
     """
     loop = asyncio.get_running_loop()
-    future: asyncio.Future[Any] = loop.create_future()
+    future: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
     context = contextvars.copy_context()
 
     def tell(result: Any, error: BaseException | None) -> None:
-        if future.done():  # who waited was cancelled
-            return
-        if isinstance(error, StopIteration):  # a future cannot have that one
-            error = RuntimeError(f"StopIteration: {error}")
-        if error is None:
-            future.set_result(result)
-        else:
-            future.set_exception(error)
+        if not future.done():  # who waited was cancelled
+            future.set_result((result, error))
 
     def run() -> None:
         result: Any = None
@@ -165,7 +220,7 @@ async def in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
             loop.call_soon_threadsafe(tell, result, failed)
 
     threading.Thread(target=run, name="pgq-handler", daemon=True).start()
-    return await future
+    return future
 
 
 async def notices(

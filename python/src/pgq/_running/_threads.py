@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextvars
 import inspect
+import queue
 import selectors
 import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 import psycopg
+
+from pgq._running._errors import HandlerTimeout
+from pgq._running._state import Abandoned
 
 __all__ = [
     "Bell",
@@ -134,14 +140,74 @@ def spawn(
     return Running(ended, errors)
 
 
-def caller(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What runs a handler: the handler itself; TypeError: it cannot run here."""
+class _Aside:
+    """A thread that makes calls, one after the other; it ends with this object."""
+
+    def __init__(self) -> None:
+        self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        threading.Thread(
+            target=_serve, args=(self._calls,), name="pgq-handler", daemon=True
+        ).start()
+
+    def __del__(self) -> None:
+        self._calls.put(None)
+
+    def call(self, function: Callable[[], Any], timeout: float) -> concurrent.futures.Future[Any]:
+        """Call, and return what has come of it; it is not done where the time was up before."""
+        future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+        context = contextvars.copy_context()
+
+        def run() -> None:
+            try:
+                result = context.run(function)
+            except BaseException as error:
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+
+        self._calls.put(run)
+        concurrent.futures.wait([future], timeout)
+        return future
+
+
+def _serve(calls: queue.SimpleQueue[Callable[[], None] | None]) -> None:
+    while (call := calls.get()) is not None:
+        call()
+        del call  # and what it has
+
+
+def caller(
+    function: Callable[..., Any], timeout: float | None, abandoned: Abandoned
+) -> Callable[..., Any]:
+    """What runs a handler: the handler itself; TypeError: it cannot run here.
+
+    One with a timeout runs in a thread beside, which serves the next call as well, unless it was
+    given up: then there is a new one.
+    """
     if inspect.iscoroutinefunction(function):
         raise TypeError(
             f"{getattr(function, '__qualname__', function)} is a coroutine function:"
             " it needs the asynchronous class"
         )
-    return function
+    if timeout is None:
+        return function
+    most = timeout
+    free: list[_Aside] = []
+
+    def limited(*arguments: Any) -> Any:
+        try:
+            aside = free.pop()
+        except IndexError:
+            aside = _Aside()
+        future = aside.call(partial(function, *arguments), most)
+        if not future.done():
+            abandoned.add(function, most)
+            future.add_done_callback(lambda _: abandoned.end())
+            raise HandlerTimeout(most)
+        free.append(aside)
+        return future.result()
+
+    return limited
 
 
 def notices(connection: psycopg.Connection[Any], bell: Bell, timeout: float) -> list[Notice]:

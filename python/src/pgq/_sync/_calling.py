@@ -4,14 +4,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import starmap
 from typing import Any, TypeVar, cast
 
 from psycopg import Connection, Cursor
 from psycopg.rows import TupleRow, tuple_row
 
-from pgq._calls import call, view
-from pgq._json import read_json_quickly
+from pgq._calls import call, storable, view
+from pgq._json import read_json_quickly, rows_with_unreadable
 from pgq.errors import translated
 
 __all__ = ["Calling"]
@@ -31,7 +32,9 @@ class Calling:
         return self._connection
 
     def _rows(self, returns: type[T], function: str, /, **arguments: Any) -> list[T]:
-        return list(starmap(returns, self._fetch(*call(function, arguments, returns))))
+        return list(
+            starmap(returns, self._fetch(*call(function, arguments, returns), arguments))
+        )
 
     def _row_or_none(self, returns: type[T], function: str, /, **arguments: Any) -> T | None:
         rows = self._rows(returns, function, **arguments)
@@ -41,22 +44,45 @@ class Calling:
         return (self._rows(returns, function, **arguments))[0]
 
     def _column(self, column: str, function: str, /, **arguments: Any) -> list[Any]:
-        return [value for (value,) in self._fetch(*call(function, arguments, column))]
+        return [
+            value for (value,) in self._fetch(*call(function, arguments, column), arguments)
+        ]
 
     def _value(self, returns: type[T], function: str, /, **arguments: Any) -> T:
-        ((value,),) = self._fetch(*call(function, arguments, None))
+        ((value,),) = self._fetch(*call(function, arguments, None), arguments)
         return cast("T", value)
 
     def _view(self, returns: type[T], name: str, /, **conditions: str | None) -> list[T]:
-        return list(starmap(returns, self._fetch(*view(name, returns, conditions))))
+        return list(
+            starmap(returns, self._fetch(*view(name, returns, conditions), conditions))
+        )
 
-    def _fetch(self, statement: bytes, values: list[Any]) -> list[TupleRow]:
+    def _storable(self, value: Any) -> Any:
+        """What is only to be read by people: with escapes where the database cannot have it."""
+        return storable(value, self._connection.info)
+
+    def _fetch(
+        self, statement: bytes, values: list[Any], arguments: Mapping[str, Any]
+    ) -> list[TupleRow]:
         # Results come in binary: the text form of times depends on settings of the session. The
         # cursor is psycopg's plain one, whatever the connection's own: not all of them can do that.
         # Rows become objects at once, in C: what Python does for each of them is what a client of
         # many messages waits for.
         with Cursor(self._connection, row_factory=tuple_row) as cursor:
             read_json_quickly(cursor)
-            with translated():
-                cursor.execute(statement, values, binary=True)
+            return self._answer(cursor, statement, values, arguments)
+
+    def _answer(
+        self,
+        cursor: Cursor[TupleRow],
+        statement: bytes,
+        values: list[Any],
+        arguments: Mapping[str, Any],
+    ) -> list[TupleRow]:
+        with translated():
+            cursor.execute(statement, values, binary=True)
+            try:
                 return cursor.fetchall()
+            except Exception:
+                # In autocommit the server has committed: an error here would lose all rows.
+                return rows_with_unreadable(cursor, arguments)

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from pgq._sync._calling import Calling
 from pgq.messages import CleanupAction
 
@@ -20,6 +22,19 @@ class Cleanup(Calling):
         its own (READ COMMITTED, or ActiveSqlTransaction is raised).
         """
         return self._rows(CleanupAction, "cleanup")
+
+    def repair_clock(
+        self, *, longest_lease: timedelta | None = None, max_rows: int | None = None
+    ) -> list[CleanupAction]:
+        """Take back what was written while the clock was ahead; returns what was done.
+
+        A lease of a job that ends later than longest_lease from now, 12 hours by default, is cut to
+        that of its queue. Call it in a transaction of its own (READ COMMITTED, or
+        ActiveSqlTransaction is raised), again as long as it says "more".
+        """
+        return self._rows(
+            CleanupAction, "repair_clock", longest_lease=longest_lease, max_rows=max_rows
+        )
 
     def schedule_cleanup(self, schedule: str | None = None) -> int:
         """Have pg_cron call cleanup, every minute by default; returns the id of its job.

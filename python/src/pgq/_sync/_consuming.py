@@ -304,7 +304,7 @@ class Consuming(Calling):
             first_offset=first_offset,
             last_offset=last_offset,
             delay=delay,
-            error=error,
+            error=self._storable(error),
         )
 
     def seek(

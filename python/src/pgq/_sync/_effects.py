@@ -8,6 +8,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 from uuid import UUID
 
+import psycopg
+
 from pgq._sync._transactions import Transactions
 from pgq.errors import EffectInterrupted
 from pgq.messages import Effect, EffectState, Job
@@ -64,7 +66,10 @@ class Effects(Transactions):
         except nothing_done:
             self.retry(lambda c: c.forget_effect(*place))
             raise
-        self.retry(lambda c: c.finish_effect(*place, result=result))
+        try:
+            self.retry(lambda c: c.finish_effect(*place, result=result))
+        except psycopg.DataError:  # a text that the database cannot have: the effect has happened
+            self.retry(lambda c: c.finish_effect(*place, result=c._storable(result)))
         return result
 
     def begin_effect(

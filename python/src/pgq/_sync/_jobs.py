@@ -172,7 +172,12 @@ class Jobs(Calling):
         lease was lost, or the job is finished already.
         """
         return self._value(
-            bool, "nack", job_id=job_id, lease_token=lease_token, delay=delay, error=error
+            bool,
+            "nack",
+            job_id=job_id,
+            lease_token=lease_token,
+            delay=delay,
+            error=self._storable(error),
         )
 
     def nack_batch(
@@ -190,7 +195,7 @@ class Jobs(Calling):
             job_ids=job_ids,
             lease_token=lease_token,
             delay=delay,
-            error=error,
+            error=self._storable(error),
         )
 
     def release_job(self, job_id: int, lease_token: UUID) -> bool:
@@ -213,7 +218,11 @@ class Jobs(Calling):
         the job is finished already.
         """
         return self._value(
-            bool, "reject_job", job_id=job_id, lease_token=lease_token, error=error
+            bool,
+            "reject_job",
+            job_id=job_id,
+            lease_token=lease_token,
+            error=self._storable(error),
         )
 
     def cancel_job(self, job_id: int) -> bool:

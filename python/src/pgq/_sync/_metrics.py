@@ -39,19 +39,19 @@ class Metrics(Calling):
     ) -> None:
         """Note that a worker is alive; those of this package do so themselves.
 
-        `worker` is a name that nothing else has. Call it every 10 s or so.
+        `worker` is a name that nothing else of this role has. Call it every 10 s or so.
         """
         self._value(
             object,
             "heartbeat",
             worker=worker,
             kind=kind,
-            host=host,
+            host=self._storable(host),
             pid=pid,
             sources=sources,
             running=running,
             started_at=started_at,
-            details=details,
+            details=self._storable(details),
         )
 
     def list_workers(self, *, seen_within: timedelta | None = None) -> list[WorkerInfo]:
@@ -62,6 +62,9 @@ class Metrics(Calling):
         """
         return self._rows(WorkerInfo, "list_workers", seen_within=seen_within)
 
-    def forget_worker(self, worker: str) -> bool:
-        """Remove a worker that has ended; False when there is none of that name."""
-        return self._value(bool, "forget_worker", worker=worker)
+    def forget_worker(self, worker: str, *, role: str | None = None) -> bool:
+        """Remove a worker that has ended; False when there is none that this role may remove.
+
+        `role` is the one that sent its heartbeats, where workers of several have one name.
+        """
+        return self._value(bool, "forget_worker", worker=worker, role=role)

@@ -29,6 +29,8 @@ class TopicHandler:
     lease: timedelta
     backoff: float
     backoff_max: float
+    timeout: float | None = None
+    """Seconds of one call; None: that of the consumer."""
 
     @property
     def lease_seconds(self) -> float:
@@ -51,6 +53,7 @@ class TopicHandlers:
         lease: timedelta | float = 30.0,
         backoff: timedelta | float = 1.0,
         backoff_max: timedelta | float = 60.0,
+        timeout: timedelta | float | None = None,
     ) -> Callable[[F], F]:
         """Let the decorated function have the messages of a topic.
 
@@ -63,6 +66,9 @@ class TopicHandlers:
         When it raises, what was done before is committed, and the rest is tried again after
         `backoff` (1 s), which doubles up to `backoff_max` (1 min). The partition stays leased until
         then, so that nobody overtakes.
+
+        timeout: a call that takes longer has failed. A coroutine is cancelled, a thread is given up
+        and may run on beside its successor. By default that of the consumer.
         """
         for name, value in (("batch", batch), ("max_messages", max_messages)):
             if value is not None and not 1 <= value <= 1000000:
@@ -82,6 +88,7 @@ class TopicHandlers:
                 lease=timedelta(seconds=seconds("lease", lease)),
                 backoff=seconds("backoff", backoff, zero=True),
                 backoff_max=seconds("backoff_max", backoff_max, zero=True),
+                timeout=None if timeout is None else seconds("timeout", timeout),
             )
             return function
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from typing import Any
 
-from pgq._running._errors import plain
+from pgq._running._errors import Logger, plain, trace
 from pgq.worker._reports import LEVELS, Reports
 
 __all__ = ["MessageReports", "logger"]
 
-logger = logging.getLogger("pgq.consumer")
+logger = Logger("pgq.consumer")
 
 
 class MessageReports(Reports):
@@ -46,7 +45,7 @@ class MessageReports(Reports):
             first.log_offset,
             last.log_offset,
             outcome,
-            plain(f": {error}") if error is not None else "",
+            f": {plain(error)}" if error is not None else "",
             extra=fields,
-            exc_info=error if outcome == "failed" else None,
+            exc_info=trace(error) if outcome == "failed" else None,
         )

@@ -65,7 +65,7 @@ def target(database: str | None) -> Iterator[str]:
         yield url
         return
     try:
-        server = Server().start()
+        server = Server(password=True).start()
     except EmbeddedServerError as error:
         raise DemoError(str(error)) from None
     with server:

@@ -14,7 +14,7 @@ class WorkerInfo:
     """A process that does jobs or handles messages."""
 
     worker: str
-    """Its name, which nothing else has."""
+    """Its name, which no other worker of its role has."""
     kind: str
     """worker, consumer, push, or what it says."""
     host: str | None
@@ -24,11 +24,13 @@ class WorkerInfo:
     running: int
     """How many jobs or messages it was working on."""
     details: Any
-    """What else it says of itself; None: nothing."""
+    """What else it says of itself; None: nothing, or it is hidden from this role."""
     started_at: datetime
     last_seen_at: datetime
     stale: bool
     """Whether it has not been seen for so long that it may be gone."""
+    role: str
+    """The role that sends its heartbeats."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,8 @@ class Schedule:
     """Why the last try to write a tick failed; None: it did not."""
     created_at: datetime
     updated_at: datetime
+    made_by: str | None
+    """The role whose access it needs; None: the owner of pgq."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,8 @@ class Entry:
     def size(self) -> int:
         """About how many bytes it is."""
         texts = (getattr(json, "obj", None) for json in (self.payload, self.headers))
-        return sum(len(text) for text in (*texts, self.key, self.body) if text is not None)
+        parts: tuple[Any, ...] = (*texts, self.key, self.body)
+        return sum(len(part) for part in parts if hasattr(part, "__len__"))
 
     @property
     def shape(self) -> tuple[Any, ...]:

@@ -30,7 +30,7 @@ async def beating(
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         if beats.on:
-            with contextlib.suppress(*DATABASE_AWAY, psycopg.Error):
+            with contextlib.suppress(Exception):
                 await asyncio.wait_for(
                     connections.run(lambda client: client.forget_worker(beats.name)), timeout=2.0
                 )
@@ -42,9 +42,10 @@ async def _beat(connections: Connections, beats: Beats, every: float) -> None:
             await connections.run(lambda client: client.heartbeat(beats.name, **beats.said()))
         except DATABASE_AWAY:
             pass  # those who deliver say so
-        except psycopg.Error as error:
+        except Exception as error:  # such as a name that the connection's encoding lacks
             if missing(error):
                 beats.off()
-            reason = error.diag.message_primary or type(error).__name__
+            said = error.diag.message_primary if isinstance(error, psycopg.Error) else str(error)
+            reason = said or type(error).__name__
             note(logging.WARNING, "no heartbeat", reason=reason, off=not beats.on)
         await asyncio.sleep(every)

@@ -12,6 +12,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.types.json import set_json_loads
 
 from pgq import AsyncClient
+from pgq._running._async._pool import connect
 
 __all__ = ["Connections"]
 
@@ -25,7 +26,6 @@ _PATIENCE: dict[str, Any] = {
     "keepalives_interval": 5,
     "keepalives_count": 2,
     "tcp_user_timeout": 15000,
-    "fallback_application_name": "pgq push",
 }
 
 
@@ -45,6 +45,11 @@ class Connections:
             connection = self._idle.pop() if self._idle else await self._open()
             try:
                 return await AsyncClient(connection).retry(function)
+            except psycopg.errors.ReadOnlySqlTransaction as error:
+                # the session may keep that setting for ever, and so may the others
+                await connection.close()
+                await self.close()
+                raise psycopg.OperationalError(str(error)) from error
             except psycopg.OperationalError:
                 # of a server that went away all connections are gone
                 if connection.closed:
@@ -62,11 +67,8 @@ class Connections:
             await self._idle.pop().close()
 
     async def _open(self) -> psycopg.AsyncConnection[Any]:
-        connection = await psycopg.AsyncConnection.connect(
-            self._database,
-            autocommit=True,
-            prepare_threshold=None,  # so that a pooler in transaction mode may stand between
-        )
+        # so that a pooler in transaction mode may stand between nothing is prepared
+        connection = await connect(self._database, {"prepare_threshold": None}, "pgq push")
         # JSON stays the text that it is in the database
         set_json_loads(_as_it_is, connection)
         return connection

@@ -8,9 +8,11 @@ import sys
 from datetime import datetime, timezone
 from typing import Any
 
+from pgq._running._errors import Logger
+
 __all__ = ["LOG", "note", "set_up"]
 
-LOG = logging.getLogger("pgq.push")
+LOG = Logger("pgq.push")
 
 
 def note(level: int, event: str, /, **fields: Any) -> None:

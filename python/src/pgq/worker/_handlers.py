@@ -42,6 +42,8 @@ class Handler:
     idempotent: bool
     ack_after: float
     flush_claims: bool
+    timeout: float | None = None
+    """Seconds of one call; None: that of the worker."""
     max_attempts: int | None = None
 
     @property
@@ -84,6 +86,7 @@ class Handlers:
         idempotent: bool = False,
         ack_after: timedelta | float = 1.0,
         flush_claims: bool = True,
+        timeout: timedelta | float | None = None,
     ) -> Callable[[F], F]:
         """Let the decorated function do the jobs of a queue.
 
@@ -105,6 +108,9 @@ class Handlers:
         says. label: only jobs with this label. ``flush_claims=False``: a claim that finishes
         nothing does not wait for the disk; a crash of the server may forget it, and with it the
         attempt that it counted. Refused where that would break a limit of the queue.
+
+        timeout: a call that takes longer is a failed attempt. A coroutine is cancelled, a thread is
+        given up and may run on beside its successor. By default that of the worker.
         """
         for name, value in (("batch", batch), ("prefetch", prefetch)):
             if value is not None and not 1 <= value <= 100000:
@@ -132,6 +138,7 @@ class Handlers:
                 idempotent=idempotent,
                 ack_after=seconds("ack_after", ack_after, zero=True),
                 flush_claims=flush_claims,
+                timeout=None if timeout is None else seconds("timeout", timeout),
             )
             return function
 

@@ -16,6 +16,10 @@ __all__ = [
 class Outcome(Exception):
     """Raised by a handler, or returned for a job of a batch."""
 
+    # so that a subclass need not call `__init__`
+    error: str | None = None
+    delay: timedelta | None = None
+
 
 class Retry(Outcome):
     """Try the job again: after `delay`, by default after the backoff of its queue."""

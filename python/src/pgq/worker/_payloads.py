@@ -8,7 +8,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from pgq._json import Unreadable
+from pgq._unreadable import Unreadable
+from pgq.errors import UnreadablePayload
 from pgq.messages import Job
 from pgq.worker._outcomes import Misfit
 
@@ -62,7 +63,7 @@ def _payload(job: Job) -> Any:
     if job.body is not None:
         raise Misfit("the job has a body, its handler takes a payload")
     if isinstance(job.payload, Unreadable):
-        raise Misfit(f"the payload cannot be read: {job.payload.error}")
+        raise Misfit(str(UnreadablePayload(job.payload)))
     return job.payload
 
 

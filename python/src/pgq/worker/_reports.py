@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
-from pgq._running._errors import plain
+from pgq._running._errors import Logger, guarded, plain, trace
 
 __all__ = ["LEVELS", "Hook", "Reports", "logger"]
 
-logger = logging.getLogger("pgq.worker")
+logger = Logger("pgq.worker")
 
 LEVELS = {
     "done": logging.INFO,
@@ -51,7 +51,7 @@ class Reports:
 
     def begin(self, source: str, jobs: Sequence[Any]) -> list[Any]:
         """A handler is about to be called."""
-        return [_guarded(hook.begin, source, jobs) for hook in self._hooks] if self._hooks else []
+        return [guarded(logger, "a hook", hook.begin, source, jobs) for hook in self._hooks]
 
     @property
     def silent(self) -> bool:
@@ -80,7 +80,7 @@ class Reports:
     ) -> None:
         """Tell the hooks alone."""
         for hook, state in zip(reversed(self._hooks), reversed(begun)):
-            _guarded(hook.end, state, source, outcomes, seconds, error)
+            guarded(logger, "a hook", hook.end, state, source, outcomes, seconds, error)
 
     def log(
         self,
@@ -106,16 +106,7 @@ class Reports:
                     job.job_id,
                     source,
                     outcome,
-                    plain(f": {error}") if error is not None else "",
+                    f": {plain(error)}" if error is not None else "",
                     extra=fields,
-                    exc_info=error if outcome == "failed" else None,
+                    exc_info=trace(error) if outcome == "failed" else None,
                 )
-
-
-def _guarded(call: Callable[..., Any], *arguments: Any) -> Any:
-    """A hook that fails is no reason not to do the job."""
-    try:
-        return call(*arguments)
-    except Exception:
-        logger.exception("a hook has failed")
-        return None

@@ -22,12 +22,9 @@ class Across:
         self.client = Borrowing(pool)
         self.loop = asyncio.get_running_loop()
 
-    def take(self) -> Across:
-        """There is nothing to wait for before it asks."""
-        return self
-
-    def give(self, client: Across) -> None:
-        """There is nothing to give back."""
+    def ask(self, call: Callable[[Across], Any]) -> Any:
+        """There is nothing to take before, nor to give back."""
+        return call(self)
 
     def retry(self, function: Callable[[Any], Any], **options: Any) -> Any:
         """Run a transaction in the loop, and wait for its end."""

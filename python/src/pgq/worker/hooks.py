@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
+from pgq._running._errors import plain
+
 __all__ = ["OpenTelemetry", "Prometheus"]
 
 
@@ -32,7 +34,8 @@ class OpenTelemetry:
     def begin(self, source: str, jobs: Sequence[Any]) -> Any:
         """Begin the span."""
         trace = self._trace
-        came_from = [self._propagate.extract(_texts(job.headers)) for job in jobs if job.headers]
+        known = [job.headers for job in jobs if isinstance(job.headers, dict)]
+        came_from = [self._propagate.extract(_texts(headers)) for headers in known]
         parent = came_from[0] if len(jobs) == 1 and came_from else None
         links = [
             trace.Link(span.get_span_context())
@@ -72,10 +75,12 @@ class OpenTelemetry:
         self._context.detach(token)
         words = {word for _, word in outcomes}
         span.set_attribute("pgq.outcome", words.pop() if len(words) == 1 else "mixed")
-        if error is not None:
-            span.record_exception(error)
-            span.set_status(self._trace.StatusCode.ERROR, str(error))
-        span.end()
+        try:
+            if error is not None:
+                span.set_status(self._trace.StatusCode.ERROR, plain(error))
+                span.record_exception(error)
+        finally:  # an error may have no text
+            span.end()
 
 
 class Prometheus:

@@ -9,25 +9,26 @@ from contextlib import suppress
 from typing import Any
 
 import psycopg
+from psycopg.errors import ReadOnlySqlTransaction
 
 from pgq._async import AsyncClient
 from pgq._running._async._pool import Pool
+from pgq._running._errors import Logger
 from pgq._running._schedule import Schedule
-from pgq._running._state import State
+from pgq._running._state import Abandoned, State
 from pgq._running._tasks import Bell
 
-__all__ = ["Slots"]
+__all__ = ["Slots", "as_told"]
 
 
 class Slots:
     """The schedule, the connections, and the bells of those who wait."""
 
-    def __init__(
-        self, sources: Iterable[str], pool: Pool, poll: float, logger: logging.Logger
-    ) -> None:
+    def __init__(self, sources: Iterable[str], pool: Pool, poll: float, logger: Logger) -> None:
         self.pool = pool
         self.schedule = Schedule(sources, poll)
         self.state = State()
+        self.abandoned = Abandoned(logger)
         self.logger = logger
         self._idle: list[Bell] = []
         self._bells: list[Bell] = []
@@ -58,7 +59,8 @@ class Slots:
         wait = self.state.backoff.next()
         if not self.state.at_once:
             text = str(error).strip()
-            self.logger.warning("database unavailable, again in %.1f s: %s", wait, text)
+            level = logging.WARNING if self.state.is_news(text) else logging.DEBUG
+            self.logger.log(level, "database unavailable, again in %.1f s: %s", wait, text)
             await bell.wait(wait)
 
     def wake(self) -> None:
@@ -80,19 +82,25 @@ class Slots:
         """
         while True:
             try:
-                client = await self.pool.take()
-                try:
-                    answer = await call(client)
-                finally:
-                    await self.pool.give(client)
+                answer = await self.pool.ask(call)
             except psycopg.OperationalError as error:
                 if self.state.gives_up():
                     self.logger.error("could not %s, the lease will run out: %s", what, error)
                     return None
                 await self.pause(bell, error)
-            except psycopg.Error:
+            except Exception:
                 self.logger.exception("could not %s, the lease will run out", what)
                 return None
             else:
-                self.state.backoff.reset()
+                self.state.reached()
                 return answer
+
+
+async def as_told(call: Callable[..., Any], **told: Any) -> Any:
+    """Call with what is told beside; where that is refused, without it."""
+    try:
+        return await call(**told)
+    except (psycopg.OperationalError, ReadOnlySqlTransaction):
+        raise
+    except Exception:
+        return await call()

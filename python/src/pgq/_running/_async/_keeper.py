@@ -9,10 +9,12 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 import psycopg
+from psycopg.errors import ReadOnlySqlTransaction
 
 from pgq._async import AsyncClient
 from pgq._running._async._pool import connect, is_pooled
 from pgq._running._beats import Beats, missing
+from pgq._running._errors import Logger
 from pgq._running._tasks import Bell, notices, spawn
 from pgq._running._times import Backoff
 
@@ -54,7 +56,7 @@ class Keeper:
         options: Mapping[str, Any],
         name: str,
         beats: Beats,
-        logger: logging.Logger,
+        logger: Logger,
     ) -> None:
         self._kept = kept
         self._beats = beats
@@ -66,6 +68,7 @@ class Keeper:
         self._watch_bell = Bell()
         self._stopped = False
         self._backoff = Backoff(0.1, 5.0)
+        self._said = ""
 
     def stop(self) -> None:
         """Let `run` return."""
@@ -97,11 +100,16 @@ class Keeper:
                     await self._keep(AsyncClient(connection))
                 finally:
                     await connection.close()
-            except psycopg.Error as error:
+            except (psycopg.Error, UnicodeError) as error:
                 wait = self._backoff.next()
-                self._logger.warning(
-                    "heartbeats interrupted, again in %.1f s: %s", wait, str(error).strip()
+                text = str(error).strip()
+                self._logger.log(
+                    logging.WARNING if text != self._said else logging.DEBUG,
+                    "heartbeats interrupted, again in %.1f s: %s",
+                    wait,
+                    text,
                 )
+                self._said = text
                 await self._bell.wait(wait)
 
     async def _keep(self, client: AsyncClient) -> None:
@@ -123,9 +131,10 @@ class Keeper:
                 if not hearing or {*channels} - {*hearing}:
                     self._kept.connected()
                 hearing = [*{*hearing, *channels}]
-                self._backoff.reset()
             await self._kept.renew(client, now)
             await self._beat(client, now)
+            self._backoff.reset()
+            self._said = ""
             wait = self._beats.wait(time.monotonic(), self._kept.tick())
             for notice in await notices(client.connection, self._bell, wait):
                 self._kept.heard(notice.channel, notice.payload)
@@ -137,8 +146,8 @@ class Keeper:
             return
         try:
             await client.heartbeat(self._beats.name, **self._beats.said())
-        except psycopg.Error as error:
-            if client.connection.closed:
+        except Exception as error:  # such as a name that the connection's encoding lacks
+            if client.connection.closed or isinstance(error, ReadOnlySqlTransaction):
                 self._beats.again()
                 raise
             if missing(error):
@@ -150,5 +159,5 @@ class Keeper:
     async def _leave(self, client: AsyncClient) -> None:
         """Whoever ends in order is not listed any more."""
         if self._beats.on:
-            with suppress(psycopg.Error):
+            with suppress(Exception):
                 await client.forget_worker(self._beats.name)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 from psycopg import AsyncConnection, AsyncCursor, OperationalError
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.errors import ReadOnlySqlTransaction
 from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow, scalar_row, tuple_row
 
 from pgq._async import AsyncClient
-from pgq._json import read_json_quickly, read_what_can_be_read
+from pgq._json import read_json_quickly
 from pgq._running._tasks import Semaphore
-from pgq.errors import translated
 
 __all__ = ["Borrowing", "Pool", "connect", "is_pooled"]
 
-C = TypeVar("C")
+T = TypeVar("T")
 
 
 _DEFAULTS = {"connect_timeout": 10, "tcp_user_timeout": 30000}
@@ -27,6 +27,12 @@ _STANDBY = (
     "the server is a standby, which can only be read: connect to the primary, or give all hosts"
     " and target_session_attrs=read-write"
 )
+_READ_ONLY = "the database is read-only for now (default_transaction_read_only)"
+
+
+_LOOK = """
+    select pg_backend_pid(), current_setting('transaction_read_only')::boolean, pg_is_in_recovery()
+"""
 
 
 async def connect(conninfo: str, options: Mapping[str, Any], name: str) -> AsyncConnection[Any]:
@@ -34,16 +40,22 @@ async def connect(conninfo: str, options: Mapping[str, Any], name: str) -> Async
 
     Through a pooler nothing is prepared, unless the options say so: what one session has prepared,
     another one does not know, or knows as something else. A standby is refused: after a
-    promotion, or once the name leads to another server, the next attempt finds the primary.
+    promotion, or once the name leads to another server, the next attempt finds the primary. So is
+    a database that is read-only for a while: a session keeps that setting when it has gone.
     """
     given = {"fallback_application_name": name, **_DEFAULTS, **conninfo_to_dict(conninfo)}
     connection = await AsyncConnection.connect(autocommit=True, **{**given, **options})
     try:
-        if connection.info.parameter_status("in_hot_standby") == "on":
-            raise OperationalError(_STANDBY)
-        if "prepare_threshold" not in options and await is_pooled(connection):
+        async with connection.cursor(row_factory=tuple_row) as cursor:
+            await cursor.execute(_LOOK)
+            [(pid, read_only, standby)] = await cursor.fetchall()
+        if read_only:
+            raise OperationalError(_STANDBY if standby else _READ_ONLY)
+        if "prepare_threshold" not in options and pid != connection.info.backend_pid:
             connection.prepare_threshold = None
-        read_what_can_be_read(connection)
+        # JSON comes in the encoding of the client, and content in it that this one lacks not at all
+        if connection.info.encoding not in ("utf-8", "ascii"):
+            await connection.execute("set client_encoding to 'UTF8'")
     except BaseException:
         await connection.close()
         raise
@@ -66,14 +78,14 @@ class Keeping(AsyncClient):
 
     _cursor: AsyncCursor[TupleRow] | None = None
 
-    async def _fetch(self, statement: bytes, values: list[Any]) -> list[TupleRow]:
+    async def _fetch(
+        self, statement: bytes, values: list[Any], arguments: Mapping[str, Any]
+    ) -> list[TupleRow]:
         cursor, self._cursor = self._cursor, None
         if cursor is None:
             cursor = AsyncCursor(self._connection, row_factory=tuple_row)
             read_json_quickly(cursor)
-        with translated():
-            await cursor.execute(statement, values, binary=True)
-            rows = await cursor.fetchall()
+        rows = await self._answer(cursor, statement, values, arguments)
         if len(rows) <= 1:  # it keeps the result as well
             self._cursor = cursor
         return rows
@@ -113,6 +125,17 @@ class Pool:
         finally:
             self._permits.release()
 
+    async def ask(self, call: Callable[[AsyncClient], Awaitable[T]]) -> T:
+        """Call with a connection. One that refuses to write is lost: another one may not refuse."""
+        client = await self.take()
+        try:
+            return await call(client)
+        except ReadOnlySqlTransaction as error:
+            await client.connection.close()
+            raise OperationalError(_READ_ONLY) from error
+        finally:
+            await self.give(client)
+
     async def close(self) -> None:
         """Close the connections that nobody has."""
         while (client := self._idle()) is not None:
@@ -133,11 +156,7 @@ class Borrowing(AsyncClient):
 
     async def retry(self, function: Callable[[Any], Any], **options: Any) -> Any:
         """As that of a client."""
-        client = await self._pool.take()
-        try:
-            return await client.retry(function, **options)
-        finally:
-            await self._pool.give(client)
+        return await self._pool.ask(lambda client: client.retry(function, **options))
 
     def _require_idle(self, what: str) -> None:
         """Each of its transactions begins on a connection that is idle."""

@@ -11,10 +11,12 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 import psycopg
+from psycopg.errors import ReadOnlySqlTransaction
 
 from pgq._sync import Client
 from pgq._running._sync._pool import connect, is_pooled
 from pgq._running._beats import Beats, missing
+from pgq._running._errors import Logger
 from pgq._running._threads import Bell, notices, spawn
 from pgq._running._times import Backoff
 
@@ -56,7 +58,7 @@ class Keeper:
         options: Mapping[str, Any],
         name: str,
         beats: Beats,
-        logger: logging.Logger,
+        logger: Logger,
     ) -> None:
         self._kept = kept
         self._beats = beats
@@ -68,6 +70,7 @@ class Keeper:
         self._watch_bell = Bell()
         self._stopped = False
         self._backoff = Backoff(0.1, 5.0)
+        self._said = ""
 
     def stop(self) -> None:
         """Let `run` return."""
@@ -99,11 +102,16 @@ class Keeper:
                     self._keep(Client(connection))
                 finally:
                     connection.close()
-            except psycopg.Error as error:
+            except (psycopg.Error, UnicodeError) as error:
                 wait = self._backoff.next()
-                self._logger.warning(
-                    "heartbeats interrupted, again in %.1f s: %s", wait, str(error).strip()
+                text = str(error).strip()
+                self._logger.log(
+                    logging.WARNING if text != self._said else logging.DEBUG,
+                    "heartbeats interrupted, again in %.1f s: %s",
+                    wait,
+                    text,
                 )
+                self._said = text
                 self._bell.wait(wait)
 
     def _keep(self, client: Client) -> None:
@@ -125,9 +133,10 @@ class Keeper:
                 if not hearing or {*channels} - {*hearing}:
                     self._kept.connected()
                 hearing = [*{*hearing, *channels}]
-                self._backoff.reset()
             self._kept.renew(client, now)
             self._beat(client, now)
+            self._backoff.reset()
+            self._said = ""
             wait = self._beats.wait(time.monotonic(), self._kept.tick())
             for notice in notices(client.connection, self._bell, wait):
                 self._kept.heard(notice.channel, notice.payload)
@@ -139,8 +148,8 @@ class Keeper:
             return
         try:
             client.heartbeat(self._beats.name, **self._beats.said())
-        except psycopg.Error as error:
-            if client.connection.closed:
+        except Exception as error:  # such as a name that the connection's encoding lacks
+            if client.connection.closed or isinstance(error, ReadOnlySqlTransaction):
                 self._beats.again()
                 raise
             if missing(error):
@@ -152,5 +161,5 @@ class Keeper:
     def _leave(self, client: Client) -> None:
         """Whoever ends in order is not listed any more."""
         if self._beats.on:
-            with suppress(psycopg.Error):
+            with suppress(Exception):
                 client.forget_worker(self._beats.name)

@@ -10,11 +10,14 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Protocol
 
+import psycopg
+
 from pgq._running._sync._crew import Slots
 from pgq._running._sync._keeper import Keeper
 from pgq._running._beats import Beats
+from pgq._running._errors import Logger
 from pgq._running._threads import Bell, Running, signals, spawn
-from pgq._running._times import seconds
+from pgq._running._times import Backoff, seconds
 
 __all__ = ["Runner", "Slot"]
 
@@ -43,8 +46,9 @@ class Runner:
         poll: timedelta | float,
         grace: timedelta | float | None,
         heartbeat: timedelta | float | None,
+        timeout: timedelta | float | None,
         connect: Mapping[str, Any] | None,
-        logger: logging.Logger,
+        logger: Logger,
     ) -> None:
         if concurrency < 1:
             raise ValueError(f"concurrency is {concurrency}, must be at least 1")
@@ -57,6 +61,7 @@ class Runner:
         self._poll = seconds("poll", poll)
         self._grace = None if grace is None else seconds("grace", grace, zero=True)
         self._heartbeat = None if heartbeat is None else seconds("heartbeat", heartbeat)
+        self._timeout = None if timeout is None else seconds("timeout", timeout)
         self._logger = logger
         self._crew: Any = None
         self._stops = 0
@@ -85,19 +90,44 @@ class Runner:
     def run(self) -> None:
         """Work until `stop`, SIGTERM or Ctrl-C; a second one of them gives back what runs.
 
-        Signals are heard in the main thread only. Raises UnknownQueue, UnknownTopic or UnknownGroup
-        when one of those is not there, and psycopg.OperationalError when the database cannot be
-        reached at the begin.
+        Signals are heard in the main thread only. A database that cannot be reached is waited for,
+        at the start too. Raises UnknownQueue, UnknownTopic or UnknownGroup when one of those is not
+        there.
         """
         if self._crew is not None:
             raise RuntimeError(f"this {self.what} runs already")
-        crew = self._begin()
+        with signals(self.stop):
+            crew = self._begin_when_reached()
+            if crew is None:
+                self._stops = 0
+            else:
+                self._run(crew)
+
+    def _begin_when_reached(self) -> Any:
+        """None: it was told to stop before the database could be reached."""
+        backoff, said = Backoff(0.1, 5.0), ""
+        while True:
+            try:
+                return self._begin()
+            except psycopg.OperationalError as error:
+                wait, text = backoff.next(), str(error).strip()
+                level = logging.WARNING if text != said else logging.DEBUG
+                self._logger.log(level, "database unavailable, again in %.1f s: %s", wait, text)
+                said = text
+            if self._stops or (self._changed.wait(wait) and self._stops):
+                return None
+
+    def _run(self, crew: Any) -> None:
         self._crew = crew
         self.hurried = False
         crew.state.stopping = self._stops > 0
         name = f"pgq {self.what}: leases"
         beats = Beats(
-            self.what, crew.handlers, crew.running, self._heartbeat, details=self._details()
+            self.what,
+            crew.handlers,
+            crew.running,
+            self._heartbeat,
+            lambda: self._details(crew) or None,
         )
         keeper = Keeper(crew, self._conninfo, self._options, name, beats, self._logger)
         keeping = spawn(keeper.run, name="pgq-leases", then=self._changed.ring)
@@ -106,24 +136,23 @@ class Runner:
             slot.running = spawn(slot.run, name=f"pgq-slot-{number}", then=self._changed.ring)
         beside = [spawn(one.run, name="pgq-beside") for one in self._beside(crew)]
         self._logger.info("works on %s", ", ".join(sorted(crew.handlers)))
-        with signals(self.stop):
-            try:
-                self._wait(crew, slots, keeping)
-            except BaseException:  # a slot has failed, or this task was cancelled
-                self._stops = 2
-                raise
-            finally:
-                crew.state.stopping = True
-                crew.wake_all()
-                if self._stops > 1:
-                    self._hurry(crew, slots)
-                self._give_back(crew)
-                keeper.stop()
-                for running in (keeping, *beside):
-                    running.join(5.0)
-                crew.pool.close()
-                self._crew = None
-                self._stops = 0
+        try:
+            self._wait(crew, slots, keeping)
+        except BaseException:  # a slot has failed, or this task was cancelled
+            self._stops = 2
+            raise
+        finally:
+            crew.state.stopping = True
+            crew.wake_all()
+            if self._stops > 1:
+                self._hurry(crew, slots)
+            self._give_back(crew)
+            keeper.stop()
+            for running in (keeping, *beside):
+                running.join(5.0)
+            crew.pool.close()
+            self._crew = None
+            self._stops = 0
         for slot in slots:
             assert slot.running is not None
             slot.running.join(0)
@@ -136,9 +165,9 @@ class Runner:
     def _new_slot(self, crew: Any) -> Slot:
         raise NotImplementedError
 
-    def _details(self) -> Mapping[str, Any] | None:
+    def _details(self, crew: Any) -> dict[str, Any]:
         """What heartbeats say beside the usual."""
-        return None
+        return {"abandoned": crew.abandoned.count} if crew.abandoned.count else {}
 
     def _beside(self, crew: Any) -> Sequence[Any]:
         """What else runs until the state says to stop, and never fails."""

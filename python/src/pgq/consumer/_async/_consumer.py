@@ -43,6 +43,7 @@ class AsyncConsumer(Runner):
         poll: timedelta | float = 1.0,
         grace: timedelta | float | None = None,
         heartbeat: timedelta | float | None = 10.0,
+        timeout: timedelta | float | None = None,
         hooks: Sequence[Hook] = (),
         connect: Mapping[str, Any] | None = None,
     ) -> None:
@@ -53,6 +54,7 @@ class AsyncConsumer(Runner):
             poll=poll,
             grace=grace,
             heartbeat=heartbeat,
+            timeout=timeout,
             connect=connect,
             logger=logger,
         )
@@ -69,7 +71,7 @@ class AsyncConsumer(Runner):
         if not chosen:
             raise ValueError("there is no handler")
         pool = Pool(self._conninfo, self._options, "pgq consumer", self._connections)
-        crew = Members(self._group, chosen, pool, self._reports, self._poll)
+        crew = Members(self._group, chosen, pool, self._reports, self._poll, self._timeout)
         connection = await connect(self._conninfo, self._options, "pgq consumer")
         try:
             client = AsyncClient(connection)
@@ -85,8 +87,8 @@ class AsyncConsumer(Runner):
     def _new_slot(self, crew: Members) -> Member:
         return Member(crew)
 
-    def _details(self) -> dict[str, str]:
-        return {"consumer_group": self._group}
+    def _details(self, crew: Members) -> dict[str, Any]:
+        return {"consumer_group": self._group, **super()._details(crew)}
 
     async def _give_back(self, crew: Members) -> None:
         left = crew.claims.all()

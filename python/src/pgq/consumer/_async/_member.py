@@ -6,11 +6,13 @@ import asyncio
 import time
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import psycopg
 
 from pgq._async import AsyncClient
+from pgq._running._async._crew import as_told
 from pgq._running._errors import failure
 from pgq._running._tasks import Cancelled, Running
 from pgq._running._times import LONGEST_TURN
@@ -18,7 +20,7 @@ from pgq.consumer._async._crew import Members
 from pgq.consumer._handlers import TopicHandler
 from pgq.consumer._leases import Lease
 from pgq.consumer._reports import logger
-from pgq.errors import LeaseLost
+from pgq.errors import LeaseLost, UnreadablePayload
 from pgq.messages import LeasedMessage
 from pgq.worker._outcomes import Misfit
 
@@ -57,13 +59,11 @@ class Member:
         crew = self._crew
         before = time.monotonic()
         try:
-            client = await crew.pool.take()
-            try:
-                messages = await client.poll(
+            messages = await crew.pool.ask(
+                lambda client: client.poll(
                     handler.topic, crew.group, max_messages=handler.size, lease=handler.lease
                 )
-            finally:
-                await crew.pool.give(client)
+            )
         except psycopg.OperationalError as error:
             crew.schedule.looked(handler.topic, time.monotonic(), found=False)
             await crew.pause(self._bell, error)
@@ -76,7 +76,7 @@ class Member:
         except BaseException:
             crew.schedule.looked(handler.topic, time.monotonic(), found=False)
             raise
-        crew.state.backoff.reset()
+        crew.state.reached()
         # Other partitions may have more, however little there was in this one.
         crew.schedule.looked(handler.topic, time.monotonic(), found=bool(messages))
         if not messages:
@@ -153,35 +153,44 @@ class Member:
 
         They stay leased and are tried again after a while. A group with a `max_attempts` counts
         its failures in the database, and in the end moves on behind the message: there they are
-        given back.
+        given back. So is what does not fit in any group, with its error: no later attempt will
+        help, and somebody has to see it.
         """
         rest = lease.messages[lease.next :]
         self._crew.reports.log(
             lease.handler.topic, [(message, "failed") for message in rest], 0.0, error
         )
         wait = lease.failed()
-        # what does not fit will not fit later either: its attempts need no waits
-        delay = 0.0 if isinstance(error, Misfit) else wait
+        unfit = isinstance(error, (Misfit, UnreadablePayload))
 
-        async def give_back(client: AsyncClient) -> bool:
+        async def give_back(client: AsyncClient) -> float | None:
             groups = await client.list_groups(lease.handler.topic)
-            counting = [one for one in groups if one.max_attempts is not None]
-            if self._crew.group not in {one.consumer_group for one in counting}:
-                return False
-            await client.nack_offsets(
+            counts = any(
+                one.max_attempts is not None
+                for one in groups
+                if one.consumer_group == self._crew.group
+            )
+            if not counts and not unfit:
+                return None
+            delay = wait
+            if unfit:  # attempts that are counted need no waits, others must not be without end
+                delay = 0.0 if counts else lease.handler.backoff_max
+            nack = partial(
+                client.nack_offsets,
                 lease.handler.topic,
                 self._crew.group,
                 lease.partition,
                 lease_token=rest[0].lease_token,
                 delay=timedelta(seconds=delay),
-                error=failure(error),
             )
-            return True
+            await as_told(nack, error=failure(error))
+            return delay
 
         # until then it is not to be tried again by another slot
-        if await self._crew.tell(self._bell, "give back what failed", give_back) or lease.lost:
+        delay = await self._crew.tell(self._bell, "give back what failed", give_back)
+        if delay is not None or lease.lost:
             self._crew.claims.remove(lease)
-            wait = delay
+            wait = wait if delay is None else delay
         else:
             lease.retry_at = time.monotonic() + wait
         logger.info("%s/%d is tried again in %.1f s", lease.handler.topic, lease.partition, wait)

@@ -45,6 +45,7 @@ class Consumer(Runner):
         poll: timedelta | float = 1.0,
         grace: timedelta | float | None = None,
         heartbeat: timedelta | float | None = 10.0,
+        timeout: timedelta | float | None = None,
         hooks: Sequence[Hook] = (),
         connect: Mapping[str, Any] | None = None,
     ) -> None:
@@ -55,6 +56,7 @@ class Consumer(Runner):
             poll=poll,
             grace=grace,
             heartbeat=heartbeat,
+            timeout=timeout,
             connect=connect,
             logger=logger,
         )
@@ -71,7 +73,7 @@ class Consumer(Runner):
         if not chosen:
             raise ValueError("there is no handler")
         pool = Pool(self._conninfo, self._options, "pgq consumer", self._connections)
-        crew = Members(self._group, chosen, pool, self._reports, self._poll)
+        crew = Members(self._group, chosen, pool, self._reports, self._poll, self._timeout)
         connection = connect(self._conninfo, self._options, "pgq consumer")
         try:
             client = Client(connection)
@@ -87,8 +89,8 @@ class Consumer(Runner):
     def _new_slot(self, crew: Members) -> Member:
         return Member(crew)
 
-    def _details(self) -> dict[str, str]:
-        return {"consumer_group": self._group}
+    def _details(self, crew: Members) -> dict[str, Any]:
+        return {"consumer_group": self._group, **super()._details(crew)}
 
     def _give_back(self, crew: Members) -> None:
         left = crew.claims.all()

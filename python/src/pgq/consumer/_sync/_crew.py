@@ -30,11 +30,15 @@ class Members(Slots):
         pool: Pool,
         reports: MessageReports,
         poll: float,
+        timeout: float | None,
     ) -> None:
         super().__init__(handlers, pool, poll, logger)
         self.group = group
         self.handlers = handlers
-        self.calls = {name: caller(handler.function) for name, handler in handlers.items()}
+        self.calls = {
+            name: caller(handler.function, handler.timeout or timeout, self.abandoned)
+            for name, handler in handlers.items()
+        }
         self.reports = reports
         self.claims = Leases()
 

@@ -39,7 +39,8 @@ class AsyncProducer:
     connection is lost before the answer, nobody knows whether the batch has committed: its callers
     get `OutcomeUnknown`. With ``idempotent=True`` each message gets an idempotency key, so the
     batch is written again until there is an answer, and nothing is written twice. What could not
-    be written within `timeout` (30 s) because there is no connection fails with that error.
+    be written within `timeout` (30 s), for want of a connection, fails with the error of that, a
+    `psycopg.OperationalError`.
 
     Not more than `max_pending` (100,000) wait at a time; the next one is refused with `Full`.
     """
@@ -211,7 +212,10 @@ class AsyncProducer:
                 batch = await self._gather()
                 if not batch:
                     return
-                await self._sender.send(batch)
+                try:
+                    await self._sender.send(batch)
+                except Exception as error:  # of a value that cannot be compared, say
+                    self._sender.fail(batch, error)
         except BaseException as error:
             with self._lock:
                 self._closing = True

@@ -5,14 +5,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 import psycopg
+from psycopg.errors import ReadOnlySqlTransaction
 
 from pgq._sync import Client
 from pgq._running._sync._pool import connect
+from pgq._running._errors import Logger, guarded
 from pgq._running._threads import Bell, InvalidStateError
 from pgq._running._times import Backoff
 from pgq.errors import RETRYABLE
@@ -28,6 +30,8 @@ from pgq.producer._entries import (
 )
 
 __all__ = ["Sender"]
+
+logger = Logger("pgq.producer")
 
 _COMMON = {
     "payload": "payloads",
@@ -75,13 +79,11 @@ class Sender:
     def fail(self, entries: Sequence[Entry], error: BaseException) -> None:
         """Tell those who wait that it did not work."""
         for entry in entries:
-            with suppress(InvalidStateError):
-                entry.future.set_exception(error)
+            _tell(entry.future.set_exception, error)
 
     def _answer(self, entries: Sequence[Entry], results: Sequence[Any]) -> None:
         for entry, result in zip(entries, results):
-            with suppress(InvalidStateError):
-                entry.future.set_result(result)  # unless who waited has gone
+            _tell(entry.future.set_result, result)
 
     def _write(self, entries: Sequence[Entry]) -> None:
         """Write entries in one call, and the halves of them where one is refused."""
@@ -104,11 +106,12 @@ class Sender:
                     self._write(entries[half:])
                     return
                 failed = error
+                refused = isinstance(error, ReadOnlySqlTransaction)  # nothing was written
                 away = isinstance(error, psycopg.OperationalError) and self._is_broken()
-                if away:
+                if away or refused:
                     self.close()
-                    unknown = unknown or sent
-                if not away or (sent and not repeatable):
+                    unknown = unknown or (sent and not refused)
+                if not refused and (not away or (sent and not repeatable)):
                     self.fail(entries, _unknown(error) if unknown else error)
                     return
             else:
@@ -145,6 +148,8 @@ class Sender:
             try:
                 return self._places(self._connected(), entries, ranges)
             except psycopg.Error as error:
+                if isinstance(error, ReadOnlySqlTransaction):
+                    self.close()
                 again = isinstance(error, RETRYABLE) or self._is_broken()
                 if not again or time.monotonic() >= end:
                     return [None] * len(entries)
@@ -200,6 +205,16 @@ class Sender:
             seen.add(where)
             results.append(type(place)(place.partition, place.log_offset, not new))
         return results
+
+
+def _tell(tell: Callable[[Any], None], answer: Any) -> None:
+    """A future may run a callback of the caller's in this thread."""
+
+    def unless_gone() -> None:
+        with suppress(InvalidStateError):  # who waited has gone
+            tell(answer)
+
+    guarded(logger, "a callback of a future", unless_gone)
 
 
 def _unknown(error: BaseException) -> OutcomeUnknown:

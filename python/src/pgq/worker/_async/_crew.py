@@ -24,11 +24,19 @@ class Crew(Slots):
     """The handlers, the schedule, the claims, and the connections; what `Keeper` keeps."""
 
     def __init__(
-        self, handlers: Mapping[str, Handler], pool: Pool, reports: Reports, poll: float
+        self,
+        handlers: Mapping[str, Handler],
+        pool: Pool,
+        reports: Reports,
+        poll: float,
+        timeout: float | None,
     ) -> None:
         super().__init__(handlers, pool, poll, logger)
         self.handlers = handlers
-        self.calls = {name: caller(handler.function) for name, handler in handlers.items()}
+        self.calls = {
+            name: caller(handler.function, handler.timeout or timeout, self.abandoned)
+            for name, handler in handlers.items()
+        }
         self._kinds = {
             name: kind_of_job(handler.function, RunningJob) for name, handler in handlers.items()
         }

@@ -61,21 +61,20 @@ class Slot(Doing):
         jobs: Sequence[Job]
         job_ids = done.take_done() if done is not None else []
         try:
-            client = await self._crew.pool.take()
-            try:
-                if done is not None:
-                    jobs = await client.finish_and_claim(
+            if done is not None:
+                token = done.token
+                jobs = await self._crew.pool.ask(
+                    lambda client: client.finish_and_claim(
                         handler.queue,
                         job_ids=job_ids,
-                        lease_token=done.token,
+                        lease_token=token,
                         max_jobs=handler.size,
                         lease=handler.lease,
                         label=handler.label,
                     )
-                else:
-                    jobs = await _claim(client, handler)
-            finally:
-                await self._crew.pool.give(client)
+                )
+            else:
+                jobs = await self._crew.pool.ask(lambda client: _claim(client, handler))
         except Exception as error:
             now = time.monotonic()
             if done is not None:
@@ -95,7 +94,7 @@ class Slot(Doing):
         except BaseException:
             schedule.looked(handler.queue, time.monotonic(), found=False)
             raise
-        self._crew.state.backoff.reset()
+        self._crew.state.reached()
         if done is not None:
             self._crew.claims.remove(done)
         more = len(jobs) == handler.size

@@ -33,7 +33,7 @@ class Ticking:
         self._conninfo = conninfo
         self._options = options
         self._bell = crew.new_bell()
-        self._backoff = Backoff(EVERY, 60.0)
+        self._backoff = Backoff(EVERY, 10.0)
 
     async def run(self) -> None:
         """Write what is due; an error is logged, and it is tried again."""

@@ -37,8 +37,8 @@ class AsyncWorker(Runner):
 
     grace: when it is told to stop, it waits so long for the handlers that run (for ever), then
     gives their jobs back. heartbeat: so often it tells that it is alive, for `list_workers` (10 s);
-    None: never. hooks: see `pgq.worker.hooks`. schedules: it calls `run_schedules` each second too,
-    on one more connection.
+    None: never. timeout: of handlers that have none of their own (for ever). hooks: see
+    `pgq.worker.hooks`. schedules: it calls `run_schedules` each second too, on one more connection.
     """
 
     what = "worker"
@@ -53,6 +53,7 @@ class AsyncWorker(Runner):
         poll: timedelta | float = 1.0,
         grace: timedelta | float | None = None,
         heartbeat: timedelta | float | None = 10.0,
+        timeout: timedelta | float | None = None,
         queues: Iterable[str] | None = None,
         hooks: Sequence[Hook] = (),
         schedules: bool = False,
@@ -65,6 +66,7 @@ class AsyncWorker(Runner):
             poll=poll,
             grace=grace,
             heartbeat=heartbeat,
+            timeout=timeout,
             connect=connect,
             logger=logger,
         )
@@ -88,7 +90,7 @@ class AsyncWorker(Runner):
         if not chosen:
             raise ValueError("there is no handler")
         pool = Pool(self._conninfo, self._options, "pgq worker", self._connections)
-        crew = Crew(chosen, pool, self._reports, self._poll)
+        crew = Crew(chosen, pool, self._reports, self._poll, self._timeout)
         connection = await connect(self._conninfo, self._options, "pgq worker")
         try:
             crew.learn(await AsyncClient(connection).list_queues(), required=True)

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from datetime import timedelta
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -16,7 +15,8 @@ import psycopg
 from psycopg.types.json import Jsonb
 
 from pgq._sync import Client
-from pgq._running._errors import failure, plain
+from pgq._running._sync._crew import as_told
+from pgq._running._errors import HandlerTimeout, failure, plain
 from pgq._running._threads import Cancelled, Running
 from pgq._running._times import LONGEST_TURN
 from pgq.errors import LeaseLost
@@ -144,6 +144,8 @@ class Doing:
             outcome = "done"
         else:
             outcome = self._conclude(claim, job, result, error)
+            if isinstance(error, HandlerTimeout):
+                claim.lost.add(job.job_id)  # so that `check` ends what still runs
         crew.reports.end(begun, handler.queue, [(job, outcome)], took, error)
 
     def _batch(self, claim: Claim) -> None:
@@ -154,7 +156,7 @@ class Doing:
             try:
                 payloads.append(handler.read(job))
                 jobs.append(job)
-            except Exception as refused:  # a type may break in ways of its own
+            except BaseException as refused:  # a type may break in ways of its own
                 begun = self._crew.reports.begin(handler.queue, [job])
                 outcome = self._conclude(claim, job, None, refused)
                 self._crew.reports.end(begun, handler.queue, [(job, outcome)], 0.0, refused)
@@ -162,7 +164,7 @@ class Doing:
             return
         begun = self._crew.reports.begin(handler.queue, jobs)
         started = time.monotonic()
-        result: Any = None
+        each: Mapping[Any, Any] = {}
         error: BaseException | None = None
         claim.running = frozenset(job.job_id for job in jobs)
         try:
@@ -172,7 +174,8 @@ class Doing:
             result = self._crew.calls[handler.queue](*arguments)
             if result is not None and not isinstance(result, Mapping):
                 raise TypeError("a batch handler returns None, or a dict from job_id to an outcome")
-            for number in result or ():
+            each = {} if result is None else {**result}
+            for number in each:
                 if number not in claim.running:
                     raise LookupError(f"{number!r}, which has an outcome, was not among its jobs")
         except Cancelled as cancelled:
@@ -185,11 +188,12 @@ class Doing:
             claim.lost -= claim.running
             return
         claim.running = _NONE
-        each = result or {}
-        outcomes = [
-            (job, self._conclude(claim, job, None, error or each.get(job.job_id)))
-            for job in jobs
-        ]
+        outcomes = []
+        for job in jobs:
+            one = error if error is not None else each.get(job.job_id)
+            outcomes.append((job, self._conclude(claim, job, None, one)))
+        if isinstance(error, HandlerTimeout):
+            claim.lost |= {job.job_id for job in jobs}
         self._crew.reports.end(begun, handler.queue, outcomes, took, error)
 
     def _stopped(self, claim: Claim, cancelled: BaseException) -> BaseException:
@@ -198,7 +202,7 @@ class Doing:
             return LeaseLost("the lease was lost")
         if self._crew.state.at_once:
             return LeaseLost("the worker was stopped")
-        if not self._crew.state.stopping and not claim.lost:
+        if not self._crew.state.stopping and not claim.lost & claim.running:
             return cancelled  # the handler did it to itself: a failure
         raise cancelled
 
@@ -216,21 +220,14 @@ class Doing:
         claim.close(number)
         if error is None:
             return self._archive(number, token, result)
-        if isinstance(error, Release):
-            return self._told("released", lambda c: c.release_job(number, token))
-        if isinstance(error, (Reject, Misfit)):
-            text = error.error if isinstance(error, Reject) else str(error)
+        word, told = _outcome(error)
+        if word == "released":
+            return self._told(word, lambda c: c.release_job(number, token))
+        if word == "rejected":
             return self._told(
-                "rejected", lambda c: c.reject_job(number, token, error=plain(text))
+                word, lambda c: as_told(partial(c.reject_job, number, token), **told)
             )
-        if isinstance(error, Outcome) and not isinstance(error, Retry):
-            error = TypeError(f"{type(error).__name__} is no outcome")
-        delay: timedelta | None = error.delay if isinstance(error, Retry) else None
-        text = error.error if isinstance(error, Retry) else failure(error)
-        word = "retried" if isinstance(error, Retry) else "failed"
-        return self._told(
-            word, lambda c: c.nack(number, token, delay=delay, error=plain(text))
-        )
+        return self._told(word, lambda c: as_told(partial(c.nack, number, token), **told))
 
     def _archive(self, job_id: int, token: UUID, result: Any) -> str:
         outcome = "done"
@@ -241,7 +238,8 @@ class Doing:
                 return client.archive_job(job_id, token, result=result)
             except psycopg.DataError as refused:  # NaN, say, which JSON does not have
                 outcome = "failed"
-                return client.nack(job_id, token, error=failure(refused))
+                nack = partial(client.nack, job_id, token)
+                return bool(as_told(nack, error=failure(refused)))
 
         self._told(outcome, archive)
         return outcome
@@ -250,3 +248,23 @@ class Doing:
         # False may be the second answer to what was asked twice: it is not taken for a loss.
         self._crew.tell(self._bell, "finish a job", tell)
         return word
+
+
+def _outcome(error: object) -> tuple[str, dict[str, Any]]:
+    """The word for how an attempt has ended, and what is told of it. Never raises."""
+    kind = type(error)  # what `__class__` says may be made up
+    try:
+        if issubclass(kind, Release):
+            return "released", {}
+        if issubclass(kind, Misfit):
+            return "rejected", {"error": plain(error)}
+        said: Any = error
+        if issubclass(kind, Reject):
+            return "rejected", {"error": plain(said.error)}
+        if issubclass(kind, Retry):
+            return "retried", {"error": plain(said.error), "delay": said.delay}
+        if issubclass(kind, Outcome):
+            return "failed", {"error": f"TypeError: {kind.__name__} is no outcome"}
+    except BaseException as broken:  # a property of a class of the handler's
+        return "failed", {"error": failure(broken)}
+    return "failed", {"error": failure(error)}

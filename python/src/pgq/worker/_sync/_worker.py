@@ -39,8 +39,8 @@ class Worker(Runner):
 
     grace: when it is told to stop, it waits so long for the handlers that run (for ever), then
     gives their jobs back. heartbeat: so often it tells that it is alive, for `list_workers` (10 s);
-    None: never. hooks: see `pgq.worker.hooks`. schedules: it calls `run_schedules` each second too,
-    on one more connection.
+    None: never. timeout: of handlers that have none of their own (for ever). hooks: see
+    `pgq.worker.hooks`. schedules: it calls `run_schedules` each second too, on one more connection.
     """
 
     what = "worker"
@@ -55,6 +55,7 @@ class Worker(Runner):
         poll: timedelta | float = 1.0,
         grace: timedelta | float | None = None,
         heartbeat: timedelta | float | None = 10.0,
+        timeout: timedelta | float | None = None,
         queues: Iterable[str] | None = None,
         hooks: Sequence[Hook] = (),
         schedules: bool = False,
@@ -67,6 +68,7 @@ class Worker(Runner):
             poll=poll,
             grace=grace,
             heartbeat=heartbeat,
+            timeout=timeout,
             connect=connect,
             logger=logger,
         )
@@ -90,7 +92,7 @@ class Worker(Runner):
         if not chosen:
             raise ValueError("there is no handler")
         pool = Pool(self._conninfo, self._options, "pgq worker", self._connections)
-        crew = Crew(chosen, pool, self._reports, self._poll)
+        crew = Crew(chosen, pool, self._reports, self._poll, self._timeout)
         connection = connect(self._conninfo, self._options, "pgq worker")
         try:
             crew.learn(Client(connection).list_queues(), required=True)
