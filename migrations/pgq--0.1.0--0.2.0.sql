@@ -2138,6 +2138,26 @@ $$;
 comment on function pgq._create_leaf(integer) is
 'Adds a leaf to message, to job_archive and to idempotency.';
 
+create function pgq._lock_leaf(leaf integer)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+begin
+    -- PostgreSQL routes an insert by the partitions it knew when it last took a new lock. A
+    -- transaction that has every lock already would not find a leaf that was attached since, and
+    -- fail with 23514. To lock the leaf by name makes it look. The first 16 are always known.
+    if _lock_leaf.leaf > 15 then
+        execute format('lock table pgq.message_%s in access share mode', _lock_leaf.leaf);
+    end if;
+end
+$$;
+
+comment on function pgq._lock_leaf(integer) is
+'Makes an insert through message, job_archive or idempotency find a leaf that cleanup has added.';
+
 create or replace function pgq._storage_class(retention interval, max_bytes bigint, owner_id bigint)
 returns pgq.storage_class
 language plpgsql
@@ -2651,187 +2671,17 @@ declare
     inserted bigint;
     kept text[];
 begin
+    perform pgq._lock_leaf(_insert_keys.segment);
     -- Waits for others who have inserted one of them and are still at work. Without a lock on what
     -- they leave: those who find the same would wait for each other.
-    if _insert_keys.segment = 0 then
-        insert into pgq.idempotency_0 (scope_id, noted_at, segment, idempotency_key)
-        select
-            _insert_keys.scope_id,
-            _insert_keys.moment,
-            0,
-            w.idempotency_key
-        from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
-        on conflict do nothing;
-    elsif _insert_keys.segment = 1 then
-        insert into pgq.idempotency_1 (scope_id, noted_at, segment, idempotency_key)
-        select
-            _insert_keys.scope_id,
-            _insert_keys.moment,
-            1,
-            w.idempotency_key
-        from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
-        on conflict do nothing;
-    elsif _insert_keys.segment <= 3 then
-        if _insert_keys.segment <= 2 then
-            insert into pgq.idempotency_2 (scope_id, noted_at, segment, idempotency_key)
-            select
-                _insert_keys.scope_id,
-                _insert_keys.moment,
-                2,
-                w.idempotency_key
-            from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
-            on conflict do nothing;
-        else
-            insert into pgq.idempotency_3 (scope_id, noted_at, segment, idempotency_key)
-            select
-                _insert_keys.scope_id,
-                _insert_keys.moment,
-                3,
-                w.idempotency_key
-            from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
-            on conflict do nothing;
-        end if;
-    elsif _insert_keys.segment <= 7 then
-        if _insert_keys.segment <= 5 then
-            if _insert_keys.segment <= 4 then
-                insert into pgq.idempotency_4 (scope_id, noted_at, segment, idempotency_key)
-                select
-                    _insert_keys.scope_id,
-                    _insert_keys.moment,
-                    4,
-                    w.idempotency_key
-                from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
-                on conflict do nothing;
-            else
-                insert into pgq.idempotency_5 (scope_id, noted_at, segment, idempotency_key)
-                select
-                    _insert_keys.scope_id,
-                    _insert_keys.moment,
-                    5,
-                    w.idempotency_key
-                from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
-                on conflict do nothing;
-            end if;
-        else
-            if _insert_keys.segment <= 6 then
-                insert into pgq.idempotency_6 (scope_id, noted_at, segment, idempotency_key)
-                select
-                    _insert_keys.scope_id,
-                    _insert_keys.moment,
-                    6,
-                    w.idempotency_key
-                from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
-                on conflict do nothing;
-            else
-                insert into pgq.idempotency_7 (scope_id, noted_at, segment, idempotency_key)
-                select
-                    _insert_keys.scope_id,
-                    _insert_keys.moment,
-                    7,
-                    w.idempotency_key
-                from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
-                on conflict do nothing;
-            end if;
-        end if;
-    elsif _insert_keys.segment <= 15 then
-        if _insert_keys.segment <= 11 then
-            if _insert_keys.segment <= 9 then
-                if _insert_keys.segment <= 8 then
-                    insert into pgq.idempotency_8 (scope_id, noted_at, segment, idempotency_key)
-                    select
-                        _insert_keys.scope_id,
-                        _insert_keys.moment,
-                        8,
-                        w.idempotency_key
-                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
-                    on conflict do nothing;
-                else
-                    insert into pgq.idempotency_9 (scope_id, noted_at, segment, idempotency_key)
-                    select
-                        _insert_keys.scope_id,
-                        _insert_keys.moment,
-                        9,
-                        w.idempotency_key
-                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
-                    on conflict do nothing;
-                end if;
-            else
-                if _insert_keys.segment <= 10 then
-                    insert into pgq.idempotency_10 (scope_id, noted_at, segment, idempotency_key)
-                    select
-                        _insert_keys.scope_id,
-                        _insert_keys.moment,
-                        10,
-                        w.idempotency_key
-                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
-                    on conflict do nothing;
-                else
-                    insert into pgq.idempotency_11 (scope_id, noted_at, segment, idempotency_key)
-                    select
-                        _insert_keys.scope_id,
-                        _insert_keys.moment,
-                        11,
-                        w.idempotency_key
-                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
-                    on conflict do nothing;
-                end if;
-            end if;
-        else
-            if _insert_keys.segment <= 13 then
-                if _insert_keys.segment <= 12 then
-                    insert into pgq.idempotency_12 (scope_id, noted_at, segment, idempotency_key)
-                    select
-                        _insert_keys.scope_id,
-                        _insert_keys.moment,
-                        12,
-                        w.idempotency_key
-                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
-                    on conflict do nothing;
-                else
-                    insert into pgq.idempotency_13 (scope_id, noted_at, segment, idempotency_key)
-                    select
-                        _insert_keys.scope_id,
-                        _insert_keys.moment,
-                        13,
-                        w.idempotency_key
-                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
-                    on conflict do nothing;
-                end if;
-            else
-                if _insert_keys.segment <= 14 then
-                    insert into pgq.idempotency_14 (scope_id, noted_at, segment, idempotency_key)
-                    select
-                        _insert_keys.scope_id,
-                        _insert_keys.moment,
-                        14,
-                        w.idempotency_key
-                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
-                    on conflict do nothing;
-                else
-                    insert into pgq.idempotency_15 (scope_id, noted_at, segment, idempotency_key)
-                    select
-                        _insert_keys.scope_id,
-                        _insert_keys.moment,
-                        15,
-                        w.idempotency_key
-                    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
-                    on conflict do nothing;
-                end if;
-            end if;
-        end if;
-    else
-        execute format($leaf$
-            insert into pgq.idempotency_%1$s (scope_id, noted_at, segment, idempotency_key)
-            select
-                $1,
-                $2,
-                %1$s,
-                w.idempotency_key
-            from unnest($3) as w (idempotency_key)
-            on conflict do nothing
-        $leaf$, _insert_keys.segment)
-        using _insert_keys.scope_id, _insert_keys.moment, _insert_keys.idempotency_keys;
-    end if;
+    insert into pgq.idempotency (scope_id, noted_at, segment, idempotency_key)
+    select
+        _insert_keys.scope_id,
+        _insert_keys.moment,
+        _insert_keys.segment,
+        w.idempotency_key
+    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+    on conflict do nothing;
     get diagnostics inserted = row_count;
 
     if inserted = cardinality(_insert_keys.idempotency_keys) then
@@ -8506,12 +8356,8 @@ declare
     stored_ids bigint[];
     segments integer[];
     stamps timestamptz[];
-    offsets bigint[] := array_fill(
-        null::bigint, array[cardinality(coalesce(_publish_spread.payloads, '{}'))
-            + cardinality(coalesce(_publish_spread.bodies, '{}'))]
-    );
+    offsets bigint[];
     home integer;
-    leaf integer;
     followed boolean;
     locked integer := 0;
     place integer := 0;
@@ -8651,6 +8497,7 @@ begin
     end if;
 
     next_offsets := first_offsets;
+    offsets := array_fill(null::bigint, array[cardinality(homes)]);
 
     -- In a loop: it takes less time than a window function, which has to sort the messages.
     foreach home in array homes loop
@@ -8659,430 +8506,27 @@ begin
         next_offsets[home] := next_offsets[home] + 1;
     end loop;
 
-    -- Usually there is one segment.
-    for leaf in
-        select distinct g.segment
-        from unnest(segments) as g (segment)
-        where g.segment is not null
-    loop
-        if leaf = 0 then
-            insert into pgq.message_0 (
-                partition_id, log_offset, published_at, segment, key, headers, payload, body
-            )
-            select
-                (stored_ids)[b.home],
-                b.log_offset,
-                (stamps)[b.home],
-                0,
-                b.key,
-                b.header,
-                b.payload,
-                b.body
-            from (
-                select
-                    unnest(homes) as home,
-                    unnest(offsets) as log_offset,
-                    unnest(_publish_spread.keys) as key,
-                    unnest(_publish_spread.headers) as header,
-                    unnest(_publish_spread.payloads) as payload,
-                    unnest(_publish_spread.bodies) as body
-            ) as b
-            where (segments)[b.home] = 0;
-        elsif leaf = 1 then
-            insert into pgq.message_1 (
-                partition_id, log_offset, published_at, segment, key, headers, payload, body
-            )
-            select
-                (stored_ids)[b.home],
-                b.log_offset,
-                (stamps)[b.home],
-                1,
-                b.key,
-                b.header,
-                b.payload,
-                b.body
-            from (
-                select
-                    unnest(homes) as home,
-                    unnest(offsets) as log_offset,
-                    unnest(_publish_spread.keys) as key,
-                    unnest(_publish_spread.headers) as header,
-                    unnest(_publish_spread.payloads) as payload,
-                    unnest(_publish_spread.bodies) as body
-            ) as b
-            where (segments)[b.home] = 1;
-        elsif leaf <= 3 then
-            if leaf <= 2 then
-                insert into pgq.message_2 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                select
-                    (stored_ids)[b.home],
-                    b.log_offset,
-                    (stamps)[b.home],
-                    2,
-                    b.key,
-                    b.header,
-                    b.payload,
-                    b.body
-                from (
-                    select
-                        unnest(homes) as home,
-                        unnest(offsets) as log_offset,
-                        unnest(_publish_spread.keys) as key,
-                        unnest(_publish_spread.headers) as header,
-                        unnest(_publish_spread.payloads) as payload,
-                        unnest(_publish_spread.bodies) as body
-                ) as b
-                where (segments)[b.home] = 2;
-            else
-                insert into pgq.message_3 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                select
-                    (stored_ids)[b.home],
-                    b.log_offset,
-                    (stamps)[b.home],
-                    3,
-                    b.key,
-                    b.header,
-                    b.payload,
-                    b.body
-                from (
-                    select
-                        unnest(homes) as home,
-                        unnest(offsets) as log_offset,
-                        unnest(_publish_spread.keys) as key,
-                        unnest(_publish_spread.headers) as header,
-                        unnest(_publish_spread.payloads) as payload,
-                        unnest(_publish_spread.bodies) as body
-                ) as b
-                where (segments)[b.home] = 3;
-            end if;
-        elsif leaf <= 7 then
-            if leaf <= 5 then
-                if leaf <= 4 then
-                    insert into pgq.message_4 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select
-                        (stored_ids)[b.home],
-                        b.log_offset,
-                        (stamps)[b.home],
-                        4,
-                        b.key,
-                        b.header,
-                        b.payload,
-                        b.body
-                    from (
-                        select
-                            unnest(homes) as home,
-                            unnest(offsets) as log_offset,
-                            unnest(_publish_spread.keys) as key,
-                            unnest(_publish_spread.headers) as header,
-                            unnest(_publish_spread.payloads) as payload,
-                            unnest(_publish_spread.bodies) as body
-                    ) as b
-                    where (segments)[b.home] = 4;
-                else
-                    insert into pgq.message_5 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select
-                        (stored_ids)[b.home],
-                        b.log_offset,
-                        (stamps)[b.home],
-                        5,
-                        b.key,
-                        b.header,
-                        b.payload,
-                        b.body
-                    from (
-                        select
-                            unnest(homes) as home,
-                            unnest(offsets) as log_offset,
-                            unnest(_publish_spread.keys) as key,
-                            unnest(_publish_spread.headers) as header,
-                            unnest(_publish_spread.payloads) as payload,
-                            unnest(_publish_spread.bodies) as body
-                    ) as b
-                    where (segments)[b.home] = 5;
-                end if;
-            else
-                if leaf <= 6 then
-                    insert into pgq.message_6 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select
-                        (stored_ids)[b.home],
-                        b.log_offset,
-                        (stamps)[b.home],
-                        6,
-                        b.key,
-                        b.header,
-                        b.payload,
-                        b.body
-                    from (
-                        select
-                            unnest(homes) as home,
-                            unnest(offsets) as log_offset,
-                            unnest(_publish_spread.keys) as key,
-                            unnest(_publish_spread.headers) as header,
-                            unnest(_publish_spread.payloads) as payload,
-                            unnest(_publish_spread.bodies) as body
-                    ) as b
-                    where (segments)[b.home] = 6;
-                else
-                    insert into pgq.message_7 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select
-                        (stored_ids)[b.home],
-                        b.log_offset,
-                        (stamps)[b.home],
-                        7,
-                        b.key,
-                        b.header,
-                        b.payload,
-                        b.body
-                    from (
-                        select
-                            unnest(homes) as home,
-                            unnest(offsets) as log_offset,
-                            unnest(_publish_spread.keys) as key,
-                            unnest(_publish_spread.headers) as header,
-                            unnest(_publish_spread.payloads) as payload,
-                            unnest(_publish_spread.bodies) as body
-                    ) as b
-                    where (segments)[b.home] = 7;
-                end if;
-            end if;
-        elsif leaf <= 15 then
-            if leaf <= 11 then
-                if leaf <= 9 then
-                    if leaf <= 8 then
-                        insert into pgq.message_8 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            (stored_ids)[b.home],
-                            b.log_offset,
-                            (stamps)[b.home],
-                            8,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                unnest(homes) as home,
-                                unnest(offsets) as log_offset,
-                                unnest(_publish_spread.keys) as key,
-                                unnest(_publish_spread.headers) as header,
-                                unnest(_publish_spread.payloads) as payload,
-                                unnest(_publish_spread.bodies) as body
-                        ) as b
-                        where (segments)[b.home] = 8;
-                    else
-                        insert into pgq.message_9 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            (stored_ids)[b.home],
-                            b.log_offset,
-                            (stamps)[b.home],
-                            9,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                unnest(homes) as home,
-                                unnest(offsets) as log_offset,
-                                unnest(_publish_spread.keys) as key,
-                                unnest(_publish_spread.headers) as header,
-                                unnest(_publish_spread.payloads) as payload,
-                                unnest(_publish_spread.bodies) as body
-                        ) as b
-                        where (segments)[b.home] = 9;
-                    end if;
-                else
-                    if leaf <= 10 then
-                        insert into pgq.message_10 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            (stored_ids)[b.home],
-                            b.log_offset,
-                            (stamps)[b.home],
-                            10,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                unnest(homes) as home,
-                                unnest(offsets) as log_offset,
-                                unnest(_publish_spread.keys) as key,
-                                unnest(_publish_spread.headers) as header,
-                                unnest(_publish_spread.payloads) as payload,
-                                unnest(_publish_spread.bodies) as body
-                        ) as b
-                        where (segments)[b.home] = 10;
-                    else
-                        insert into pgq.message_11 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            (stored_ids)[b.home],
-                            b.log_offset,
-                            (stamps)[b.home],
-                            11,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                unnest(homes) as home,
-                                unnest(offsets) as log_offset,
-                                unnest(_publish_spread.keys) as key,
-                                unnest(_publish_spread.headers) as header,
-                                unnest(_publish_spread.payloads) as payload,
-                                unnest(_publish_spread.bodies) as body
-                        ) as b
-                        where (segments)[b.home] = 11;
-                    end if;
-                end if;
-            else
-                if leaf <= 13 then
-                    if leaf <= 12 then
-                        insert into pgq.message_12 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            (stored_ids)[b.home],
-                            b.log_offset,
-                            (stamps)[b.home],
-                            12,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                unnest(homes) as home,
-                                unnest(offsets) as log_offset,
-                                unnest(_publish_spread.keys) as key,
-                                unnest(_publish_spread.headers) as header,
-                                unnest(_publish_spread.payloads) as payload,
-                                unnest(_publish_spread.bodies) as body
-                        ) as b
-                        where (segments)[b.home] = 12;
-                    else
-                        insert into pgq.message_13 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            (stored_ids)[b.home],
-                            b.log_offset,
-                            (stamps)[b.home],
-                            13,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                unnest(homes) as home,
-                                unnest(offsets) as log_offset,
-                                unnest(_publish_spread.keys) as key,
-                                unnest(_publish_spread.headers) as header,
-                                unnest(_publish_spread.payloads) as payload,
-                                unnest(_publish_spread.bodies) as body
-                        ) as b
-                        where (segments)[b.home] = 13;
-                    end if;
-                else
-                    if leaf <= 14 then
-                        insert into pgq.message_14 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            (stored_ids)[b.home],
-                            b.log_offset,
-                            (stamps)[b.home],
-                            14,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                unnest(homes) as home,
-                                unnest(offsets) as log_offset,
-                                unnest(_publish_spread.keys) as key,
-                                unnest(_publish_spread.headers) as header,
-                                unnest(_publish_spread.payloads) as payload,
-                                unnest(_publish_spread.bodies) as body
-                        ) as b
-                        where (segments)[b.home] = 14;
-                    else
-                        insert into pgq.message_15 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            (stored_ids)[b.home],
-                            b.log_offset,
-                            (stamps)[b.home],
-                            15,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                unnest(homes) as home,
-                                unnest(offsets) as log_offset,
-                                unnest(_publish_spread.keys) as key,
-                                unnest(_publish_spread.headers) as header,
-                                unnest(_publish_spread.payloads) as payload,
-                                unnest(_publish_spread.bodies) as body
-                        ) as b
-                        where (segments)[b.home] = 15;
-                    end if;
-                end if;
-            end if;
-        else
-            execute format($leaf$
-                insert into pgq.message_%1$s (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                select
-                    ($1)[b.home],
-                    b.log_offset,
-                    ($2)[b.home],
-                    %1$s,
-                    b.key,
-                    b.header,
-                    b.payload,
-                    b.body
-                from (
-                    select
-                        unnest($3) as home,
-                        unnest($4) as log_offset,
-                        unnest($5) as key,
-                        unnest($6) as header,
-                        unnest($7) as payload,
-                        unnest($8) as body
-                ) as b
-                where ($9)[b.home] = %1$s
-            $leaf$, leaf)
-            using stored_ids, stamps, homes, offsets, _publish_spread.keys, _publish_spread.headers, _publish_spread.payloads, _publish_spread.bodies, segments;
-        end if;
-    end loop;
+    insert into pgq.message (
+        partition_id, log_offset, published_at, segment, key, headers, payload, body
+    )
+    select
+        stored_ids[b.home],
+        b.log_offset,
+        stamps[b.home],
+        segments[b.home],
+        b.key,
+        b.header,
+        b.payload,
+        b.body
+    from (
+        select
+            unnest(homes) as home,
+            unnest(offsets) as log_offset,
+            unnest(_publish_spread.keys) as key,
+            unnest(_publish_spread.headers) as header,
+            unnest(_publish_spread.payloads) as payload,
+            unnest(_publish_spread.bodies) as body
+    ) as b;
 
     return query
     select g.partition, first_offsets[g.partition], next_offsets[g.partition] - 1
@@ -9442,389 +8886,26 @@ begin
     stamp := greatest(pgq._clock(), newest.published_at, state.segment_entered_at);
 
     -- Functions in one select list run side by side; those of absent arrays give nulls.
-    if state.segment = 0 then
-        insert into pgq.message_0 (
-            partition_id, log_offset, published_at, segment, key, headers, payload, body
-        )
+    insert into pgq.message (
+        partition_id, log_offset, published_at, segment, key, headers, payload, body
+    )
+    select
+        state.stored_partition_id,
+        b.log_offset,
+        stamp,
+        state.segment,
+        b.key,
+        b.header,
+        b.payload,
+        b.body
+    from (
         select
-            state.stored_partition_id,
-            b.log_offset,
-            stamp,
-            0,
-            b.key,
-            b.header,
-            b.payload,
-            b.body
-        from (
-            select
-                generate_series(published.first_offset, published.last_offset) as log_offset,
-                unnest(publish_batch.keys) as key,
-                unnest(publish_batch.headers) as header,
-                unnest(publish_batch.payloads) as payload,
-                unnest(publish_batch.bodies) as body
-        ) as b;
-    elsif state.segment = 1 then
-        insert into pgq.message_1 (
-            partition_id, log_offset, published_at, segment, key, headers, payload, body
-        )
-        select
-            state.stored_partition_id,
-            b.log_offset,
-            stamp,
-            1,
-            b.key,
-            b.header,
-            b.payload,
-            b.body
-        from (
-            select
-                generate_series(published.first_offset, published.last_offset) as log_offset,
-                unnest(publish_batch.keys) as key,
-                unnest(publish_batch.headers) as header,
-                unnest(publish_batch.payloads) as payload,
-                unnest(publish_batch.bodies) as body
-        ) as b;
-    elsif state.segment <= 3 then
-        if state.segment <= 2 then
-            insert into pgq.message_2 (
-                partition_id, log_offset, published_at, segment, key, headers, payload, body
-            )
-            select
-                state.stored_partition_id,
-                b.log_offset,
-                stamp,
-                2,
-                b.key,
-                b.header,
-                b.payload,
-                b.body
-            from (
-                select
-                    generate_series(published.first_offset, published.last_offset) as log_offset,
-                    unnest(publish_batch.keys) as key,
-                    unnest(publish_batch.headers) as header,
-                    unnest(publish_batch.payloads) as payload,
-                    unnest(publish_batch.bodies) as body
-            ) as b;
-        else
-            insert into pgq.message_3 (
-                partition_id, log_offset, published_at, segment, key, headers, payload, body
-            )
-            select
-                state.stored_partition_id,
-                b.log_offset,
-                stamp,
-                3,
-                b.key,
-                b.header,
-                b.payload,
-                b.body
-            from (
-                select
-                    generate_series(published.first_offset, published.last_offset) as log_offset,
-                    unnest(publish_batch.keys) as key,
-                    unnest(publish_batch.headers) as header,
-                    unnest(publish_batch.payloads) as payload,
-                    unnest(publish_batch.bodies) as body
-            ) as b;
-        end if;
-    elsif state.segment <= 7 then
-        if state.segment <= 5 then
-            if state.segment <= 4 then
-                insert into pgq.message_4 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                select
-                    state.stored_partition_id,
-                    b.log_offset,
-                    stamp,
-                    4,
-                    b.key,
-                    b.header,
-                    b.payload,
-                    b.body
-                from (
-                    select
-                        generate_series(published.first_offset, published.last_offset) as log_offset,
-                        unnest(publish_batch.keys) as key,
-                        unnest(publish_batch.headers) as header,
-                        unnest(publish_batch.payloads) as payload,
-                        unnest(publish_batch.bodies) as body
-                ) as b;
-            else
-                insert into pgq.message_5 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                select
-                    state.stored_partition_id,
-                    b.log_offset,
-                    stamp,
-                    5,
-                    b.key,
-                    b.header,
-                    b.payload,
-                    b.body
-                from (
-                    select
-                        generate_series(published.first_offset, published.last_offset) as log_offset,
-                        unnest(publish_batch.keys) as key,
-                        unnest(publish_batch.headers) as header,
-                        unnest(publish_batch.payloads) as payload,
-                        unnest(publish_batch.bodies) as body
-                ) as b;
-            end if;
-        else
-            if state.segment <= 6 then
-                insert into pgq.message_6 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                select
-                    state.stored_partition_id,
-                    b.log_offset,
-                    stamp,
-                    6,
-                    b.key,
-                    b.header,
-                    b.payload,
-                    b.body
-                from (
-                    select
-                        generate_series(published.first_offset, published.last_offset) as log_offset,
-                        unnest(publish_batch.keys) as key,
-                        unnest(publish_batch.headers) as header,
-                        unnest(publish_batch.payloads) as payload,
-                        unnest(publish_batch.bodies) as body
-                ) as b;
-            else
-                insert into pgq.message_7 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                select
-                    state.stored_partition_id,
-                    b.log_offset,
-                    stamp,
-                    7,
-                    b.key,
-                    b.header,
-                    b.payload,
-                    b.body
-                from (
-                    select
-                        generate_series(published.first_offset, published.last_offset) as log_offset,
-                        unnest(publish_batch.keys) as key,
-                        unnest(publish_batch.headers) as header,
-                        unnest(publish_batch.payloads) as payload,
-                        unnest(publish_batch.bodies) as body
-                ) as b;
-            end if;
-        end if;
-    elsif state.segment <= 15 then
-        if state.segment <= 11 then
-            if state.segment <= 9 then
-                if state.segment <= 8 then
-                    insert into pgq.message_8 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select
-                        state.stored_partition_id,
-                        b.log_offset,
-                        stamp,
-                        8,
-                        b.key,
-                        b.header,
-                        b.payload,
-                        b.body
-                    from (
-                        select
-                            generate_series(published.first_offset, published.last_offset) as log_offset,
-                            unnest(publish_batch.keys) as key,
-                            unnest(publish_batch.headers) as header,
-                            unnest(publish_batch.payloads) as payload,
-                            unnest(publish_batch.bodies) as body
-                    ) as b;
-                else
-                    insert into pgq.message_9 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select
-                        state.stored_partition_id,
-                        b.log_offset,
-                        stamp,
-                        9,
-                        b.key,
-                        b.header,
-                        b.payload,
-                        b.body
-                    from (
-                        select
-                            generate_series(published.first_offset, published.last_offset) as log_offset,
-                            unnest(publish_batch.keys) as key,
-                            unnest(publish_batch.headers) as header,
-                            unnest(publish_batch.payloads) as payload,
-                            unnest(publish_batch.bodies) as body
-                    ) as b;
-                end if;
-            else
-                if state.segment <= 10 then
-                    insert into pgq.message_10 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select
-                        state.stored_partition_id,
-                        b.log_offset,
-                        stamp,
-                        10,
-                        b.key,
-                        b.header,
-                        b.payload,
-                        b.body
-                    from (
-                        select
-                            generate_series(published.first_offset, published.last_offset) as log_offset,
-                            unnest(publish_batch.keys) as key,
-                            unnest(publish_batch.headers) as header,
-                            unnest(publish_batch.payloads) as payload,
-                            unnest(publish_batch.bodies) as body
-                    ) as b;
-                else
-                    insert into pgq.message_11 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select
-                        state.stored_partition_id,
-                        b.log_offset,
-                        stamp,
-                        11,
-                        b.key,
-                        b.header,
-                        b.payload,
-                        b.body
-                    from (
-                        select
-                            generate_series(published.first_offset, published.last_offset) as log_offset,
-                            unnest(publish_batch.keys) as key,
-                            unnest(publish_batch.headers) as header,
-                            unnest(publish_batch.payloads) as payload,
-                            unnest(publish_batch.bodies) as body
-                    ) as b;
-                end if;
-            end if;
-        else
-            if state.segment <= 13 then
-                if state.segment <= 12 then
-                    insert into pgq.message_12 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select
-                        state.stored_partition_id,
-                        b.log_offset,
-                        stamp,
-                        12,
-                        b.key,
-                        b.header,
-                        b.payload,
-                        b.body
-                    from (
-                        select
-                            generate_series(published.first_offset, published.last_offset) as log_offset,
-                            unnest(publish_batch.keys) as key,
-                            unnest(publish_batch.headers) as header,
-                            unnest(publish_batch.payloads) as payload,
-                            unnest(publish_batch.bodies) as body
-                    ) as b;
-                else
-                    insert into pgq.message_13 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select
-                        state.stored_partition_id,
-                        b.log_offset,
-                        stamp,
-                        13,
-                        b.key,
-                        b.header,
-                        b.payload,
-                        b.body
-                    from (
-                        select
-                            generate_series(published.first_offset, published.last_offset) as log_offset,
-                            unnest(publish_batch.keys) as key,
-                            unnest(publish_batch.headers) as header,
-                            unnest(publish_batch.payloads) as payload,
-                            unnest(publish_batch.bodies) as body
-                    ) as b;
-                end if;
-            else
-                if state.segment <= 14 then
-                    insert into pgq.message_14 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select
-                        state.stored_partition_id,
-                        b.log_offset,
-                        stamp,
-                        14,
-                        b.key,
-                        b.header,
-                        b.payload,
-                        b.body
-                    from (
-                        select
-                            generate_series(published.first_offset, published.last_offset) as log_offset,
-                            unnest(publish_batch.keys) as key,
-                            unnest(publish_batch.headers) as header,
-                            unnest(publish_batch.payloads) as payload,
-                            unnest(publish_batch.bodies) as body
-                    ) as b;
-                else
-                    insert into pgq.message_15 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select
-                        state.stored_partition_id,
-                        b.log_offset,
-                        stamp,
-                        15,
-                        b.key,
-                        b.header,
-                        b.payload,
-                        b.body
-                    from (
-                        select
-                            generate_series(published.first_offset, published.last_offset) as log_offset,
-                            unnest(publish_batch.keys) as key,
-                            unnest(publish_batch.headers) as header,
-                            unnest(publish_batch.payloads) as payload,
-                            unnest(publish_batch.bodies) as body
-                    ) as b;
-                end if;
-            end if;
-        end if;
-    else
-        execute format($leaf$
-            insert into pgq.message_%1$s (
-                partition_id, log_offset, published_at, segment, key, headers, payload, body
-            )
-            select
-                $1,
-                b.log_offset,
-                $2,
-                %1$s,
-                b.key,
-                b.header,
-                b.payload,
-                b.body
-            from (
-                select
-                    generate_series($3, $4) as log_offset,
-                    unnest($5) as key,
-                    unnest($6) as header,
-                    unnest($7) as payload,
-                    unnest($8) as body
-            ) as b
-        $leaf$, state.segment)
-        using state.stored_partition_id, stamp, published.first_offset, published.last_offset, publish_batch.keys, publish_batch.headers, publish_batch.payloads, publish_batch.bodies;
-    end if;
+            generate_series(published.first_offset, published.last_offset) as log_offset,
+            unnest(publish_batch.keys) as key,
+            unnest(publish_batch.headers) as header,
+            unnest(publish_batch.payloads) as payload,
+            unnest(publish_batch.bodies) as body
+    ) as b;
 
     if state.followed then
         perform pgq._deliver(
@@ -9944,339 +9025,27 @@ begin
 
             loop
                 leaf := coalesce(known_layout & 524287, 0);
-
-                if leaf = 0 then
-                    insert into pgq.message_0 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select
-                        (p.partition_id << 40) + (xid & 1099511627775),
-                        nextval('pgq.staged_number') << 20,
-                        pgq._clock(),
-                        0,
-                        publish.key,
-                        publish.headers,
-                        publish.payload,
-                        publish.body
-                    from pgq.partition as p
-                    where p.topic = publish.topic collate "C"
-                        and p.partition = place
-                        and p.layout = known_layout
-                        and (p.publishers is null or pgq._may(p.publishers));
-                elsif leaf = 1 then
-                    insert into pgq.message_1 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select
-                        (p.partition_id << 40) + (xid & 1099511627775),
-                        nextval('pgq.staged_number') << 20,
-                        pgq._clock(),
-                        1,
-                        publish.key,
-                        publish.headers,
-                        publish.payload,
-                        publish.body
-                    from pgq.partition as p
-                    where p.topic = publish.topic collate "C"
-                        and p.partition = place
-                        and p.layout = known_layout
-                        and (p.publishers is null or pgq._may(p.publishers));
-                elsif leaf <= 3 then
-                    if leaf <= 2 then
-                        insert into pgq.message_2 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            (p.partition_id << 40) + (xid & 1099511627775),
-                            nextval('pgq.staged_number') << 20,
-                            pgq._clock(),
-                            2,
-                            publish.key,
-                            publish.headers,
-                            publish.payload,
-                            publish.body
-                        from pgq.partition as p
-                        where p.topic = publish.topic collate "C"
-                            and p.partition = place
-                            and p.layout = known_layout
-                            and (p.publishers is null or pgq._may(p.publishers));
-                    else
-                        insert into pgq.message_3 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            (p.partition_id << 40) + (xid & 1099511627775),
-                            nextval('pgq.staged_number') << 20,
-                            pgq._clock(),
-                            3,
-                            publish.key,
-                            publish.headers,
-                            publish.payload,
-                            publish.body
-                        from pgq.partition as p
-                        where p.topic = publish.topic collate "C"
-                            and p.partition = place
-                            and p.layout = known_layout
-                            and (p.publishers is null or pgq._may(p.publishers));
-                    end if;
-                elsif leaf <= 7 then
-                    if leaf <= 5 then
-                        if leaf <= 4 then
-                            insert into pgq.message_4 (
-                                partition_id, log_offset, published_at, segment, key, headers, payload, body
-                            )
-                            select
-                                (p.partition_id << 40) + (xid & 1099511627775),
-                                nextval('pgq.staged_number') << 20,
-                                pgq._clock(),
-                                4,
-                                publish.key,
-                                publish.headers,
-                                publish.payload,
-                                publish.body
-                            from pgq.partition as p
-                            where p.topic = publish.topic collate "C"
-                                and p.partition = place
-                                and p.layout = known_layout
-                                and (p.publishers is null or pgq._may(p.publishers));
-                        else
-                            insert into pgq.message_5 (
-                                partition_id, log_offset, published_at, segment, key, headers, payload, body
-                            )
-                            select
-                                (p.partition_id << 40) + (xid & 1099511627775),
-                                nextval('pgq.staged_number') << 20,
-                                pgq._clock(),
-                                5,
-                                publish.key,
-                                publish.headers,
-                                publish.payload,
-                                publish.body
-                            from pgq.partition as p
-                            where p.topic = publish.topic collate "C"
-                                and p.partition = place
-                                and p.layout = known_layout
-                                and (p.publishers is null or pgq._may(p.publishers));
-                        end if;
-                    else
-                        if leaf <= 6 then
-                            insert into pgq.message_6 (
-                                partition_id, log_offset, published_at, segment, key, headers, payload, body
-                            )
-                            select
-                                (p.partition_id << 40) + (xid & 1099511627775),
-                                nextval('pgq.staged_number') << 20,
-                                pgq._clock(),
-                                6,
-                                publish.key,
-                                publish.headers,
-                                publish.payload,
-                                publish.body
-                            from pgq.partition as p
-                            where p.topic = publish.topic collate "C"
-                                and p.partition = place
-                                and p.layout = known_layout
-                                and (p.publishers is null or pgq._may(p.publishers));
-                        else
-                            insert into pgq.message_7 (
-                                partition_id, log_offset, published_at, segment, key, headers, payload, body
-                            )
-                            select
-                                (p.partition_id << 40) + (xid & 1099511627775),
-                                nextval('pgq.staged_number') << 20,
-                                pgq._clock(),
-                                7,
-                                publish.key,
-                                publish.headers,
-                                publish.payload,
-                                publish.body
-                            from pgq.partition as p
-                            where p.topic = publish.topic collate "C"
-                                and p.partition = place
-                                and p.layout = known_layout
-                                and (p.publishers is null or pgq._may(p.publishers));
-                        end if;
-                    end if;
-                elsif leaf <= 15 then
-                    if leaf <= 11 then
-                        if leaf <= 9 then
-                            if leaf <= 8 then
-                                insert into pgq.message_8 (
-                                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                                )
-                                select
-                                    (p.partition_id << 40) + (xid & 1099511627775),
-                                    nextval('pgq.staged_number') << 20,
-                                    pgq._clock(),
-                                    8,
-                                    publish.key,
-                                    publish.headers,
-                                    publish.payload,
-                                    publish.body
-                                from pgq.partition as p
-                                where p.topic = publish.topic collate "C"
-                                    and p.partition = place
-                                    and p.layout = known_layout
-                                    and (p.publishers is null or pgq._may(p.publishers));
-                            else
-                                insert into pgq.message_9 (
-                                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                                )
-                                select
-                                    (p.partition_id << 40) + (xid & 1099511627775),
-                                    nextval('pgq.staged_number') << 20,
-                                    pgq._clock(),
-                                    9,
-                                    publish.key,
-                                    publish.headers,
-                                    publish.payload,
-                                    publish.body
-                                from pgq.partition as p
-                                where p.topic = publish.topic collate "C"
-                                    and p.partition = place
-                                    and p.layout = known_layout
-                                    and (p.publishers is null or pgq._may(p.publishers));
-                            end if;
-                        else
-                            if leaf <= 10 then
-                                insert into pgq.message_10 (
-                                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                                )
-                                select
-                                    (p.partition_id << 40) + (xid & 1099511627775),
-                                    nextval('pgq.staged_number') << 20,
-                                    pgq._clock(),
-                                    10,
-                                    publish.key,
-                                    publish.headers,
-                                    publish.payload,
-                                    publish.body
-                                from pgq.partition as p
-                                where p.topic = publish.topic collate "C"
-                                    and p.partition = place
-                                    and p.layout = known_layout
-                                    and (p.publishers is null or pgq._may(p.publishers));
-                            else
-                                insert into pgq.message_11 (
-                                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                                )
-                                select
-                                    (p.partition_id << 40) + (xid & 1099511627775),
-                                    nextval('pgq.staged_number') << 20,
-                                    pgq._clock(),
-                                    11,
-                                    publish.key,
-                                    publish.headers,
-                                    publish.payload,
-                                    publish.body
-                                from pgq.partition as p
-                                where p.topic = publish.topic collate "C"
-                                    and p.partition = place
-                                    and p.layout = known_layout
-                                    and (p.publishers is null or pgq._may(p.publishers));
-                            end if;
-                        end if;
-                    else
-                        if leaf <= 13 then
-                            if leaf <= 12 then
-                                insert into pgq.message_12 (
-                                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                                )
-                                select
-                                    (p.partition_id << 40) + (xid & 1099511627775),
-                                    nextval('pgq.staged_number') << 20,
-                                    pgq._clock(),
-                                    12,
-                                    publish.key,
-                                    publish.headers,
-                                    publish.payload,
-                                    publish.body
-                                from pgq.partition as p
-                                where p.topic = publish.topic collate "C"
-                                    and p.partition = place
-                                    and p.layout = known_layout
-                                    and (p.publishers is null or pgq._may(p.publishers));
-                            else
-                                insert into pgq.message_13 (
-                                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                                )
-                                select
-                                    (p.partition_id << 40) + (xid & 1099511627775),
-                                    nextval('pgq.staged_number') << 20,
-                                    pgq._clock(),
-                                    13,
-                                    publish.key,
-                                    publish.headers,
-                                    publish.payload,
-                                    publish.body
-                                from pgq.partition as p
-                                where p.topic = publish.topic collate "C"
-                                    and p.partition = place
-                                    and p.layout = known_layout
-                                    and (p.publishers is null or pgq._may(p.publishers));
-                            end if;
-                        else
-                            if leaf <= 14 then
-                                insert into pgq.message_14 (
-                                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                                )
-                                select
-                                    (p.partition_id << 40) + (xid & 1099511627775),
-                                    nextval('pgq.staged_number') << 20,
-                                    pgq._clock(),
-                                    14,
-                                    publish.key,
-                                    publish.headers,
-                                    publish.payload,
-                                    publish.body
-                                from pgq.partition as p
-                                where p.topic = publish.topic collate "C"
-                                    and p.partition = place
-                                    and p.layout = known_layout
-                                    and (p.publishers is null or pgq._may(p.publishers));
-                            else
-                                insert into pgq.message_15 (
-                                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                                )
-                                select
-                                    (p.partition_id << 40) + (xid & 1099511627775),
-                                    nextval('pgq.staged_number') << 20,
-                                    pgq._clock(),
-                                    15,
-                                    publish.key,
-                                    publish.headers,
-                                    publish.payload,
-                                    publish.body
-                                from pgq.partition as p
-                                where p.topic = publish.topic collate "C"
-                                    and p.partition = place
-                                    and p.layout = known_layout
-                                    and (p.publishers is null or pgq._may(p.publishers));
-                            end if;
-                        end if;
-                    end if;
-                else
-                    execute format($leaf$
-                        insert into pgq.message_%1$s (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            (p.partition_id << 40) + ($1 & 1099511627775),
-                            nextval('pgq.staged_number') << 20,
-                            pgq._clock(),
-                            %1$s,
-                            $2,
-                            $3,
-                            $4,
-                            $5
-                        from pgq.partition as p
-                        where p.topic = $6 collate "C"
-                            and p.partition = $7
-                            and p.layout = $8
-                            and (p.publishers is null or pgq._may(p.publishers))
-                    $leaf$, leaf)
-                    using xid, publish.key, publish.headers, publish.payload, publish.body, publish.topic, place, known_layout;
+                if leaf > 15 then
+                    perform pgq._lock_leaf(leaf);
                 end if;
+
+                insert into pgq.message (
+                    partition_id, log_offset, published_at, segment, key, headers, payload, body
+                )
+                select
+                    (p.partition_id << 40) + (xid & 1099511627775),
+                    nextval('pgq.staged_number') << 20,
+                    pgq._clock(),
+                    leaf,
+                    publish.key,
+                    publish.headers,
+                    publish.payload,
+                    publish.body
+                from pgq.partition as p
+                where p.topic = publish.topic collate "C"
+                    and p.partition = place
+                    and p.layout = known_layout
+                    and (p.publishers is null or pgq._may(p.publishers));
                 get diagnostics stored = row_count;
 
                 if stored > 0 then
@@ -10509,19 +9278,6 @@ begin
         order by m.log_offset desc
         limit 1
         into newest_offset, newest_at;
-        insert into pgq.message_0 (
-            partition_id, log_offset, published_at, segment, key, headers, payload, body
-        )
-        values (
-            home_id,
-            coalesce(newest_offset + 1, first_offset),
-            greatest(pgq._clock(), newest_at, entered_at),
-            0,
-            publish.key,
-            publish.headers,
-            publish.payload,
-            publish.body
-        );
     elsif leaf = 1 then
         select m.log_offset, m.published_at
         from pgq.message_1 as m
@@ -10530,19 +9286,6 @@ begin
         order by m.log_offset desc
         limit 1
         into newest_offset, newest_at;
-        insert into pgq.message_1 (
-            partition_id, log_offset, published_at, segment, key, headers, payload, body
-        )
-        values (
-            home_id,
-            coalesce(newest_offset + 1, first_offset),
-            greatest(pgq._clock(), newest_at, entered_at),
-            1,
-            publish.key,
-            publish.headers,
-            publish.payload,
-            publish.body
-        );
     elsif leaf <= 3 then
         if leaf <= 2 then
             select m.log_offset, m.published_at
@@ -10552,19 +9295,6 @@ begin
             order by m.log_offset desc
             limit 1
             into newest_offset, newest_at;
-            insert into pgq.message_2 (
-                partition_id, log_offset, published_at, segment, key, headers, payload, body
-            )
-            values (
-                home_id,
-                coalesce(newest_offset + 1, first_offset),
-                greatest(pgq._clock(), newest_at, entered_at),
-                2,
-                publish.key,
-                publish.headers,
-                publish.payload,
-                publish.body
-            );
         else
             select m.log_offset, m.published_at
             from pgq.message_3 as m
@@ -10573,19 +9303,6 @@ begin
             order by m.log_offset desc
             limit 1
             into newest_offset, newest_at;
-            insert into pgq.message_3 (
-                partition_id, log_offset, published_at, segment, key, headers, payload, body
-            )
-            values (
-                home_id,
-                coalesce(newest_offset + 1, first_offset),
-                greatest(pgq._clock(), newest_at, entered_at),
-                3,
-                publish.key,
-                publish.headers,
-                publish.payload,
-                publish.body
-            );
         end if;
     elsif leaf <= 7 then
         if leaf <= 5 then
@@ -10597,19 +9314,6 @@ begin
                 order by m.log_offset desc
                 limit 1
                 into newest_offset, newest_at;
-                insert into pgq.message_4 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                values (
-                    home_id,
-                    coalesce(newest_offset + 1, first_offset),
-                    greatest(pgq._clock(), newest_at, entered_at),
-                    4,
-                    publish.key,
-                    publish.headers,
-                    publish.payload,
-                    publish.body
-                );
             else
                 select m.log_offset, m.published_at
                 from pgq.message_5 as m
@@ -10618,19 +9322,6 @@ begin
                 order by m.log_offset desc
                 limit 1
                 into newest_offset, newest_at;
-                insert into pgq.message_5 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                values (
-                    home_id,
-                    coalesce(newest_offset + 1, first_offset),
-                    greatest(pgq._clock(), newest_at, entered_at),
-                    5,
-                    publish.key,
-                    publish.headers,
-                    publish.payload,
-                    publish.body
-                );
             end if;
         else
             if leaf <= 6 then
@@ -10641,19 +9332,6 @@ begin
                 order by m.log_offset desc
                 limit 1
                 into newest_offset, newest_at;
-                insert into pgq.message_6 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                values (
-                    home_id,
-                    coalesce(newest_offset + 1, first_offset),
-                    greatest(pgq._clock(), newest_at, entered_at),
-                    6,
-                    publish.key,
-                    publish.headers,
-                    publish.payload,
-                    publish.body
-                );
             else
                 select m.log_offset, m.published_at
                 from pgq.message_7 as m
@@ -10662,19 +9340,6 @@ begin
                 order by m.log_offset desc
                 limit 1
                 into newest_offset, newest_at;
-                insert into pgq.message_7 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                values (
-                    home_id,
-                    coalesce(newest_offset + 1, first_offset),
-                    greatest(pgq._clock(), newest_at, entered_at),
-                    7,
-                    publish.key,
-                    publish.headers,
-                    publish.payload,
-                    publish.body
-                );
             end if;
         end if;
     elsif leaf <= 15 then
@@ -10688,19 +9353,6 @@ begin
                     order by m.log_offset desc
                     limit 1
                     into newest_offset, newest_at;
-                    insert into pgq.message_8 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    values (
-                        home_id,
-                        coalesce(newest_offset + 1, first_offset),
-                        greatest(pgq._clock(), newest_at, entered_at),
-                        8,
-                        publish.key,
-                        publish.headers,
-                        publish.payload,
-                        publish.body
-                    );
                 else
                     select m.log_offset, m.published_at
                     from pgq.message_9 as m
@@ -10709,19 +9361,6 @@ begin
                     order by m.log_offset desc
                     limit 1
                     into newest_offset, newest_at;
-                    insert into pgq.message_9 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    values (
-                        home_id,
-                        coalesce(newest_offset + 1, first_offset),
-                        greatest(pgq._clock(), newest_at, entered_at),
-                        9,
-                        publish.key,
-                        publish.headers,
-                        publish.payload,
-                        publish.body
-                    );
                 end if;
             else
                 if leaf <= 10 then
@@ -10732,19 +9371,6 @@ begin
                     order by m.log_offset desc
                     limit 1
                     into newest_offset, newest_at;
-                    insert into pgq.message_10 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    values (
-                        home_id,
-                        coalesce(newest_offset + 1, first_offset),
-                        greatest(pgq._clock(), newest_at, entered_at),
-                        10,
-                        publish.key,
-                        publish.headers,
-                        publish.payload,
-                        publish.body
-                    );
                 else
                     select m.log_offset, m.published_at
                     from pgq.message_11 as m
@@ -10753,19 +9379,6 @@ begin
                     order by m.log_offset desc
                     limit 1
                     into newest_offset, newest_at;
-                    insert into pgq.message_11 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    values (
-                        home_id,
-                        coalesce(newest_offset + 1, first_offset),
-                        greatest(pgq._clock(), newest_at, entered_at),
-                        11,
-                        publish.key,
-                        publish.headers,
-                        publish.payload,
-                        publish.body
-                    );
                 end if;
             end if;
         else
@@ -10778,19 +9391,6 @@ begin
                     order by m.log_offset desc
                     limit 1
                     into newest_offset, newest_at;
-                    insert into pgq.message_12 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    values (
-                        home_id,
-                        coalesce(newest_offset + 1, first_offset),
-                        greatest(pgq._clock(), newest_at, entered_at),
-                        12,
-                        publish.key,
-                        publish.headers,
-                        publish.payload,
-                        publish.body
-                    );
                 else
                     select m.log_offset, m.published_at
                     from pgq.message_13 as m
@@ -10799,19 +9399,6 @@ begin
                     order by m.log_offset desc
                     limit 1
                     into newest_offset, newest_at;
-                    insert into pgq.message_13 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    values (
-                        home_id,
-                        coalesce(newest_offset + 1, first_offset),
-                        greatest(pgq._clock(), newest_at, entered_at),
-                        13,
-                        publish.key,
-                        publish.headers,
-                        publish.payload,
-                        publish.body
-                    );
                 end if;
             else
                 if leaf <= 14 then
@@ -10822,19 +9409,6 @@ begin
                     order by m.log_offset desc
                     limit 1
                     into newest_offset, newest_at;
-                    insert into pgq.message_14 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    values (
-                        home_id,
-                        coalesce(newest_offset + 1, first_offset),
-                        greatest(pgq._clock(), newest_at, entered_at),
-                        14,
-                        publish.key,
-                        publish.headers,
-                        publish.payload,
-                        publish.body
-                    );
                 else
                     select m.log_offset, m.published_at
                     from pgq.message_15 as m
@@ -10843,19 +9417,6 @@ begin
                     order by m.log_offset desc
                     limit 1
                     into newest_offset, newest_at;
-                    insert into pgq.message_15 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    values (
-                        home_id,
-                        coalesce(newest_offset + 1, first_offset),
-                        greatest(pgq._clock(), newest_at, entered_at),
-                        15,
-                        publish.key,
-                        publish.headers,
-                        publish.payload,
-                        publish.body
-                    );
                 end if;
             end if;
         end if;
@@ -10870,23 +9431,20 @@ begin
         $leaf$, leaf)
         into newest_offset, newest_at
         using home_id, first_offset;
-        execute format($leaf$
-            insert into pgq.message_%1$s (
-                partition_id, log_offset, published_at, segment, key, headers, payload, body
-            )
-            values (
-                $1,
-                coalesce($2 + 1, $3),
-                greatest(pgq._clock(), $4, $5),
-                %1$s,
-                $6,
-                $7,
-                $8,
-                $9
-            )
-        $leaf$, leaf)
-        using home_id, newest_offset, first_offset, newest_at, entered_at, publish.key, publish.headers, publish.payload, publish.body;
     end if;
+    insert into pgq.message (
+        partition_id, log_offset, published_at, segment, key, headers, payload, body
+    )
+    values (
+        home_id,
+        coalesce(newest_offset + 1, first_offset),
+        greatest(pgq._clock(), newest_at, entered_at),
+        leaf,
+        publish.key,
+        publish.headers,
+        publish.payload,
+        publish.body
+    );
 
     published.log_offset := coalesce(newest_offset + 1, first_offset);
     return next published;
@@ -11472,389 +10030,27 @@ begin
             perform pgq._fail_unknown_topic(_stage_batch.topic);
         end if;
 
-        if leaf = 0 then
-            insert into pgq.message_0 (
-                partition_id, log_offset, published_at, segment, key, headers, payload, body
-            )
+        perform pgq._lock_leaf(leaf);
+        insert into pgq.message (
+            partition_id, log_offset, published_at, segment, key, headers, payload, body
+        )
+        select
+            home_id,
+            b.log_offset,
+            stamp,
+            leaf,
+            b.key,
+            b.header,
+            b.payload,
+            b.body
+        from (
             select
-                home_id,
-                b.log_offset,
-                stamp,
-                0,
-                b.key,
-                b.header,
-                b.payload,
-                b.body
-            from (
-                select
-                    generate_series(first_number, first_number + size - 1) as log_offset,
-                    unnest(_stage_batch.keys) as key,
-                    unnest(_stage_batch.headers) as header,
-                    unnest(_stage_batch.payloads) as payload,
-                    unnest(_stage_batch.bodies) as body
-            ) as b;
-        elsif leaf = 1 then
-            insert into pgq.message_1 (
-                partition_id, log_offset, published_at, segment, key, headers, payload, body
-            )
-            select
-                home_id,
-                b.log_offset,
-                stamp,
-                1,
-                b.key,
-                b.header,
-                b.payload,
-                b.body
-            from (
-                select
-                    generate_series(first_number, first_number + size - 1) as log_offset,
-                    unnest(_stage_batch.keys) as key,
-                    unnest(_stage_batch.headers) as header,
-                    unnest(_stage_batch.payloads) as payload,
-                    unnest(_stage_batch.bodies) as body
-            ) as b;
-        elsif leaf <= 3 then
-            if leaf <= 2 then
-                insert into pgq.message_2 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                select
-                    home_id,
-                    b.log_offset,
-                    stamp,
-                    2,
-                    b.key,
-                    b.header,
-                    b.payload,
-                    b.body
-                from (
-                    select
-                        generate_series(first_number, first_number + size - 1) as log_offset,
-                        unnest(_stage_batch.keys) as key,
-                        unnest(_stage_batch.headers) as header,
-                        unnest(_stage_batch.payloads) as payload,
-                        unnest(_stage_batch.bodies) as body
-                ) as b;
-            else
-                insert into pgq.message_3 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                select
-                    home_id,
-                    b.log_offset,
-                    stamp,
-                    3,
-                    b.key,
-                    b.header,
-                    b.payload,
-                    b.body
-                from (
-                    select
-                        generate_series(first_number, first_number + size - 1) as log_offset,
-                        unnest(_stage_batch.keys) as key,
-                        unnest(_stage_batch.headers) as header,
-                        unnest(_stage_batch.payloads) as payload,
-                        unnest(_stage_batch.bodies) as body
-                ) as b;
-            end if;
-        elsif leaf <= 7 then
-            if leaf <= 5 then
-                if leaf <= 4 then
-                    insert into pgq.message_4 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select
-                        home_id,
-                        b.log_offset,
-                        stamp,
-                        4,
-                        b.key,
-                        b.header,
-                        b.payload,
-                        b.body
-                    from (
-                        select
-                            generate_series(first_number, first_number + size - 1) as log_offset,
-                            unnest(_stage_batch.keys) as key,
-                            unnest(_stage_batch.headers) as header,
-                            unnest(_stage_batch.payloads) as payload,
-                            unnest(_stage_batch.bodies) as body
-                    ) as b;
-                else
-                    insert into pgq.message_5 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select
-                        home_id,
-                        b.log_offset,
-                        stamp,
-                        5,
-                        b.key,
-                        b.header,
-                        b.payload,
-                        b.body
-                    from (
-                        select
-                            generate_series(first_number, first_number + size - 1) as log_offset,
-                            unnest(_stage_batch.keys) as key,
-                            unnest(_stage_batch.headers) as header,
-                            unnest(_stage_batch.payloads) as payload,
-                            unnest(_stage_batch.bodies) as body
-                    ) as b;
-                end if;
-            else
-                if leaf <= 6 then
-                    insert into pgq.message_6 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select
-                        home_id,
-                        b.log_offset,
-                        stamp,
-                        6,
-                        b.key,
-                        b.header,
-                        b.payload,
-                        b.body
-                    from (
-                        select
-                            generate_series(first_number, first_number + size - 1) as log_offset,
-                            unnest(_stage_batch.keys) as key,
-                            unnest(_stage_batch.headers) as header,
-                            unnest(_stage_batch.payloads) as payload,
-                            unnest(_stage_batch.bodies) as body
-                    ) as b;
-                else
-                    insert into pgq.message_7 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select
-                        home_id,
-                        b.log_offset,
-                        stamp,
-                        7,
-                        b.key,
-                        b.header,
-                        b.payload,
-                        b.body
-                    from (
-                        select
-                            generate_series(first_number, first_number + size - 1) as log_offset,
-                            unnest(_stage_batch.keys) as key,
-                            unnest(_stage_batch.headers) as header,
-                            unnest(_stage_batch.payloads) as payload,
-                            unnest(_stage_batch.bodies) as body
-                    ) as b;
-                end if;
-            end if;
-        elsif leaf <= 15 then
-            if leaf <= 11 then
-                if leaf <= 9 then
-                    if leaf <= 8 then
-                        insert into pgq.message_8 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            home_id,
-                            b.log_offset,
-                            stamp,
-                            8,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                generate_series(first_number, first_number + size - 1) as log_offset,
-                                unnest(_stage_batch.keys) as key,
-                                unnest(_stage_batch.headers) as header,
-                                unnest(_stage_batch.payloads) as payload,
-                                unnest(_stage_batch.bodies) as body
-                        ) as b;
-                    else
-                        insert into pgq.message_9 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            home_id,
-                            b.log_offset,
-                            stamp,
-                            9,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                generate_series(first_number, first_number + size - 1) as log_offset,
-                                unnest(_stage_batch.keys) as key,
-                                unnest(_stage_batch.headers) as header,
-                                unnest(_stage_batch.payloads) as payload,
-                                unnest(_stage_batch.bodies) as body
-                        ) as b;
-                    end if;
-                else
-                    if leaf <= 10 then
-                        insert into pgq.message_10 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            home_id,
-                            b.log_offset,
-                            stamp,
-                            10,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                generate_series(first_number, first_number + size - 1) as log_offset,
-                                unnest(_stage_batch.keys) as key,
-                                unnest(_stage_batch.headers) as header,
-                                unnest(_stage_batch.payloads) as payload,
-                                unnest(_stage_batch.bodies) as body
-                        ) as b;
-                    else
-                        insert into pgq.message_11 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            home_id,
-                            b.log_offset,
-                            stamp,
-                            11,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                generate_series(first_number, first_number + size - 1) as log_offset,
-                                unnest(_stage_batch.keys) as key,
-                                unnest(_stage_batch.headers) as header,
-                                unnest(_stage_batch.payloads) as payload,
-                                unnest(_stage_batch.bodies) as body
-                        ) as b;
-                    end if;
-                end if;
-            else
-                if leaf <= 13 then
-                    if leaf <= 12 then
-                        insert into pgq.message_12 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            home_id,
-                            b.log_offset,
-                            stamp,
-                            12,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                generate_series(first_number, first_number + size - 1) as log_offset,
-                                unnest(_stage_batch.keys) as key,
-                                unnest(_stage_batch.headers) as header,
-                                unnest(_stage_batch.payloads) as payload,
-                                unnest(_stage_batch.bodies) as body
-                        ) as b;
-                    else
-                        insert into pgq.message_13 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            home_id,
-                            b.log_offset,
-                            stamp,
-                            13,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                generate_series(first_number, first_number + size - 1) as log_offset,
-                                unnest(_stage_batch.keys) as key,
-                                unnest(_stage_batch.headers) as header,
-                                unnest(_stage_batch.payloads) as payload,
-                                unnest(_stage_batch.bodies) as body
-                        ) as b;
-                    end if;
-                else
-                    if leaf <= 14 then
-                        insert into pgq.message_14 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            home_id,
-                            b.log_offset,
-                            stamp,
-                            14,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                generate_series(first_number, first_number + size - 1) as log_offset,
-                                unnest(_stage_batch.keys) as key,
-                                unnest(_stage_batch.headers) as header,
-                                unnest(_stage_batch.payloads) as payload,
-                                unnest(_stage_batch.bodies) as body
-                        ) as b;
-                    else
-                        insert into pgq.message_15 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            home_id,
-                            b.log_offset,
-                            stamp,
-                            15,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                generate_series(first_number, first_number + size - 1) as log_offset,
-                                unnest(_stage_batch.keys) as key,
-                                unnest(_stage_batch.headers) as header,
-                                unnest(_stage_batch.payloads) as payload,
-                                unnest(_stage_batch.bodies) as body
-                        ) as b;
-                    end if;
-                end if;
-            end if;
-        else
-            execute format($leaf$
-                insert into pgq.message_%1$s (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                select
-                    $1,
-                    b.log_offset,
-                    $2,
-                    %1$s,
-                    b.key,
-                    b.header,
-                    b.payload,
-                    b.body
-                from (
-                    select
-                        generate_series($3, $3 + $4 - 1) as log_offset,
-                        unnest($5) as key,
-                        unnest($6) as header,
-                        unnest($7) as payload,
-                        unnest($8) as body
-                ) as b
-            $leaf$, leaf)
-            using home_id, stamp, first_number, size, _stage_batch.keys, _stage_batch.headers, _stage_batch.payloads, _stage_batch.bodies;
-        end if;
+                generate_series(first_number, first_number + size - 1) as log_offset,
+                unnest(_stage_batch.keys) as key,
+                unnest(_stage_batch.headers) as header,
+                unnest(_stage_batch.payloads) as payload,
+                unnest(_stage_batch.bodies) as body
+        ) as b;
 
         if followed then
             perform pgq._announce(home_id >> 40);
@@ -11886,6 +10082,7 @@ begin
     loop
         ids[place.partition] := (place.partition_id << 40) + slot;
         segments[place.partition] := place.segment;
+        perform pgq._lock_leaf(place.segment);
         followed := place.followed;
         found_homes := found_homes + 1;
     end loop;
@@ -11895,429 +10092,27 @@ begin
         perform pgq._fail_unknown_topic(_stage_batch.topic);
     end if;
 
-    for leaf in
-        select distinct g.segment
-        from unnest(segments) as g (segment)
-        where g.segment is not null
-    loop
-        if leaf = 0 then
-            insert into pgq.message_0 (
-                partition_id, log_offset, published_at, segment, key, headers, payload, body
-            )
-            select
-                (ids)[b.home],
-                first_number + b.place,
-                stamp,
-                0,
-                b.key,
-                b.header,
-                b.payload,
-                b.body
-            from (
-                select
-                    generate_series(0, size - 1) as place,
-                    unnest(homes) as home,
-                    unnest(_stage_batch.keys) as key,
-                    unnest(_stage_batch.headers) as header,
-                    unnest(_stage_batch.payloads) as payload,
-                    unnest(_stage_batch.bodies) as body
-            ) as b
-            where (segments)[b.home] = 0;
-        elsif leaf = 1 then
-            insert into pgq.message_1 (
-                partition_id, log_offset, published_at, segment, key, headers, payload, body
-            )
-            select
-                (ids)[b.home],
-                first_number + b.place,
-                stamp,
-                1,
-                b.key,
-                b.header,
-                b.payload,
-                b.body
-            from (
-                select
-                    generate_series(0, size - 1) as place,
-                    unnest(homes) as home,
-                    unnest(_stage_batch.keys) as key,
-                    unnest(_stage_batch.headers) as header,
-                    unnest(_stage_batch.payloads) as payload,
-                    unnest(_stage_batch.bodies) as body
-            ) as b
-            where (segments)[b.home] = 1;
-        elsif leaf <= 3 then
-            if leaf <= 2 then
-                insert into pgq.message_2 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                select
-                    (ids)[b.home],
-                    first_number + b.place,
-                    stamp,
-                    2,
-                    b.key,
-                    b.header,
-                    b.payload,
-                    b.body
-                from (
-                    select
-                        generate_series(0, size - 1) as place,
-                        unnest(homes) as home,
-                        unnest(_stage_batch.keys) as key,
-                        unnest(_stage_batch.headers) as header,
-                        unnest(_stage_batch.payloads) as payload,
-                        unnest(_stage_batch.bodies) as body
-                ) as b
-                where (segments)[b.home] = 2;
-            else
-                insert into pgq.message_3 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                select
-                    (ids)[b.home],
-                    first_number + b.place,
-                    stamp,
-                    3,
-                    b.key,
-                    b.header,
-                    b.payload,
-                    b.body
-                from (
-                    select
-                        generate_series(0, size - 1) as place,
-                        unnest(homes) as home,
-                        unnest(_stage_batch.keys) as key,
-                        unnest(_stage_batch.headers) as header,
-                        unnest(_stage_batch.payloads) as payload,
-                        unnest(_stage_batch.bodies) as body
-                ) as b
-                where (segments)[b.home] = 3;
-            end if;
-        elsif leaf <= 7 then
-            if leaf <= 5 then
-                if leaf <= 4 then
-                    insert into pgq.message_4 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select
-                        (ids)[b.home],
-                        first_number + b.place,
-                        stamp,
-                        4,
-                        b.key,
-                        b.header,
-                        b.payload,
-                        b.body
-                    from (
-                        select
-                            generate_series(0, size - 1) as place,
-                            unnest(homes) as home,
-                            unnest(_stage_batch.keys) as key,
-                            unnest(_stage_batch.headers) as header,
-                            unnest(_stage_batch.payloads) as payload,
-                            unnest(_stage_batch.bodies) as body
-                    ) as b
-                    where (segments)[b.home] = 4;
-                else
-                    insert into pgq.message_5 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select
-                        (ids)[b.home],
-                        first_number + b.place,
-                        stamp,
-                        5,
-                        b.key,
-                        b.header,
-                        b.payload,
-                        b.body
-                    from (
-                        select
-                            generate_series(0, size - 1) as place,
-                            unnest(homes) as home,
-                            unnest(_stage_batch.keys) as key,
-                            unnest(_stage_batch.headers) as header,
-                            unnest(_stage_batch.payloads) as payload,
-                            unnest(_stage_batch.bodies) as body
-                    ) as b
-                    where (segments)[b.home] = 5;
-                end if;
-            else
-                if leaf <= 6 then
-                    insert into pgq.message_6 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select
-                        (ids)[b.home],
-                        first_number + b.place,
-                        stamp,
-                        6,
-                        b.key,
-                        b.header,
-                        b.payload,
-                        b.body
-                    from (
-                        select
-                            generate_series(0, size - 1) as place,
-                            unnest(homes) as home,
-                            unnest(_stage_batch.keys) as key,
-                            unnest(_stage_batch.headers) as header,
-                            unnest(_stage_batch.payloads) as payload,
-                            unnest(_stage_batch.bodies) as body
-                    ) as b
-                    where (segments)[b.home] = 6;
-                else
-                    insert into pgq.message_7 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select
-                        (ids)[b.home],
-                        first_number + b.place,
-                        stamp,
-                        7,
-                        b.key,
-                        b.header,
-                        b.payload,
-                        b.body
-                    from (
-                        select
-                            generate_series(0, size - 1) as place,
-                            unnest(homes) as home,
-                            unnest(_stage_batch.keys) as key,
-                            unnest(_stage_batch.headers) as header,
-                            unnest(_stage_batch.payloads) as payload,
-                            unnest(_stage_batch.bodies) as body
-                    ) as b
-                    where (segments)[b.home] = 7;
-                end if;
-            end if;
-        elsif leaf <= 15 then
-            if leaf <= 11 then
-                if leaf <= 9 then
-                    if leaf <= 8 then
-                        insert into pgq.message_8 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            (ids)[b.home],
-                            first_number + b.place,
-                            stamp,
-                            8,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                generate_series(0, size - 1) as place,
-                                unnest(homes) as home,
-                                unnest(_stage_batch.keys) as key,
-                                unnest(_stage_batch.headers) as header,
-                                unnest(_stage_batch.payloads) as payload,
-                                unnest(_stage_batch.bodies) as body
-                        ) as b
-                        where (segments)[b.home] = 8;
-                    else
-                        insert into pgq.message_9 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            (ids)[b.home],
-                            first_number + b.place,
-                            stamp,
-                            9,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                generate_series(0, size - 1) as place,
-                                unnest(homes) as home,
-                                unnest(_stage_batch.keys) as key,
-                                unnest(_stage_batch.headers) as header,
-                                unnest(_stage_batch.payloads) as payload,
-                                unnest(_stage_batch.bodies) as body
-                        ) as b
-                        where (segments)[b.home] = 9;
-                    end if;
-                else
-                    if leaf <= 10 then
-                        insert into pgq.message_10 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            (ids)[b.home],
-                            first_number + b.place,
-                            stamp,
-                            10,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                generate_series(0, size - 1) as place,
-                                unnest(homes) as home,
-                                unnest(_stage_batch.keys) as key,
-                                unnest(_stage_batch.headers) as header,
-                                unnest(_stage_batch.payloads) as payload,
-                                unnest(_stage_batch.bodies) as body
-                        ) as b
-                        where (segments)[b.home] = 10;
-                    else
-                        insert into pgq.message_11 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            (ids)[b.home],
-                            first_number + b.place,
-                            stamp,
-                            11,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                generate_series(0, size - 1) as place,
-                                unnest(homes) as home,
-                                unnest(_stage_batch.keys) as key,
-                                unnest(_stage_batch.headers) as header,
-                                unnest(_stage_batch.payloads) as payload,
-                                unnest(_stage_batch.bodies) as body
-                        ) as b
-                        where (segments)[b.home] = 11;
-                    end if;
-                end if;
-            else
-                if leaf <= 13 then
-                    if leaf <= 12 then
-                        insert into pgq.message_12 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            (ids)[b.home],
-                            first_number + b.place,
-                            stamp,
-                            12,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                generate_series(0, size - 1) as place,
-                                unnest(homes) as home,
-                                unnest(_stage_batch.keys) as key,
-                                unnest(_stage_batch.headers) as header,
-                                unnest(_stage_batch.payloads) as payload,
-                                unnest(_stage_batch.bodies) as body
-                        ) as b
-                        where (segments)[b.home] = 12;
-                    else
-                        insert into pgq.message_13 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            (ids)[b.home],
-                            first_number + b.place,
-                            stamp,
-                            13,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                generate_series(0, size - 1) as place,
-                                unnest(homes) as home,
-                                unnest(_stage_batch.keys) as key,
-                                unnest(_stage_batch.headers) as header,
-                                unnest(_stage_batch.payloads) as payload,
-                                unnest(_stage_batch.bodies) as body
-                        ) as b
-                        where (segments)[b.home] = 13;
-                    end if;
-                else
-                    if leaf <= 14 then
-                        insert into pgq.message_14 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            (ids)[b.home],
-                            first_number + b.place,
-                            stamp,
-                            14,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                generate_series(0, size - 1) as place,
-                                unnest(homes) as home,
-                                unnest(_stage_batch.keys) as key,
-                                unnest(_stage_batch.headers) as header,
-                                unnest(_stage_batch.payloads) as payload,
-                                unnest(_stage_batch.bodies) as body
-                        ) as b
-                        where (segments)[b.home] = 14;
-                    else
-                        insert into pgq.message_15 (
-                            partition_id, log_offset, published_at, segment, key, headers, payload, body
-                        )
-                        select
-                            (ids)[b.home],
-                            first_number + b.place,
-                            stamp,
-                            15,
-                            b.key,
-                            b.header,
-                            b.payload,
-                            b.body
-                        from (
-                            select
-                                generate_series(0, size - 1) as place,
-                                unnest(homes) as home,
-                                unnest(_stage_batch.keys) as key,
-                                unnest(_stage_batch.headers) as header,
-                                unnest(_stage_batch.payloads) as payload,
-                                unnest(_stage_batch.bodies) as body
-                        ) as b
-                        where (segments)[b.home] = 15;
-                    end if;
-                end if;
-            end if;
-        else
-            execute format($leaf$
-                insert into pgq.message_%1$s (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                select
-                    ($1)[b.home],
-                    $2 + b.place,
-                    $3,
-                    %1$s,
-                    b.key,
-                    b.header,
-                    b.payload,
-                    b.body
-                from (
-                    select
-                        generate_series(0, $4 - 1) as place,
-                        unnest($5) as home,
-                        unnest($6) as key,
-                        unnest($7) as header,
-                        unnest($8) as payload,
-                        unnest($9) as body
-                ) as b
-                where ($10)[b.home] = %1$s
-            $leaf$, leaf)
-            using ids, first_number, stamp, size, homes, _stage_batch.keys, _stage_batch.headers, _stage_batch.payloads, _stage_batch.bodies, segments;
-        end if;
-    end loop;
+    insert into pgq.message (
+        partition_id, log_offset, published_at, segment, key, headers, payload, body
+    )
+    select
+        ids[b.home],
+        first_number + b.place,
+        stamp,
+        segments[b.home],
+        b.key,
+        b.header,
+        b.payload,
+        b.body
+    from (
+        select
+            generate_series(0, size - 1) as place,
+            unnest(homes) as home,
+            unnest(_stage_batch.keys) as key,
+            unnest(_stage_batch.headers) as header,
+            unnest(_stage_batch.payloads) as payload,
+            unnest(_stage_batch.bodies) as body
+    ) as b;
 
     if followed then
         perform pgq._announce(ids[homes[1]] >> 40);
@@ -21514,270 +19309,22 @@ begin
         turn_at
     );
 
-    if leaf = 0 then
-        insert into pgq.message_0 (
-            partition_id, log_offset, published_at, segment, key, headers, payload, body
-        )
-        values (
-            store_id,
-            added.job_id,
-            moment,
-            0,
-            enqueue.key,
-            enqueue.headers,
-            enqueue.payload,
-            enqueue.body
-        );
-    elsif leaf = 1 then
-        insert into pgq.message_1 (
-            partition_id, log_offset, published_at, segment, key, headers, payload, body
-        )
-        values (
-            store_id,
-            added.job_id,
-            moment,
-            1,
-            enqueue.key,
-            enqueue.headers,
-            enqueue.payload,
-            enqueue.body
-        );
-    elsif leaf <= 3 then
-        if leaf <= 2 then
-            insert into pgq.message_2 (
-                partition_id, log_offset, published_at, segment, key, headers, payload, body
-            )
-            values (
-                store_id,
-                added.job_id,
-                moment,
-                2,
-                enqueue.key,
-                enqueue.headers,
-                enqueue.payload,
-                enqueue.body
-            );
-        else
-            insert into pgq.message_3 (
-                partition_id, log_offset, published_at, segment, key, headers, payload, body
-            )
-            values (
-                store_id,
-                added.job_id,
-                moment,
-                3,
-                enqueue.key,
-                enqueue.headers,
-                enqueue.payload,
-                enqueue.body
-            );
-        end if;
-    elsif leaf <= 7 then
-        if leaf <= 5 then
-            if leaf <= 4 then
-                insert into pgq.message_4 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                values (
-                    store_id,
-                    added.job_id,
-                    moment,
-                    4,
-                    enqueue.key,
-                    enqueue.headers,
-                    enqueue.payload,
-                    enqueue.body
-                );
-            else
-                insert into pgq.message_5 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                values (
-                    store_id,
-                    added.job_id,
-                    moment,
-                    5,
-                    enqueue.key,
-                    enqueue.headers,
-                    enqueue.payload,
-                    enqueue.body
-                );
-            end if;
-        else
-            if leaf <= 6 then
-                insert into pgq.message_6 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                values (
-                    store_id,
-                    added.job_id,
-                    moment,
-                    6,
-                    enqueue.key,
-                    enqueue.headers,
-                    enqueue.payload,
-                    enqueue.body
-                );
-            else
-                insert into pgq.message_7 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                values (
-                    store_id,
-                    added.job_id,
-                    moment,
-                    7,
-                    enqueue.key,
-                    enqueue.headers,
-                    enqueue.payload,
-                    enqueue.body
-                );
-            end if;
-        end if;
-    elsif leaf <= 15 then
-        if leaf <= 11 then
-            if leaf <= 9 then
-                if leaf <= 8 then
-                    insert into pgq.message_8 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    values (
-                        store_id,
-                        added.job_id,
-                        moment,
-                        8,
-                        enqueue.key,
-                        enqueue.headers,
-                        enqueue.payload,
-                        enqueue.body
-                    );
-                else
-                    insert into pgq.message_9 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    values (
-                        store_id,
-                        added.job_id,
-                        moment,
-                        9,
-                        enqueue.key,
-                        enqueue.headers,
-                        enqueue.payload,
-                        enqueue.body
-                    );
-                end if;
-            else
-                if leaf <= 10 then
-                    insert into pgq.message_10 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    values (
-                        store_id,
-                        added.job_id,
-                        moment,
-                        10,
-                        enqueue.key,
-                        enqueue.headers,
-                        enqueue.payload,
-                        enqueue.body
-                    );
-                else
-                    insert into pgq.message_11 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    values (
-                        store_id,
-                        added.job_id,
-                        moment,
-                        11,
-                        enqueue.key,
-                        enqueue.headers,
-                        enqueue.payload,
-                        enqueue.body
-                    );
-                end if;
-            end if;
-        else
-            if leaf <= 13 then
-                if leaf <= 12 then
-                    insert into pgq.message_12 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    values (
-                        store_id,
-                        added.job_id,
-                        moment,
-                        12,
-                        enqueue.key,
-                        enqueue.headers,
-                        enqueue.payload,
-                        enqueue.body
-                    );
-                else
-                    insert into pgq.message_13 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    values (
-                        store_id,
-                        added.job_id,
-                        moment,
-                        13,
-                        enqueue.key,
-                        enqueue.headers,
-                        enqueue.payload,
-                        enqueue.body
-                    );
-                end if;
-            else
-                if leaf <= 14 then
-                    insert into pgq.message_14 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    values (
-                        store_id,
-                        added.job_id,
-                        moment,
-                        14,
-                        enqueue.key,
-                        enqueue.headers,
-                        enqueue.payload,
-                        enqueue.body
-                    );
-                else
-                    insert into pgq.message_15 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    values (
-                        store_id,
-                        added.job_id,
-                        moment,
-                        15,
-                        enqueue.key,
-                        enqueue.headers,
-                        enqueue.payload,
-                        enqueue.body
-                    );
-                end if;
-            end if;
-        end if;
-    else
-        execute format($leaf$
-            insert into pgq.message_%1$s (
-                partition_id, log_offset, published_at, segment, key, headers, payload, body
-            )
-            values (
-                $1,
-                $2,
-                $3,
-                %1$s,
-                $4,
-                $5,
-                $6,
-                $7
-            )
-        $leaf$, leaf)
-        using store_id, added.job_id, moment, enqueue.key, enqueue.headers, enqueue.payload, enqueue.body;
+    if leaf > 15 then
+        perform pgq._lock_leaf(leaf);
     end if;
+    insert into pgq.message (
+        partition_id, log_offset, published_at, segment, key, headers, payload, body
+    )
+    values (
+        store_id,
+        added.job_id,
+        moment,
+        leaf,
+        enqueue.key,
+        enqueue.headers,
+        enqueue.payload,
+        enqueue.body
+    );
 
     return next added;
 end
@@ -22001,253 +19548,19 @@ begin
         turns := pgq._turns(target_id, turn_keys, free);
     end if;
 
-    if leaf = 0 then
-        insert into pgq.message_0 (
-            partition_id, log_offset, published_at, segment, key, headers, payload, body
-        )
-        select store_id, b.job_id, moment, 0, b.key, b.header, b.payload, b.body
-        from (
-            select
-                unnest(ids) as job_id,
-                unnest(enqueue_batch.keys) as key,
-                unnest(enqueue_batch.headers) as header,
-                unnest(enqueue_batch.payloads) as payload,
-                unnest(enqueue_batch.bodies) as body
-        ) as b;
-    elsif leaf = 1 then
-        insert into pgq.message_1 (
-            partition_id, log_offset, published_at, segment, key, headers, payload, body
-        )
-        select store_id, b.job_id, moment, 1, b.key, b.header, b.payload, b.body
-        from (
-            select
-                unnest(ids) as job_id,
-                unnest(enqueue_batch.keys) as key,
-                unnest(enqueue_batch.headers) as header,
-                unnest(enqueue_batch.payloads) as payload,
-                unnest(enqueue_batch.bodies) as body
-        ) as b;
-    elsif leaf <= 3 then
-        if leaf <= 2 then
-            insert into pgq.message_2 (
-                partition_id, log_offset, published_at, segment, key, headers, payload, body
-            )
-            select store_id, b.job_id, moment, 2, b.key, b.header, b.payload, b.body
-            from (
-                select
-                    unnest(ids) as job_id,
-                    unnest(enqueue_batch.keys) as key,
-                    unnest(enqueue_batch.headers) as header,
-                    unnest(enqueue_batch.payloads) as payload,
-                    unnest(enqueue_batch.bodies) as body
-            ) as b;
-        else
-            insert into pgq.message_3 (
-                partition_id, log_offset, published_at, segment, key, headers, payload, body
-            )
-            select store_id, b.job_id, moment, 3, b.key, b.header, b.payload, b.body
-            from (
-                select
-                    unnest(ids) as job_id,
-                    unnest(enqueue_batch.keys) as key,
-                    unnest(enqueue_batch.headers) as header,
-                    unnest(enqueue_batch.payloads) as payload,
-                    unnest(enqueue_batch.bodies) as body
-            ) as b;
-        end if;
-    elsif leaf <= 7 then
-        if leaf <= 5 then
-            if leaf <= 4 then
-                insert into pgq.message_4 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                select store_id, b.job_id, moment, 4, b.key, b.header, b.payload, b.body
-                from (
-                    select
-                        unnest(ids) as job_id,
-                        unnest(enqueue_batch.keys) as key,
-                        unnest(enqueue_batch.headers) as header,
-                        unnest(enqueue_batch.payloads) as payload,
-                        unnest(enqueue_batch.bodies) as body
-                ) as b;
-            else
-                insert into pgq.message_5 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                select store_id, b.job_id, moment, 5, b.key, b.header, b.payload, b.body
-                from (
-                    select
-                        unnest(ids) as job_id,
-                        unnest(enqueue_batch.keys) as key,
-                        unnest(enqueue_batch.headers) as header,
-                        unnest(enqueue_batch.payloads) as payload,
-                        unnest(enqueue_batch.bodies) as body
-                ) as b;
-            end if;
-        else
-            if leaf <= 6 then
-                insert into pgq.message_6 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                select store_id, b.job_id, moment, 6, b.key, b.header, b.payload, b.body
-                from (
-                    select
-                        unnest(ids) as job_id,
-                        unnest(enqueue_batch.keys) as key,
-                        unnest(enqueue_batch.headers) as header,
-                        unnest(enqueue_batch.payloads) as payload,
-                        unnest(enqueue_batch.bodies) as body
-                ) as b;
-            else
-                insert into pgq.message_7 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload, body
-                )
-                select store_id, b.job_id, moment, 7, b.key, b.header, b.payload, b.body
-                from (
-                    select
-                        unnest(ids) as job_id,
-                        unnest(enqueue_batch.keys) as key,
-                        unnest(enqueue_batch.headers) as header,
-                        unnest(enqueue_batch.payloads) as payload,
-                        unnest(enqueue_batch.bodies) as body
-                ) as b;
-            end if;
-        end if;
-    elsif leaf <= 15 then
-        if leaf <= 11 then
-            if leaf <= 9 then
-                if leaf <= 8 then
-                    insert into pgq.message_8 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select store_id, b.job_id, moment, 8, b.key, b.header, b.payload, b.body
-                    from (
-                        select
-                            unnest(ids) as job_id,
-                            unnest(enqueue_batch.keys) as key,
-                            unnest(enqueue_batch.headers) as header,
-                            unnest(enqueue_batch.payloads) as payload,
-                            unnest(enqueue_batch.bodies) as body
-                    ) as b;
-                else
-                    insert into pgq.message_9 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select store_id, b.job_id, moment, 9, b.key, b.header, b.payload, b.body
-                    from (
-                        select
-                            unnest(ids) as job_id,
-                            unnest(enqueue_batch.keys) as key,
-                            unnest(enqueue_batch.headers) as header,
-                            unnest(enqueue_batch.payloads) as payload,
-                            unnest(enqueue_batch.bodies) as body
-                    ) as b;
-                end if;
-            else
-                if leaf <= 10 then
-                    insert into pgq.message_10 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select store_id, b.job_id, moment, 10, b.key, b.header, b.payload, b.body
-                    from (
-                        select
-                            unnest(ids) as job_id,
-                            unnest(enqueue_batch.keys) as key,
-                            unnest(enqueue_batch.headers) as header,
-                            unnest(enqueue_batch.payloads) as payload,
-                            unnest(enqueue_batch.bodies) as body
-                    ) as b;
-                else
-                    insert into pgq.message_11 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select store_id, b.job_id, moment, 11, b.key, b.header, b.payload, b.body
-                    from (
-                        select
-                            unnest(ids) as job_id,
-                            unnest(enqueue_batch.keys) as key,
-                            unnest(enqueue_batch.headers) as header,
-                            unnest(enqueue_batch.payloads) as payload,
-                            unnest(enqueue_batch.bodies) as body
-                    ) as b;
-                end if;
-            end if;
-        else
-            if leaf <= 13 then
-                if leaf <= 12 then
-                    insert into pgq.message_12 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select store_id, b.job_id, moment, 12, b.key, b.header, b.payload, b.body
-                    from (
-                        select
-                            unnest(ids) as job_id,
-                            unnest(enqueue_batch.keys) as key,
-                            unnest(enqueue_batch.headers) as header,
-                            unnest(enqueue_batch.payloads) as payload,
-                            unnest(enqueue_batch.bodies) as body
-                    ) as b;
-                else
-                    insert into pgq.message_13 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select store_id, b.job_id, moment, 13, b.key, b.header, b.payload, b.body
-                    from (
-                        select
-                            unnest(ids) as job_id,
-                            unnest(enqueue_batch.keys) as key,
-                            unnest(enqueue_batch.headers) as header,
-                            unnest(enqueue_batch.payloads) as payload,
-                            unnest(enqueue_batch.bodies) as body
-                    ) as b;
-                end if;
-            else
-                if leaf <= 14 then
-                    insert into pgq.message_14 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select store_id, b.job_id, moment, 14, b.key, b.header, b.payload, b.body
-                    from (
-                        select
-                            unnest(ids) as job_id,
-                            unnest(enqueue_batch.keys) as key,
-                            unnest(enqueue_batch.headers) as header,
-                            unnest(enqueue_batch.payloads) as payload,
-                            unnest(enqueue_batch.bodies) as body
-                    ) as b;
-                else
-                    insert into pgq.message_15 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload, body
-                    )
-                    select store_id, b.job_id, moment, 15, b.key, b.header, b.payload, b.body
-                    from (
-                        select
-                            unnest(ids) as job_id,
-                            unnest(enqueue_batch.keys) as key,
-                            unnest(enqueue_batch.headers) as header,
-                            unnest(enqueue_batch.payloads) as payload,
-                            unnest(enqueue_batch.bodies) as body
-                    ) as b;
-                end if;
-            end if;
-        end if;
-    else
-        execute format($leaf$
-            insert into pgq.message_%1$s (
-                partition_id, log_offset, published_at, segment, key, headers, payload, body
-            )
-            select $1, b.job_id, $2, %1$s, b.key, b.header, b.payload, b.body
-            from (
-                select
-                    unnest($3) as job_id,
-                    unnest($4) as key,
-                    unnest($5) as header,
-                    unnest($6) as payload,
-                    unnest($7) as body
-            ) as b
-        $leaf$, leaf)
-        using store_id, moment, ids, enqueue_batch.keys, enqueue_batch.headers, enqueue_batch.payloads, enqueue_batch.bodies;
-    end if;
+    perform pgq._lock_leaf(leaf);
+    insert into pgq.message (
+        partition_id, log_offset, published_at, segment, key, headers, payload, body
+    )
+    select store_id, b.job_id, moment, leaf, b.key, b.header, b.payload, b.body
+    from (
+        select
+            unnest(ids) as job_id,
+            unnest(enqueue_batch.keys) as key,
+            unnest(enqueue_batch.headers) as header,
+            unnest(enqueue_batch.payloads) as payload,
+            unnest(enqueue_batch.bodies) as body
+    ) as b;
 
     insert into pgq.job (
         job_id,
@@ -25670,851 +22983,58 @@ begin
 
         -- Those of all segments at once: in the order of their ids, as everywhere where several
         -- jobs are locked.
-        if leaf = 0 then
-            with gone as (
-                delete from pgq.job as j
-                where j.job_id = any(rest)
-                    and j.lease_token = _finish.lease_token
-                returning j.*
-            ),
+        perform pgq._lock_leaf(leaf);
+        with gone as (
+            delete from pgq.job as j
+            where j.job_id = any(rest)
+                and j.lease_token = _finish.lease_token
+            returning j.*
+        ),
 
-            archived as (
-                insert into pgq.job_archive_0 (
-                    job_id,
-                    queue_id,
-                    ended_at,
-                    segment,
-                    attempt,
-                    outcome,
-                    label,
-                    result,
-                    last_error,
-                    partition_id,
-                    log_offset
-                )
-                select
-                    g.job_id,
-                    g.queue_id,
-                    pgq._clock(),
-                    0,
-                    g.attempt,
-                    _finish.outcome,
-                    g.label,
-                    _finish.result,
-                    g.last_error,
-                    nullif(g.partition_id, store_id),
-                    case when g.partition_id <> store_id then g.log_offset end
-                from gone as g
-                where archive
-                    and g.segment = 0
+        archived as (
+            insert into pgq.job_archive (
+                job_id,
+                queue_id,
+                ended_at,
+                segment,
+                attempt,
+                outcome,
+                label,
+                result,
+                last_error,
+                partition_id,
+                log_offset
             )
-
             select
-                array_agg(g.job_id),
-                array_agg(row(g.*)::pgq.job) filter (
-                    where (archive and g.segment <> 0)
-                    or g.unique_key is not null
-                    or g.ordered_key is not null
-                )
+                g.job_id,
+                g.queue_id,
+                pgq._clock(),
+                g.segment,
+                g.attempt,
+                _finish.outcome,
+                g.label,
+                _finish.result,
+                g.last_error,
+                nullif(g.partition_id, store_id),
+                case when g.partition_id <> store_id then g.log_offset end
             from gone as g
-            into ended, others;
-        elsif leaf = 1 then
-            with gone as (
-                delete from pgq.job as j
-                where j.job_id = any(rest)
-                    and j.lease_token = _finish.lease_token
-                returning j.*
-            ),
+            where archive
+                and g.segment = leaf
+        )
 
-            archived as (
-                insert into pgq.job_archive_1 (
-                    job_id,
-                    queue_id,
-                    ended_at,
-                    segment,
-                    attempt,
-                    outcome,
-                    label,
-                    result,
-                    last_error,
-                    partition_id,
-                    log_offset
-                )
-                select
-                    g.job_id,
-                    g.queue_id,
-                    pgq._clock(),
-                    1,
-                    g.attempt,
-                    _finish.outcome,
-                    g.label,
-                    _finish.result,
-                    g.last_error,
-                    nullif(g.partition_id, store_id),
-                    case when g.partition_id <> store_id then g.log_offset end
-                from gone as g
-                where archive
-                    and g.segment = 1
+        select
+            array_agg(g.job_id),
+            array_agg(row(g.*)::pgq.job) filter (
+                where (archive and g.segment <> leaf)
+                or g.unique_key is not null
+                or g.ordered_key is not null
             )
-
-            select
-                array_agg(g.job_id),
-                array_agg(row(g.*)::pgq.job) filter (
-                    where (archive and g.segment <> 1)
-                    or g.unique_key is not null
-                    or g.ordered_key is not null
-                )
-            from gone as g
-            into ended, others;
-        elsif leaf <= 3 then
-            if leaf <= 2 then
-                with gone as (
-                    delete from pgq.job as j
-                    where j.job_id = any(rest)
-                        and j.lease_token = _finish.lease_token
-                    returning j.*
-                ),
-
-                archived as (
-                    insert into pgq.job_archive_2 (
-                        job_id,
-                        queue_id,
-                        ended_at,
-                        segment,
-                        attempt,
-                        outcome,
-                        label,
-                        result,
-                        last_error,
-                        partition_id,
-                        log_offset
-                    )
-                    select
-                        g.job_id,
-                        g.queue_id,
-                        pgq._clock(),
-                        2,
-                        g.attempt,
-                        _finish.outcome,
-                        g.label,
-                        _finish.result,
-                        g.last_error,
-                        nullif(g.partition_id, store_id),
-                        case when g.partition_id <> store_id then g.log_offset end
-                    from gone as g
-                    where archive
-                        and g.segment = 2
-                )
-
-                select
-                    array_agg(g.job_id),
-                    array_agg(row(g.*)::pgq.job) filter (
-                        where (archive and g.segment <> 2)
-                        or g.unique_key is not null
-                        or g.ordered_key is not null
-                    )
-                from gone as g
-                into ended, others;
-            else
-                with gone as (
-                    delete from pgq.job as j
-                    where j.job_id = any(rest)
-                        and j.lease_token = _finish.lease_token
-                    returning j.*
-                ),
-
-                archived as (
-                    insert into pgq.job_archive_3 (
-                        job_id,
-                        queue_id,
-                        ended_at,
-                        segment,
-                        attempt,
-                        outcome,
-                        label,
-                        result,
-                        last_error,
-                        partition_id,
-                        log_offset
-                    )
-                    select
-                        g.job_id,
-                        g.queue_id,
-                        pgq._clock(),
-                        3,
-                        g.attempt,
-                        _finish.outcome,
-                        g.label,
-                        _finish.result,
-                        g.last_error,
-                        nullif(g.partition_id, store_id),
-                        case when g.partition_id <> store_id then g.log_offset end
-                    from gone as g
-                    where archive
-                        and g.segment = 3
-                )
-
-                select
-                    array_agg(g.job_id),
-                    array_agg(row(g.*)::pgq.job) filter (
-                        where (archive and g.segment <> 3)
-                        or g.unique_key is not null
-                        or g.ordered_key is not null
-                    )
-                from gone as g
-                into ended, others;
-            end if;
-        elsif leaf <= 7 then
-            if leaf <= 5 then
-                if leaf <= 4 then
-                    with gone as (
-                        delete from pgq.job as j
-                        where j.job_id = any(rest)
-                            and j.lease_token = _finish.lease_token
-                        returning j.*
-                    ),
-
-                    archived as (
-                        insert into pgq.job_archive_4 (
-                            job_id,
-                            queue_id,
-                            ended_at,
-                            segment,
-                            attempt,
-                            outcome,
-                            label,
-                            result,
-                            last_error,
-                            partition_id,
-                            log_offset
-                        )
-                        select
-                            g.job_id,
-                            g.queue_id,
-                            pgq._clock(),
-                            4,
-                            g.attempt,
-                            _finish.outcome,
-                            g.label,
-                            _finish.result,
-                            g.last_error,
-                            nullif(g.partition_id, store_id),
-                            case when g.partition_id <> store_id then g.log_offset end
-                        from gone as g
-                        where archive
-                            and g.segment = 4
-                    )
-
-                    select
-                        array_agg(g.job_id),
-                        array_agg(row(g.*)::pgq.job) filter (
-                            where (archive and g.segment <> 4)
-                            or g.unique_key is not null
-                            or g.ordered_key is not null
-                        )
-                    from gone as g
-                    into ended, others;
-                else
-                    with gone as (
-                        delete from pgq.job as j
-                        where j.job_id = any(rest)
-                            and j.lease_token = _finish.lease_token
-                        returning j.*
-                    ),
-
-                    archived as (
-                        insert into pgq.job_archive_5 (
-                            job_id,
-                            queue_id,
-                            ended_at,
-                            segment,
-                            attempt,
-                            outcome,
-                            label,
-                            result,
-                            last_error,
-                            partition_id,
-                            log_offset
-                        )
-                        select
-                            g.job_id,
-                            g.queue_id,
-                            pgq._clock(),
-                            5,
-                            g.attempt,
-                            _finish.outcome,
-                            g.label,
-                            _finish.result,
-                            g.last_error,
-                            nullif(g.partition_id, store_id),
-                            case when g.partition_id <> store_id then g.log_offset end
-                        from gone as g
-                        where archive
-                            and g.segment = 5
-                    )
-
-                    select
-                        array_agg(g.job_id),
-                        array_agg(row(g.*)::pgq.job) filter (
-                            where (archive and g.segment <> 5)
-                            or g.unique_key is not null
-                            or g.ordered_key is not null
-                        )
-                    from gone as g
-                    into ended, others;
-                end if;
-            else
-                if leaf <= 6 then
-                    with gone as (
-                        delete from pgq.job as j
-                        where j.job_id = any(rest)
-                            and j.lease_token = _finish.lease_token
-                        returning j.*
-                    ),
-
-                    archived as (
-                        insert into pgq.job_archive_6 (
-                            job_id,
-                            queue_id,
-                            ended_at,
-                            segment,
-                            attempt,
-                            outcome,
-                            label,
-                            result,
-                            last_error,
-                            partition_id,
-                            log_offset
-                        )
-                        select
-                            g.job_id,
-                            g.queue_id,
-                            pgq._clock(),
-                            6,
-                            g.attempt,
-                            _finish.outcome,
-                            g.label,
-                            _finish.result,
-                            g.last_error,
-                            nullif(g.partition_id, store_id),
-                            case when g.partition_id <> store_id then g.log_offset end
-                        from gone as g
-                        where archive
-                            and g.segment = 6
-                    )
-
-                    select
-                        array_agg(g.job_id),
-                        array_agg(row(g.*)::pgq.job) filter (
-                            where (archive and g.segment <> 6)
-                            or g.unique_key is not null
-                            or g.ordered_key is not null
-                        )
-                    from gone as g
-                    into ended, others;
-                else
-                    with gone as (
-                        delete from pgq.job as j
-                        where j.job_id = any(rest)
-                            and j.lease_token = _finish.lease_token
-                        returning j.*
-                    ),
-
-                    archived as (
-                        insert into pgq.job_archive_7 (
-                            job_id,
-                            queue_id,
-                            ended_at,
-                            segment,
-                            attempt,
-                            outcome,
-                            label,
-                            result,
-                            last_error,
-                            partition_id,
-                            log_offset
-                        )
-                        select
-                            g.job_id,
-                            g.queue_id,
-                            pgq._clock(),
-                            7,
-                            g.attempt,
-                            _finish.outcome,
-                            g.label,
-                            _finish.result,
-                            g.last_error,
-                            nullif(g.partition_id, store_id),
-                            case when g.partition_id <> store_id then g.log_offset end
-                        from gone as g
-                        where archive
-                            and g.segment = 7
-                    )
-
-                    select
-                        array_agg(g.job_id),
-                        array_agg(row(g.*)::pgq.job) filter (
-                            where (archive and g.segment <> 7)
-                            or g.unique_key is not null
-                            or g.ordered_key is not null
-                        )
-                    from gone as g
-                    into ended, others;
-                end if;
-            end if;
-        elsif leaf <= 15 then
-            if leaf <= 11 then
-                if leaf <= 9 then
-                    if leaf <= 8 then
-                        with gone as (
-                            delete from pgq.job as j
-                            where j.job_id = any(rest)
-                                and j.lease_token = _finish.lease_token
-                            returning j.*
-                        ),
-
-                        archived as (
-                            insert into pgq.job_archive_8 (
-                                job_id,
-                                queue_id,
-                                ended_at,
-                                segment,
-                                attempt,
-                                outcome,
-                                label,
-                                result,
-                                last_error,
-                                partition_id,
-                                log_offset
-                            )
-                            select
-                                g.job_id,
-                                g.queue_id,
-                                pgq._clock(),
-                                8,
-                                g.attempt,
-                                _finish.outcome,
-                                g.label,
-                                _finish.result,
-                                g.last_error,
-                                nullif(g.partition_id, store_id),
-                                case when g.partition_id <> store_id then g.log_offset end
-                            from gone as g
-                            where archive
-                                and g.segment = 8
-                        )
-
-                        select
-                            array_agg(g.job_id),
-                            array_agg(row(g.*)::pgq.job) filter (
-                                where (archive and g.segment <> 8)
-                                or g.unique_key is not null
-                                or g.ordered_key is not null
-                            )
-                        from gone as g
-                        into ended, others;
-                    else
-                        with gone as (
-                            delete from pgq.job as j
-                            where j.job_id = any(rest)
-                                and j.lease_token = _finish.lease_token
-                            returning j.*
-                        ),
-
-                        archived as (
-                            insert into pgq.job_archive_9 (
-                                job_id,
-                                queue_id,
-                                ended_at,
-                                segment,
-                                attempt,
-                                outcome,
-                                label,
-                                result,
-                                last_error,
-                                partition_id,
-                                log_offset
-                            )
-                            select
-                                g.job_id,
-                                g.queue_id,
-                                pgq._clock(),
-                                9,
-                                g.attempt,
-                                _finish.outcome,
-                                g.label,
-                                _finish.result,
-                                g.last_error,
-                                nullif(g.partition_id, store_id),
-                                case when g.partition_id <> store_id then g.log_offset end
-                            from gone as g
-                            where archive
-                                and g.segment = 9
-                        )
-
-                        select
-                            array_agg(g.job_id),
-                            array_agg(row(g.*)::pgq.job) filter (
-                                where (archive and g.segment <> 9)
-                                or g.unique_key is not null
-                                or g.ordered_key is not null
-                            )
-                        from gone as g
-                        into ended, others;
-                    end if;
-                else
-                    if leaf <= 10 then
-                        with gone as (
-                            delete from pgq.job as j
-                            where j.job_id = any(rest)
-                                and j.lease_token = _finish.lease_token
-                            returning j.*
-                        ),
-
-                        archived as (
-                            insert into pgq.job_archive_10 (
-                                job_id,
-                                queue_id,
-                                ended_at,
-                                segment,
-                                attempt,
-                                outcome,
-                                label,
-                                result,
-                                last_error,
-                                partition_id,
-                                log_offset
-                            )
-                            select
-                                g.job_id,
-                                g.queue_id,
-                                pgq._clock(),
-                                10,
-                                g.attempt,
-                                _finish.outcome,
-                                g.label,
-                                _finish.result,
-                                g.last_error,
-                                nullif(g.partition_id, store_id),
-                                case when g.partition_id <> store_id then g.log_offset end
-                            from gone as g
-                            where archive
-                                and g.segment = 10
-                        )
-
-                        select
-                            array_agg(g.job_id),
-                            array_agg(row(g.*)::pgq.job) filter (
-                                where (archive and g.segment <> 10)
-                                or g.unique_key is not null
-                                or g.ordered_key is not null
-                            )
-                        from gone as g
-                        into ended, others;
-                    else
-                        with gone as (
-                            delete from pgq.job as j
-                            where j.job_id = any(rest)
-                                and j.lease_token = _finish.lease_token
-                            returning j.*
-                        ),
-
-                        archived as (
-                            insert into pgq.job_archive_11 (
-                                job_id,
-                                queue_id,
-                                ended_at,
-                                segment,
-                                attempt,
-                                outcome,
-                                label,
-                                result,
-                                last_error,
-                                partition_id,
-                                log_offset
-                            )
-                            select
-                                g.job_id,
-                                g.queue_id,
-                                pgq._clock(),
-                                11,
-                                g.attempt,
-                                _finish.outcome,
-                                g.label,
-                                _finish.result,
-                                g.last_error,
-                                nullif(g.partition_id, store_id),
-                                case when g.partition_id <> store_id then g.log_offset end
-                            from gone as g
-                            where archive
-                                and g.segment = 11
-                        )
-
-                        select
-                            array_agg(g.job_id),
-                            array_agg(row(g.*)::pgq.job) filter (
-                                where (archive and g.segment <> 11)
-                                or g.unique_key is not null
-                                or g.ordered_key is not null
-                            )
-                        from gone as g
-                        into ended, others;
-                    end if;
-                end if;
-            else
-                if leaf <= 13 then
-                    if leaf <= 12 then
-                        with gone as (
-                            delete from pgq.job as j
-                            where j.job_id = any(rest)
-                                and j.lease_token = _finish.lease_token
-                            returning j.*
-                        ),
-
-                        archived as (
-                            insert into pgq.job_archive_12 (
-                                job_id,
-                                queue_id,
-                                ended_at,
-                                segment,
-                                attempt,
-                                outcome,
-                                label,
-                                result,
-                                last_error,
-                                partition_id,
-                                log_offset
-                            )
-                            select
-                                g.job_id,
-                                g.queue_id,
-                                pgq._clock(),
-                                12,
-                                g.attempt,
-                                _finish.outcome,
-                                g.label,
-                                _finish.result,
-                                g.last_error,
-                                nullif(g.partition_id, store_id),
-                                case when g.partition_id <> store_id then g.log_offset end
-                            from gone as g
-                            where archive
-                                and g.segment = 12
-                        )
-
-                        select
-                            array_agg(g.job_id),
-                            array_agg(row(g.*)::pgq.job) filter (
-                                where (archive and g.segment <> 12)
-                                or g.unique_key is not null
-                                or g.ordered_key is not null
-                            )
-                        from gone as g
-                        into ended, others;
-                    else
-                        with gone as (
-                            delete from pgq.job as j
-                            where j.job_id = any(rest)
-                                and j.lease_token = _finish.lease_token
-                            returning j.*
-                        ),
-
-                        archived as (
-                            insert into pgq.job_archive_13 (
-                                job_id,
-                                queue_id,
-                                ended_at,
-                                segment,
-                                attempt,
-                                outcome,
-                                label,
-                                result,
-                                last_error,
-                                partition_id,
-                                log_offset
-                            )
-                            select
-                                g.job_id,
-                                g.queue_id,
-                                pgq._clock(),
-                                13,
-                                g.attempt,
-                                _finish.outcome,
-                                g.label,
-                                _finish.result,
-                                g.last_error,
-                                nullif(g.partition_id, store_id),
-                                case when g.partition_id <> store_id then g.log_offset end
-                            from gone as g
-                            where archive
-                                and g.segment = 13
-                        )
-
-                        select
-                            array_agg(g.job_id),
-                            array_agg(row(g.*)::pgq.job) filter (
-                                where (archive and g.segment <> 13)
-                                or g.unique_key is not null
-                                or g.ordered_key is not null
-                            )
-                        from gone as g
-                        into ended, others;
-                    end if;
-                else
-                    if leaf <= 14 then
-                        with gone as (
-                            delete from pgq.job as j
-                            where j.job_id = any(rest)
-                                and j.lease_token = _finish.lease_token
-                            returning j.*
-                        ),
-
-                        archived as (
-                            insert into pgq.job_archive_14 (
-                                job_id,
-                                queue_id,
-                                ended_at,
-                                segment,
-                                attempt,
-                                outcome,
-                                label,
-                                result,
-                                last_error,
-                                partition_id,
-                                log_offset
-                            )
-                            select
-                                g.job_id,
-                                g.queue_id,
-                                pgq._clock(),
-                                14,
-                                g.attempt,
-                                _finish.outcome,
-                                g.label,
-                                _finish.result,
-                                g.last_error,
-                                nullif(g.partition_id, store_id),
-                                case when g.partition_id <> store_id then g.log_offset end
-                            from gone as g
-                            where archive
-                                and g.segment = 14
-                        )
-
-                        select
-                            array_agg(g.job_id),
-                            array_agg(row(g.*)::pgq.job) filter (
-                                where (archive and g.segment <> 14)
-                                or g.unique_key is not null
-                                or g.ordered_key is not null
-                            )
-                        from gone as g
-                        into ended, others;
-                    else
-                        with gone as (
-                            delete from pgq.job as j
-                            where j.job_id = any(rest)
-                                and j.lease_token = _finish.lease_token
-                            returning j.*
-                        ),
-
-                        archived as (
-                            insert into pgq.job_archive_15 (
-                                job_id,
-                                queue_id,
-                                ended_at,
-                                segment,
-                                attempt,
-                                outcome,
-                                label,
-                                result,
-                                last_error,
-                                partition_id,
-                                log_offset
-                            )
-                            select
-                                g.job_id,
-                                g.queue_id,
-                                pgq._clock(),
-                                15,
-                                g.attempt,
-                                _finish.outcome,
-                                g.label,
-                                _finish.result,
-                                g.last_error,
-                                nullif(g.partition_id, store_id),
-                                case when g.partition_id <> store_id then g.log_offset end
-                            from gone as g
-                            where archive
-                                and g.segment = 15
-                        )
-
-                        select
-                            array_agg(g.job_id),
-                            array_agg(row(g.*)::pgq.job) filter (
-                                where (archive and g.segment <> 15)
-                                or g.unique_key is not null
-                                or g.ordered_key is not null
-                            )
-                        from gone as g
-                        into ended, others;
-                    end if;
-                end if;
-            end if;
-        else
-            execute format($leaf$
-                with gone as (
-                    delete from pgq.job as j
-                    where j.job_id = any($1)
-                        and j.lease_token = $2
-                    returning j.*
-                ),
-
-                archived as (
-                    insert into pgq.job_archive_%1$s (
-                        job_id,
-                        queue_id,
-                        ended_at,
-                        segment,
-                        attempt,
-                        outcome,
-                        label,
-                        result,
-                        last_error,
-                        partition_id,
-                        log_offset
-                    )
-                    select
-                        g.job_id,
-                        g.queue_id,
-                        pgq._clock(),
-                        %1$s,
-                        g.attempt,
-                        $3,
-                        g.label,
-                        $4,
-                        g.last_error,
-                        nullif(g.partition_id, $5),
-                        case when g.partition_id <> $5 then g.log_offset end
-                    from gone as g
-                    where $6
-                        and g.segment = %1$s
-                )
-
-                select
-                    array_agg(g.job_id),
-                    array_agg(row(g.*)::pgq.job) filter (
-                        where ($6 and g.segment <> %1$s)
-                        or g.unique_key is not null
-                        or g.ordered_key is not null
-                    )
-                from gone as g
-            $leaf$, leaf)
-            into ended, others
-            using rest, _finish.lease_token, _finish.outcome, _finish.result, store_id, archive;
-        end if;
+        into ended, others
+        from gone as g;
 
         if others is not null then
-            -- By way of the parent, which locks the leaves that get a row and no others.
+            perform pgq._lock_leaf(o.segment)
+            from unnest(others) as o;
             insert into pgq.job_archive (
                 job_id,
                 queue_id,
@@ -26681,457 +23201,33 @@ begin
         end if;
 
         if archives then
-            if finished_leaf = 0 then
-                insert into pgq.job_archive_0 (
-                    job_id,
-                    queue_id,
-                    ended_at,
-                    segment,
-                    attempt,
-                    outcome,
-                    label,
-                    last_error,
-                    partition_id,
-                    log_offset
-                )
-                values (
-                    finish_and_claim.job_ids[1],
-                    finished_queue_id,
-                    pgq._clock(),
-                    0,
-                    finished_attempt,
-                    'acked',
-                    finished_label,
-                    finished_error,
-                    nullif(finished_store_id, own_store_id),
-                    case when finished_store_id <> own_store_id then finished_store_offset end
-                );
-            elsif finished_leaf = 1 then
-                insert into pgq.job_archive_1 (
-                    job_id,
-                    queue_id,
-                    ended_at,
-                    segment,
-                    attempt,
-                    outcome,
-                    label,
-                    last_error,
-                    partition_id,
-                    log_offset
-                )
-                values (
-                    finish_and_claim.job_ids[1],
-                    finished_queue_id,
-                    pgq._clock(),
-                    1,
-                    finished_attempt,
-                    'acked',
-                    finished_label,
-                    finished_error,
-                    nullif(finished_store_id, own_store_id),
-                    case when finished_store_id <> own_store_id then finished_store_offset end
-                );
-            elsif finished_leaf <= 3 then
-                if finished_leaf <= 2 then
-                    insert into pgq.job_archive_2 (
-                        job_id,
-                        queue_id,
-                        ended_at,
-                        segment,
-                        attempt,
-                        outcome,
-                        label,
-                        last_error,
-                        partition_id,
-                        log_offset
-                    )
-                    values (
-                        finish_and_claim.job_ids[1],
-                        finished_queue_id,
-                        pgq._clock(),
-                        2,
-                        finished_attempt,
-                        'acked',
-                        finished_label,
-                        finished_error,
-                        nullif(finished_store_id, own_store_id),
-                        case when finished_store_id <> own_store_id then finished_store_offset end
-                    );
-                else
-                    insert into pgq.job_archive_3 (
-                        job_id,
-                        queue_id,
-                        ended_at,
-                        segment,
-                        attempt,
-                        outcome,
-                        label,
-                        last_error,
-                        partition_id,
-                        log_offset
-                    )
-                    values (
-                        finish_and_claim.job_ids[1],
-                        finished_queue_id,
-                        pgq._clock(),
-                        3,
-                        finished_attempt,
-                        'acked',
-                        finished_label,
-                        finished_error,
-                        nullif(finished_store_id, own_store_id),
-                        case when finished_store_id <> own_store_id then finished_store_offset end
-                    );
-                end if;
-            elsif finished_leaf <= 7 then
-                if finished_leaf <= 5 then
-                    if finished_leaf <= 4 then
-                        insert into pgq.job_archive_4 (
-                            job_id,
-                            queue_id,
-                            ended_at,
-                            segment,
-                            attempt,
-                            outcome,
-                            label,
-                            last_error,
-                            partition_id,
-                            log_offset
-                        )
-                        values (
-                            finish_and_claim.job_ids[1],
-                            finished_queue_id,
-                            pgq._clock(),
-                            4,
-                            finished_attempt,
-                            'acked',
-                            finished_label,
-                            finished_error,
-                            nullif(finished_store_id, own_store_id),
-                            case when finished_store_id <> own_store_id then finished_store_offset end
-                        );
-                    else
-                        insert into pgq.job_archive_5 (
-                            job_id,
-                            queue_id,
-                            ended_at,
-                            segment,
-                            attempt,
-                            outcome,
-                            label,
-                            last_error,
-                            partition_id,
-                            log_offset
-                        )
-                        values (
-                            finish_and_claim.job_ids[1],
-                            finished_queue_id,
-                            pgq._clock(),
-                            5,
-                            finished_attempt,
-                            'acked',
-                            finished_label,
-                            finished_error,
-                            nullif(finished_store_id, own_store_id),
-                            case when finished_store_id <> own_store_id then finished_store_offset end
-                        );
-                    end if;
-                else
-                    if finished_leaf <= 6 then
-                        insert into pgq.job_archive_6 (
-                            job_id,
-                            queue_id,
-                            ended_at,
-                            segment,
-                            attempt,
-                            outcome,
-                            label,
-                            last_error,
-                            partition_id,
-                            log_offset
-                        )
-                        values (
-                            finish_and_claim.job_ids[1],
-                            finished_queue_id,
-                            pgq._clock(),
-                            6,
-                            finished_attempt,
-                            'acked',
-                            finished_label,
-                            finished_error,
-                            nullif(finished_store_id, own_store_id),
-                            case when finished_store_id <> own_store_id then finished_store_offset end
-                        );
-                    else
-                        insert into pgq.job_archive_7 (
-                            job_id,
-                            queue_id,
-                            ended_at,
-                            segment,
-                            attempt,
-                            outcome,
-                            label,
-                            last_error,
-                            partition_id,
-                            log_offset
-                        )
-                        values (
-                            finish_and_claim.job_ids[1],
-                            finished_queue_id,
-                            pgq._clock(),
-                            7,
-                            finished_attempt,
-                            'acked',
-                            finished_label,
-                            finished_error,
-                            nullif(finished_store_id, own_store_id),
-                            case when finished_store_id <> own_store_id then finished_store_offset end
-                        );
-                    end if;
-                end if;
-            elsif finished_leaf <= 15 then
-                if finished_leaf <= 11 then
-                    if finished_leaf <= 9 then
-                        if finished_leaf <= 8 then
-                            insert into pgq.job_archive_8 (
-                                job_id,
-                                queue_id,
-                                ended_at,
-                                segment,
-                                attempt,
-                                outcome,
-                                label,
-                                last_error,
-                                partition_id,
-                                log_offset
-                            )
-                            values (
-                                finish_and_claim.job_ids[1],
-                                finished_queue_id,
-                                pgq._clock(),
-                                8,
-                                finished_attempt,
-                                'acked',
-                                finished_label,
-                                finished_error,
-                                nullif(finished_store_id, own_store_id),
-                                case when finished_store_id <> own_store_id then finished_store_offset end
-                            );
-                        else
-                            insert into pgq.job_archive_9 (
-                                job_id,
-                                queue_id,
-                                ended_at,
-                                segment,
-                                attempt,
-                                outcome,
-                                label,
-                                last_error,
-                                partition_id,
-                                log_offset
-                            )
-                            values (
-                                finish_and_claim.job_ids[1],
-                                finished_queue_id,
-                                pgq._clock(),
-                                9,
-                                finished_attempt,
-                                'acked',
-                                finished_label,
-                                finished_error,
-                                nullif(finished_store_id, own_store_id),
-                                case when finished_store_id <> own_store_id then finished_store_offset end
-                            );
-                        end if;
-                    else
-                        if finished_leaf <= 10 then
-                            insert into pgq.job_archive_10 (
-                                job_id,
-                                queue_id,
-                                ended_at,
-                                segment,
-                                attempt,
-                                outcome,
-                                label,
-                                last_error,
-                                partition_id,
-                                log_offset
-                            )
-                            values (
-                                finish_and_claim.job_ids[1],
-                                finished_queue_id,
-                                pgq._clock(),
-                                10,
-                                finished_attempt,
-                                'acked',
-                                finished_label,
-                                finished_error,
-                                nullif(finished_store_id, own_store_id),
-                                case when finished_store_id <> own_store_id then finished_store_offset end
-                            );
-                        else
-                            insert into pgq.job_archive_11 (
-                                job_id,
-                                queue_id,
-                                ended_at,
-                                segment,
-                                attempt,
-                                outcome,
-                                label,
-                                last_error,
-                                partition_id,
-                                log_offset
-                            )
-                            values (
-                                finish_and_claim.job_ids[1],
-                                finished_queue_id,
-                                pgq._clock(),
-                                11,
-                                finished_attempt,
-                                'acked',
-                                finished_label,
-                                finished_error,
-                                nullif(finished_store_id, own_store_id),
-                                case when finished_store_id <> own_store_id then finished_store_offset end
-                            );
-                        end if;
-                    end if;
-                else
-                    if finished_leaf <= 13 then
-                        if finished_leaf <= 12 then
-                            insert into pgq.job_archive_12 (
-                                job_id,
-                                queue_id,
-                                ended_at,
-                                segment,
-                                attempt,
-                                outcome,
-                                label,
-                                last_error,
-                                partition_id,
-                                log_offset
-                            )
-                            values (
-                                finish_and_claim.job_ids[1],
-                                finished_queue_id,
-                                pgq._clock(),
-                                12,
-                                finished_attempt,
-                                'acked',
-                                finished_label,
-                                finished_error,
-                                nullif(finished_store_id, own_store_id),
-                                case when finished_store_id <> own_store_id then finished_store_offset end
-                            );
-                        else
-                            insert into pgq.job_archive_13 (
-                                job_id,
-                                queue_id,
-                                ended_at,
-                                segment,
-                                attempt,
-                                outcome,
-                                label,
-                                last_error,
-                                partition_id,
-                                log_offset
-                            )
-                            values (
-                                finish_and_claim.job_ids[1],
-                                finished_queue_id,
-                                pgq._clock(),
-                                13,
-                                finished_attempt,
-                                'acked',
-                                finished_label,
-                                finished_error,
-                                nullif(finished_store_id, own_store_id),
-                                case when finished_store_id <> own_store_id then finished_store_offset end
-                            );
-                        end if;
-                    else
-                        if finished_leaf <= 14 then
-                            insert into pgq.job_archive_14 (
-                                job_id,
-                                queue_id,
-                                ended_at,
-                                segment,
-                                attempt,
-                                outcome,
-                                label,
-                                last_error,
-                                partition_id,
-                                log_offset
-                            )
-                            values (
-                                finish_and_claim.job_ids[1],
-                                finished_queue_id,
-                                pgq._clock(),
-                                14,
-                                finished_attempt,
-                                'acked',
-                                finished_label,
-                                finished_error,
-                                nullif(finished_store_id, own_store_id),
-                                case when finished_store_id <> own_store_id then finished_store_offset end
-                            );
-                        else
-                            insert into pgq.job_archive_15 (
-                                job_id,
-                                queue_id,
-                                ended_at,
-                                segment,
-                                attempt,
-                                outcome,
-                                label,
-                                last_error,
-                                partition_id,
-                                log_offset
-                            )
-                            values (
-                                finish_and_claim.job_ids[1],
-                                finished_queue_id,
-                                pgq._clock(),
-                                15,
-                                finished_attempt,
-                                'acked',
-                                finished_label,
-                                finished_error,
-                                nullif(finished_store_id, own_store_id),
-                                case when finished_store_id <> own_store_id then finished_store_offset end
-                            );
-                        end if;
-                    end if;
-                end if;
-            else
-                execute format($leaf$
-                    insert into pgq.job_archive_%1$s (
-                        job_id,
-                        queue_id,
-                        ended_at,
-                        segment,
-                        attempt,
-                        outcome,
-                        label,
-                        last_error,
-                        partition_id,
-                        log_offset
-                    )
-                    values (
-                        $1,
-                        $2,
-                        pgq._clock(),
-                        %1$s,
-                        $3,
-                        'acked',
-                        $4,
-                        $5,
-                        nullif($6, $7),
-                        case when $6 <> $7 then $8 end
-                    )
-                $leaf$, finished_leaf)
-                using finish_and_claim.job_ids[1], finished_queue_id, finished_attempt, finished_label, finished_error, finished_store_id, own_store_id, finished_store_offset;
+            if finished_leaf > 15 then
+                perform pgq._lock_leaf(finished_leaf);
             end if;
+            insert into pgq.job_archive (
+                job_id,
+                queue_id,
+                ended_at,
+                segment,
+                attempt,
+                outcome,
+                label,
+                last_error,
+                partition_id,
+                log_offset
+            )
+            values (
+                finish_and_claim.job_ids[1],
+                finished_queue_id,
+                pgq._clock(),
+                finished_leaf,
+                finished_attempt,
+                'acked',
+                finished_label,
+                finished_error,
+                nullif(finished_store_id, own_store_id),
+                case when finished_store_id <> own_store_id then finished_store_offset end
+            );
         end if;
     elsif cardinality(finish_and_claim.job_ids) > 1 then
         perform pgq._finish_all(finish_and_claim.job_ids, finish_and_claim.lease_token);
@@ -27671,457 +23767,33 @@ begin
         where q.queue_id = finished_queue_id;
 
         if archives then
-            if finished_leaf = 0 then
-                insert into pgq.job_archive_0 (
-                    job_id,
-                    queue_id,
-                    ended_at,
-                    segment,
-                    attempt,
-                    outcome,
-                    label,
-                    last_error,
-                    partition_id,
-                    log_offset
-                )
-                values (
-                    ack.job_id,
-                    finished_queue_id,
-                    pgq._clock(),
-                    0,
-                    finished_attempt,
-                    'acked',
-                    finished_label,
-                    finished_error,
-                    nullif(finished_store_id, own_store_id),
-                    case when finished_store_id <> own_store_id then finished_store_offset end
-                );
-            elsif finished_leaf = 1 then
-                insert into pgq.job_archive_1 (
-                    job_id,
-                    queue_id,
-                    ended_at,
-                    segment,
-                    attempt,
-                    outcome,
-                    label,
-                    last_error,
-                    partition_id,
-                    log_offset
-                )
-                values (
-                    ack.job_id,
-                    finished_queue_id,
-                    pgq._clock(),
-                    1,
-                    finished_attempt,
-                    'acked',
-                    finished_label,
-                    finished_error,
-                    nullif(finished_store_id, own_store_id),
-                    case when finished_store_id <> own_store_id then finished_store_offset end
-                );
-            elsif finished_leaf <= 3 then
-                if finished_leaf <= 2 then
-                    insert into pgq.job_archive_2 (
-                        job_id,
-                        queue_id,
-                        ended_at,
-                        segment,
-                        attempt,
-                        outcome,
-                        label,
-                        last_error,
-                        partition_id,
-                        log_offset
-                    )
-                    values (
-                        ack.job_id,
-                        finished_queue_id,
-                        pgq._clock(),
-                        2,
-                        finished_attempt,
-                        'acked',
-                        finished_label,
-                        finished_error,
-                        nullif(finished_store_id, own_store_id),
-                        case when finished_store_id <> own_store_id then finished_store_offset end
-                    );
-                else
-                    insert into pgq.job_archive_3 (
-                        job_id,
-                        queue_id,
-                        ended_at,
-                        segment,
-                        attempt,
-                        outcome,
-                        label,
-                        last_error,
-                        partition_id,
-                        log_offset
-                    )
-                    values (
-                        ack.job_id,
-                        finished_queue_id,
-                        pgq._clock(),
-                        3,
-                        finished_attempt,
-                        'acked',
-                        finished_label,
-                        finished_error,
-                        nullif(finished_store_id, own_store_id),
-                        case when finished_store_id <> own_store_id then finished_store_offset end
-                    );
-                end if;
-            elsif finished_leaf <= 7 then
-                if finished_leaf <= 5 then
-                    if finished_leaf <= 4 then
-                        insert into pgq.job_archive_4 (
-                            job_id,
-                            queue_id,
-                            ended_at,
-                            segment,
-                            attempt,
-                            outcome,
-                            label,
-                            last_error,
-                            partition_id,
-                            log_offset
-                        )
-                        values (
-                            ack.job_id,
-                            finished_queue_id,
-                            pgq._clock(),
-                            4,
-                            finished_attempt,
-                            'acked',
-                            finished_label,
-                            finished_error,
-                            nullif(finished_store_id, own_store_id),
-                            case when finished_store_id <> own_store_id then finished_store_offset end
-                        );
-                    else
-                        insert into pgq.job_archive_5 (
-                            job_id,
-                            queue_id,
-                            ended_at,
-                            segment,
-                            attempt,
-                            outcome,
-                            label,
-                            last_error,
-                            partition_id,
-                            log_offset
-                        )
-                        values (
-                            ack.job_id,
-                            finished_queue_id,
-                            pgq._clock(),
-                            5,
-                            finished_attempt,
-                            'acked',
-                            finished_label,
-                            finished_error,
-                            nullif(finished_store_id, own_store_id),
-                            case when finished_store_id <> own_store_id then finished_store_offset end
-                        );
-                    end if;
-                else
-                    if finished_leaf <= 6 then
-                        insert into pgq.job_archive_6 (
-                            job_id,
-                            queue_id,
-                            ended_at,
-                            segment,
-                            attempt,
-                            outcome,
-                            label,
-                            last_error,
-                            partition_id,
-                            log_offset
-                        )
-                        values (
-                            ack.job_id,
-                            finished_queue_id,
-                            pgq._clock(),
-                            6,
-                            finished_attempt,
-                            'acked',
-                            finished_label,
-                            finished_error,
-                            nullif(finished_store_id, own_store_id),
-                            case when finished_store_id <> own_store_id then finished_store_offset end
-                        );
-                    else
-                        insert into pgq.job_archive_7 (
-                            job_id,
-                            queue_id,
-                            ended_at,
-                            segment,
-                            attempt,
-                            outcome,
-                            label,
-                            last_error,
-                            partition_id,
-                            log_offset
-                        )
-                        values (
-                            ack.job_id,
-                            finished_queue_id,
-                            pgq._clock(),
-                            7,
-                            finished_attempt,
-                            'acked',
-                            finished_label,
-                            finished_error,
-                            nullif(finished_store_id, own_store_id),
-                            case when finished_store_id <> own_store_id then finished_store_offset end
-                        );
-                    end if;
-                end if;
-            elsif finished_leaf <= 15 then
-                if finished_leaf <= 11 then
-                    if finished_leaf <= 9 then
-                        if finished_leaf <= 8 then
-                            insert into pgq.job_archive_8 (
-                                job_id,
-                                queue_id,
-                                ended_at,
-                                segment,
-                                attempt,
-                                outcome,
-                                label,
-                                last_error,
-                                partition_id,
-                                log_offset
-                            )
-                            values (
-                                ack.job_id,
-                                finished_queue_id,
-                                pgq._clock(),
-                                8,
-                                finished_attempt,
-                                'acked',
-                                finished_label,
-                                finished_error,
-                                nullif(finished_store_id, own_store_id),
-                                case when finished_store_id <> own_store_id then finished_store_offset end
-                            );
-                        else
-                            insert into pgq.job_archive_9 (
-                                job_id,
-                                queue_id,
-                                ended_at,
-                                segment,
-                                attempt,
-                                outcome,
-                                label,
-                                last_error,
-                                partition_id,
-                                log_offset
-                            )
-                            values (
-                                ack.job_id,
-                                finished_queue_id,
-                                pgq._clock(),
-                                9,
-                                finished_attempt,
-                                'acked',
-                                finished_label,
-                                finished_error,
-                                nullif(finished_store_id, own_store_id),
-                                case when finished_store_id <> own_store_id then finished_store_offset end
-                            );
-                        end if;
-                    else
-                        if finished_leaf <= 10 then
-                            insert into pgq.job_archive_10 (
-                                job_id,
-                                queue_id,
-                                ended_at,
-                                segment,
-                                attempt,
-                                outcome,
-                                label,
-                                last_error,
-                                partition_id,
-                                log_offset
-                            )
-                            values (
-                                ack.job_id,
-                                finished_queue_id,
-                                pgq._clock(),
-                                10,
-                                finished_attempt,
-                                'acked',
-                                finished_label,
-                                finished_error,
-                                nullif(finished_store_id, own_store_id),
-                                case when finished_store_id <> own_store_id then finished_store_offset end
-                            );
-                        else
-                            insert into pgq.job_archive_11 (
-                                job_id,
-                                queue_id,
-                                ended_at,
-                                segment,
-                                attempt,
-                                outcome,
-                                label,
-                                last_error,
-                                partition_id,
-                                log_offset
-                            )
-                            values (
-                                ack.job_id,
-                                finished_queue_id,
-                                pgq._clock(),
-                                11,
-                                finished_attempt,
-                                'acked',
-                                finished_label,
-                                finished_error,
-                                nullif(finished_store_id, own_store_id),
-                                case when finished_store_id <> own_store_id then finished_store_offset end
-                            );
-                        end if;
-                    end if;
-                else
-                    if finished_leaf <= 13 then
-                        if finished_leaf <= 12 then
-                            insert into pgq.job_archive_12 (
-                                job_id,
-                                queue_id,
-                                ended_at,
-                                segment,
-                                attempt,
-                                outcome,
-                                label,
-                                last_error,
-                                partition_id,
-                                log_offset
-                            )
-                            values (
-                                ack.job_id,
-                                finished_queue_id,
-                                pgq._clock(),
-                                12,
-                                finished_attempt,
-                                'acked',
-                                finished_label,
-                                finished_error,
-                                nullif(finished_store_id, own_store_id),
-                                case when finished_store_id <> own_store_id then finished_store_offset end
-                            );
-                        else
-                            insert into pgq.job_archive_13 (
-                                job_id,
-                                queue_id,
-                                ended_at,
-                                segment,
-                                attempt,
-                                outcome,
-                                label,
-                                last_error,
-                                partition_id,
-                                log_offset
-                            )
-                            values (
-                                ack.job_id,
-                                finished_queue_id,
-                                pgq._clock(),
-                                13,
-                                finished_attempt,
-                                'acked',
-                                finished_label,
-                                finished_error,
-                                nullif(finished_store_id, own_store_id),
-                                case when finished_store_id <> own_store_id then finished_store_offset end
-                            );
-                        end if;
-                    else
-                        if finished_leaf <= 14 then
-                            insert into pgq.job_archive_14 (
-                                job_id,
-                                queue_id,
-                                ended_at,
-                                segment,
-                                attempt,
-                                outcome,
-                                label,
-                                last_error,
-                                partition_id,
-                                log_offset
-                            )
-                            values (
-                                ack.job_id,
-                                finished_queue_id,
-                                pgq._clock(),
-                                14,
-                                finished_attempt,
-                                'acked',
-                                finished_label,
-                                finished_error,
-                                nullif(finished_store_id, own_store_id),
-                                case when finished_store_id <> own_store_id then finished_store_offset end
-                            );
-                        else
-                            insert into pgq.job_archive_15 (
-                                job_id,
-                                queue_id,
-                                ended_at,
-                                segment,
-                                attempt,
-                                outcome,
-                                label,
-                                last_error,
-                                partition_id,
-                                log_offset
-                            )
-                            values (
-                                ack.job_id,
-                                finished_queue_id,
-                                pgq._clock(),
-                                15,
-                                finished_attempt,
-                                'acked',
-                                finished_label,
-                                finished_error,
-                                nullif(finished_store_id, own_store_id),
-                                case when finished_store_id <> own_store_id then finished_store_offset end
-                            );
-                        end if;
-                    end if;
-                end if;
-            else
-                execute format($leaf$
-                    insert into pgq.job_archive_%1$s (
-                        job_id,
-                        queue_id,
-                        ended_at,
-                        segment,
-                        attempt,
-                        outcome,
-                        label,
-                        last_error,
-                        partition_id,
-                        log_offset
-                    )
-                    values (
-                        $1,
-                        $2,
-                        pgq._clock(),
-                        %1$s,
-                        $3,
-                        'acked',
-                        $4,
-                        $5,
-                        nullif($6, $7),
-                        case when $6 <> $7 then $8 end
-                    )
-                $leaf$, finished_leaf)
-                using ack.job_id, finished_queue_id, finished_attempt, finished_label, finished_error, finished_store_id, own_store_id, finished_store_offset;
+            if finished_leaf > 15 then
+                perform pgq._lock_leaf(finished_leaf);
             end if;
+            insert into pgq.job_archive (
+                job_id,
+                queue_id,
+                ended_at,
+                segment,
+                attempt,
+                outcome,
+                label,
+                last_error,
+                partition_id,
+                log_offset
+            )
+            values (
+                ack.job_id,
+                finished_queue_id,
+                pgq._clock(),
+                finished_leaf,
+                finished_attempt,
+                'acked',
+                finished_label,
+                finished_error,
+                nullif(finished_store_id, own_store_id),
+                case when finished_store_id <> own_store_id then finished_store_offset end
+            );
         end if;
         return true;
     end if;
@@ -28526,7 +24198,7 @@ begin
         end if;
     end loop;
 
-    -- By way of the parent, which locks the leaf that gets the row and no others.
+    perform pgq._lock_leaf(gone.segment);
     insert into pgq.job_archive (
         job_id,
         queue_id,
@@ -29898,6 +25570,10 @@ begin
             and (j.lease_token is null or j.visible_at <= _expire_jobs.moment)
         for update skip locked
     );
+
+    perform pgq._lock_leaf(j.segment)
+    from pgq.job as j
+    where j.job_id = any(expired_ids);
 
     with expired as (
         delete from pgq.job as j
@@ -31356,6 +27032,9 @@ declare
     living bigint[];
     dead bigint[];
     carried bigint;
+    queue_ids bigint[];
+    store_ids bigint[];
+    leaves integer[];
 begin
     perform pgq._expand_segment(
         _carry_jobs.leaf, _carry_jobs.queue_id, _carry_jobs.partition_id, _carry_jobs.max_jobs
@@ -31394,9 +27073,25 @@ begin
         for update skip locked
     );
 
+    -- Read once: beside an alter_queue, or a cleanup that moves the queue to another segment, a
+    -- second look would not see the same.
+    select array_agg(q.queue_id), array_agg(q.partition_id), array_agg(q.segment)
+    into queue_ids, store_ids, leaves
+    from pgq.queue as q
+    where q.queue_id in (
+        select j.queue_id
+        from pgq.job as j
+        where j.job_id = any(living)
+        union all
+        select d.queue_id
+        from pgq.dead_job as d
+        where d.job_id = any(dead)
+    );
+    perform pgq._lock_leaf(h.leaf)
+    from unnest(leaves) as h (leaf);
+
     -- Each of them gets a copy under its own number; what it had in a topic stays there. A job
-    -- whose message is missing is carried without one. All in one statement: beside an alter_queue,
-    -- or a cleanup that moves the queue to another segment, two would not see the same home.
+    -- whose message is missing is carried without one.
     execute format(
         'with located as (
             select j.job_id, j.queue_id, j.partition_id, j.log_offset
@@ -31409,9 +27104,8 @@ begin
         ),
 
         home as materialized (
-            select q.queue_id, q.partition_id, q.segment
-            from pgq.queue as q
-            where q.queue_id in (select l.queue_id from located as l)
+            select h.queue_id, h.partition_id, h.segment
+            from unnest($3, $4, $5) as h (queue_id, partition_id, segment)
         ),
 
         copied as (
@@ -31467,7 +27161,7 @@ begin
         _carry_jobs.leaf
     )
     into carried
-    using living, dead;
+    using living, dead, queue_ids, store_ids, leaves;
 
     if carried > 0 then
         return next row(
@@ -32090,1466 +27784,95 @@ declare
     size integer := cardinality(coalesce(_store_chunk.places, _store_chunk.lengths));
     numbers integer[];
 begin
+    perform pgq._lock_leaf(_store_chunk.segment);
     if num_nonnulls(_store_chunk.places, _store_chunk.keys, _store_chunk.headers) = 0 then
         if documents is null then
-            if _store_chunk.segment = 0 then
-                insert into pgq.message_0 (partition_id, log_offset, published_at, segment, body)
+            insert into pgq.message (partition_id, log_offset, published_at, segment, body)
+            select
+                _store_chunk.stored_id,
+                b.log_offset,
+                _store_chunk.stamp,
+                _store_chunk.segment,
+                substring(contents from b.start for b.length)
+            from (
                 select
-                    _store_chunk.stored_id,
-                    b.log_offset,
-                    _store_chunk.stamp,
-                    0,
-                    substring(contents from b.start for b.length)
-                from (
-                    select
-                        generate_series(
-                            _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                        ) as log_offset,
-                        unnest(_store_chunk.starts) as start,
-                        unnest(_store_chunk.lengths) as length
-                ) as b;
-            elsif _store_chunk.segment = 1 then
-                insert into pgq.message_1 (partition_id, log_offset, published_at, segment, body)
-                select
-                    _store_chunk.stored_id,
-                    b.log_offset,
-                    _store_chunk.stamp,
-                    1,
-                    substring(contents from b.start for b.length)
-                from (
-                    select
-                        generate_series(
-                            _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                        ) as log_offset,
-                        unnest(_store_chunk.starts) as start,
-                        unnest(_store_chunk.lengths) as length
-                ) as b;
-            elsif _store_chunk.segment <= 3 then
-                if _store_chunk.segment <= 2 then
-                    insert into pgq.message_2 (partition_id, log_offset, published_at, segment, body)
-                    select
-                        _store_chunk.stored_id,
-                        b.log_offset,
-                        _store_chunk.stamp,
-                        2,
-                        substring(contents from b.start for b.length)
-                    from (
-                        select
-                            generate_series(
-                                _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                            ) as log_offset,
-                            unnest(_store_chunk.starts) as start,
-                            unnest(_store_chunk.lengths) as length
-                    ) as b;
-                else
-                    insert into pgq.message_3 (partition_id, log_offset, published_at, segment, body)
-                    select
-                        _store_chunk.stored_id,
-                        b.log_offset,
-                        _store_chunk.stamp,
-                        3,
-                        substring(contents from b.start for b.length)
-                    from (
-                        select
-                            generate_series(
-                                _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                            ) as log_offset,
-                            unnest(_store_chunk.starts) as start,
-                            unnest(_store_chunk.lengths) as length
-                    ) as b;
-                end if;
-            elsif _store_chunk.segment <= 7 then
-                if _store_chunk.segment <= 5 then
-                    if _store_chunk.segment <= 4 then
-                        insert into pgq.message_4 (partition_id, log_offset, published_at, segment, body)
-                        select
-                            _store_chunk.stored_id,
-                            b.log_offset,
-                            _store_chunk.stamp,
-                            4,
-                            substring(contents from b.start for b.length)
-                        from (
-                            select
-                                generate_series(
-                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                                ) as log_offset,
-                                unnest(_store_chunk.starts) as start,
-                                unnest(_store_chunk.lengths) as length
-                        ) as b;
-                    else
-                        insert into pgq.message_5 (partition_id, log_offset, published_at, segment, body)
-                        select
-                            _store_chunk.stored_id,
-                            b.log_offset,
-                            _store_chunk.stamp,
-                            5,
-                            substring(contents from b.start for b.length)
-                        from (
-                            select
-                                generate_series(
-                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                                ) as log_offset,
-                                unnest(_store_chunk.starts) as start,
-                                unnest(_store_chunk.lengths) as length
-                        ) as b;
-                    end if;
-                else
-                    if _store_chunk.segment <= 6 then
-                        insert into pgq.message_6 (partition_id, log_offset, published_at, segment, body)
-                        select
-                            _store_chunk.stored_id,
-                            b.log_offset,
-                            _store_chunk.stamp,
-                            6,
-                            substring(contents from b.start for b.length)
-                        from (
-                            select
-                                generate_series(
-                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                                ) as log_offset,
-                                unnest(_store_chunk.starts) as start,
-                                unnest(_store_chunk.lengths) as length
-                        ) as b;
-                    else
-                        insert into pgq.message_7 (partition_id, log_offset, published_at, segment, body)
-                        select
-                            _store_chunk.stored_id,
-                            b.log_offset,
-                            _store_chunk.stamp,
-                            7,
-                            substring(contents from b.start for b.length)
-                        from (
-                            select
-                                generate_series(
-                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                                ) as log_offset,
-                                unnest(_store_chunk.starts) as start,
-                                unnest(_store_chunk.lengths) as length
-                        ) as b;
-                    end if;
-                end if;
-            elsif _store_chunk.segment <= 15 then
-                if _store_chunk.segment <= 11 then
-                    if _store_chunk.segment <= 9 then
-                        if _store_chunk.segment <= 8 then
-                            insert into pgq.message_8 (partition_id, log_offset, published_at, segment, body)
-                            select
-                                _store_chunk.stored_id,
-                                b.log_offset,
-                                _store_chunk.stamp,
-                                8,
-                                substring(contents from b.start for b.length)
-                            from (
-                                select
-                                    generate_series(
-                                        _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                                    ) as log_offset,
-                                    unnest(_store_chunk.starts) as start,
-                                    unnest(_store_chunk.lengths) as length
-                            ) as b;
-                        else
-                            insert into pgq.message_9 (partition_id, log_offset, published_at, segment, body)
-                            select
-                                _store_chunk.stored_id,
-                                b.log_offset,
-                                _store_chunk.stamp,
-                                9,
-                                substring(contents from b.start for b.length)
-                            from (
-                                select
-                                    generate_series(
-                                        _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                                    ) as log_offset,
-                                    unnest(_store_chunk.starts) as start,
-                                    unnest(_store_chunk.lengths) as length
-                            ) as b;
-                        end if;
-                    else
-                        if _store_chunk.segment <= 10 then
-                            insert into pgq.message_10 (partition_id, log_offset, published_at, segment, body)
-                            select
-                                _store_chunk.stored_id,
-                                b.log_offset,
-                                _store_chunk.stamp,
-                                10,
-                                substring(contents from b.start for b.length)
-                            from (
-                                select
-                                    generate_series(
-                                        _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                                    ) as log_offset,
-                                    unnest(_store_chunk.starts) as start,
-                                    unnest(_store_chunk.lengths) as length
-                            ) as b;
-                        else
-                            insert into pgq.message_11 (partition_id, log_offset, published_at, segment, body)
-                            select
-                                _store_chunk.stored_id,
-                                b.log_offset,
-                                _store_chunk.stamp,
-                                11,
-                                substring(contents from b.start for b.length)
-                            from (
-                                select
-                                    generate_series(
-                                        _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                                    ) as log_offset,
-                                    unnest(_store_chunk.starts) as start,
-                                    unnest(_store_chunk.lengths) as length
-                            ) as b;
-                        end if;
-                    end if;
-                else
-                    if _store_chunk.segment <= 13 then
-                        if _store_chunk.segment <= 12 then
-                            insert into pgq.message_12 (partition_id, log_offset, published_at, segment, body)
-                            select
-                                _store_chunk.stored_id,
-                                b.log_offset,
-                                _store_chunk.stamp,
-                                12,
-                                substring(contents from b.start for b.length)
-                            from (
-                                select
-                                    generate_series(
-                                        _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                                    ) as log_offset,
-                                    unnest(_store_chunk.starts) as start,
-                                    unnest(_store_chunk.lengths) as length
-                            ) as b;
-                        else
-                            insert into pgq.message_13 (partition_id, log_offset, published_at, segment, body)
-                            select
-                                _store_chunk.stored_id,
-                                b.log_offset,
-                                _store_chunk.stamp,
-                                13,
-                                substring(contents from b.start for b.length)
-                            from (
-                                select
-                                    generate_series(
-                                        _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                                    ) as log_offset,
-                                    unnest(_store_chunk.starts) as start,
-                                    unnest(_store_chunk.lengths) as length
-                            ) as b;
-                        end if;
-                    else
-                        if _store_chunk.segment <= 14 then
-                            insert into pgq.message_14 (partition_id, log_offset, published_at, segment, body)
-                            select
-                                _store_chunk.stored_id,
-                                b.log_offset,
-                                _store_chunk.stamp,
-                                14,
-                                substring(contents from b.start for b.length)
-                            from (
-                                select
-                                    generate_series(
-                                        _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                                    ) as log_offset,
-                                    unnest(_store_chunk.starts) as start,
-                                    unnest(_store_chunk.lengths) as length
-                            ) as b;
-                        else
-                            insert into pgq.message_15 (partition_id, log_offset, published_at, segment, body)
-                            select
-                                _store_chunk.stored_id,
-                                b.log_offset,
-                                _store_chunk.stamp,
-                                15,
-                                substring(contents from b.start for b.length)
-                            from (
-                                select
-                                    generate_series(
-                                        _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                                    ) as log_offset,
-                                    unnest(_store_chunk.starts) as start,
-                                    unnest(_store_chunk.lengths) as length
-                            ) as b;
-                        end if;
-                    end if;
-                end if;
-            else
-                execute format($leaf$
-                    insert into pgq.message_%1$s (partition_id, log_offset, published_at, segment, body)
-                    select
-                        $1,
-                        b.log_offset,
-                        $2,
-                        %1$s,
-                        substring($3 from b.start for b.length)
-                    from (
-                        select
-                            generate_series(
-                                $4, $4 + $5 - 1
-                            ) as log_offset,
-                            unnest($6) as start,
-                            unnest($7) as length
-                    ) as b
-                $leaf$, _store_chunk.segment)
-                using _store_chunk.stored_id, _store_chunk.stamp, contents, _store_chunk.first_offset, size, _store_chunk.starts, _store_chunk.lengths;
-            end if;
+                    generate_series(
+                        _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                    ) as log_offset,
+                    unnest(_store_chunk.starts) as start,
+                    unnest(_store_chunk.lengths) as length
+            ) as b;
             return;
         end if;
 
-        if _store_chunk.segment = 0 then
-            insert into pgq.message_0 (partition_id, log_offset, published_at, segment, payload)
+        insert into pgq.message (partition_id, log_offset, published_at, segment, payload)
+        select
+            _store_chunk.stored_id,
+            b.log_offset,
+            _store_chunk.stamp,
+            _store_chunk.segment,
+            convert_from(substring(documents from b.start for b.length), 'UTF8')::jsonb
+        from (
             select
-                _store_chunk.stored_id,
-                b.log_offset,
-                _store_chunk.stamp,
-                0,
-                convert_from(substring(documents from b.start for b.length), 'UTF8')::jsonb
-            from (
-                select
-                    generate_series(
-                        _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                    ) as log_offset,
-                    unnest(_store_chunk.starts) as start,
-                    unnest(_store_chunk.lengths) as length
-            ) as b;
-        elsif _store_chunk.segment = 1 then
-            insert into pgq.message_1 (partition_id, log_offset, published_at, segment, payload)
-            select
-                _store_chunk.stored_id,
-                b.log_offset,
-                _store_chunk.stamp,
-                1,
-                convert_from(substring(documents from b.start for b.length), 'UTF8')::jsonb
-            from (
-                select
-                    generate_series(
-                        _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                    ) as log_offset,
-                    unnest(_store_chunk.starts) as start,
-                    unnest(_store_chunk.lengths) as length
-            ) as b;
-        elsif _store_chunk.segment <= 3 then
-            if _store_chunk.segment <= 2 then
-                insert into pgq.message_2 (partition_id, log_offset, published_at, segment, payload)
-                select
-                    _store_chunk.stored_id,
-                    b.log_offset,
-                    _store_chunk.stamp,
-                    2,
-                    convert_from(substring(documents from b.start for b.length), 'UTF8')::jsonb
-                from (
-                    select
-                        generate_series(
-                            _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                        ) as log_offset,
-                        unnest(_store_chunk.starts) as start,
-                        unnest(_store_chunk.lengths) as length
-                ) as b;
-            else
-                insert into pgq.message_3 (partition_id, log_offset, published_at, segment, payload)
-                select
-                    _store_chunk.stored_id,
-                    b.log_offset,
-                    _store_chunk.stamp,
-                    3,
-                    convert_from(substring(documents from b.start for b.length), 'UTF8')::jsonb
-                from (
-                    select
-                        generate_series(
-                            _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                        ) as log_offset,
-                        unnest(_store_chunk.starts) as start,
-                        unnest(_store_chunk.lengths) as length
-                ) as b;
-            end if;
-        elsif _store_chunk.segment <= 7 then
-            if _store_chunk.segment <= 5 then
-                if _store_chunk.segment <= 4 then
-                    insert into pgq.message_4 (partition_id, log_offset, published_at, segment, payload)
-                    select
-                        _store_chunk.stored_id,
-                        b.log_offset,
-                        _store_chunk.stamp,
-                        4,
-                        convert_from(substring(documents from b.start for b.length), 'UTF8')::jsonb
-                    from (
-                        select
-                            generate_series(
-                                _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                            ) as log_offset,
-                            unnest(_store_chunk.starts) as start,
-                            unnest(_store_chunk.lengths) as length
-                    ) as b;
-                else
-                    insert into pgq.message_5 (partition_id, log_offset, published_at, segment, payload)
-                    select
-                        _store_chunk.stored_id,
-                        b.log_offset,
-                        _store_chunk.stamp,
-                        5,
-                        convert_from(substring(documents from b.start for b.length), 'UTF8')::jsonb
-                    from (
-                        select
-                            generate_series(
-                                _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                            ) as log_offset,
-                            unnest(_store_chunk.starts) as start,
-                            unnest(_store_chunk.lengths) as length
-                    ) as b;
-                end if;
-            else
-                if _store_chunk.segment <= 6 then
-                    insert into pgq.message_6 (partition_id, log_offset, published_at, segment, payload)
-                    select
-                        _store_chunk.stored_id,
-                        b.log_offset,
-                        _store_chunk.stamp,
-                        6,
-                        convert_from(substring(documents from b.start for b.length), 'UTF8')::jsonb
-                    from (
-                        select
-                            generate_series(
-                                _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                            ) as log_offset,
-                            unnest(_store_chunk.starts) as start,
-                            unnest(_store_chunk.lengths) as length
-                    ) as b;
-                else
-                    insert into pgq.message_7 (partition_id, log_offset, published_at, segment, payload)
-                    select
-                        _store_chunk.stored_id,
-                        b.log_offset,
-                        _store_chunk.stamp,
-                        7,
-                        convert_from(substring(documents from b.start for b.length), 'UTF8')::jsonb
-                    from (
-                        select
-                            generate_series(
-                                _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                            ) as log_offset,
-                            unnest(_store_chunk.starts) as start,
-                            unnest(_store_chunk.lengths) as length
-                    ) as b;
-                end if;
-            end if;
-        elsif _store_chunk.segment <= 15 then
-            if _store_chunk.segment <= 11 then
-                if _store_chunk.segment <= 9 then
-                    if _store_chunk.segment <= 8 then
-                        insert into pgq.message_8 (partition_id, log_offset, published_at, segment, payload)
-                        select
-                            _store_chunk.stored_id,
-                            b.log_offset,
-                            _store_chunk.stamp,
-                            8,
-                            convert_from(substring(documents from b.start for b.length), 'UTF8')::jsonb
-                        from (
-                            select
-                                generate_series(
-                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                                ) as log_offset,
-                                unnest(_store_chunk.starts) as start,
-                                unnest(_store_chunk.lengths) as length
-                        ) as b;
-                    else
-                        insert into pgq.message_9 (partition_id, log_offset, published_at, segment, payload)
-                        select
-                            _store_chunk.stored_id,
-                            b.log_offset,
-                            _store_chunk.stamp,
-                            9,
-                            convert_from(substring(documents from b.start for b.length), 'UTF8')::jsonb
-                        from (
-                            select
-                                generate_series(
-                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                                ) as log_offset,
-                                unnest(_store_chunk.starts) as start,
-                                unnest(_store_chunk.lengths) as length
-                        ) as b;
-                    end if;
-                else
-                    if _store_chunk.segment <= 10 then
-                        insert into pgq.message_10 (partition_id, log_offset, published_at, segment, payload)
-                        select
-                            _store_chunk.stored_id,
-                            b.log_offset,
-                            _store_chunk.stamp,
-                            10,
-                            convert_from(substring(documents from b.start for b.length), 'UTF8')::jsonb
-                        from (
-                            select
-                                generate_series(
-                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                                ) as log_offset,
-                                unnest(_store_chunk.starts) as start,
-                                unnest(_store_chunk.lengths) as length
-                        ) as b;
-                    else
-                        insert into pgq.message_11 (partition_id, log_offset, published_at, segment, payload)
-                        select
-                            _store_chunk.stored_id,
-                            b.log_offset,
-                            _store_chunk.stamp,
-                            11,
-                            convert_from(substring(documents from b.start for b.length), 'UTF8')::jsonb
-                        from (
-                            select
-                                generate_series(
-                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                                ) as log_offset,
-                                unnest(_store_chunk.starts) as start,
-                                unnest(_store_chunk.lengths) as length
-                        ) as b;
-                    end if;
-                end if;
-            else
-                if _store_chunk.segment <= 13 then
-                    if _store_chunk.segment <= 12 then
-                        insert into pgq.message_12 (partition_id, log_offset, published_at, segment, payload)
-                        select
-                            _store_chunk.stored_id,
-                            b.log_offset,
-                            _store_chunk.stamp,
-                            12,
-                            convert_from(substring(documents from b.start for b.length), 'UTF8')::jsonb
-                        from (
-                            select
-                                generate_series(
-                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                                ) as log_offset,
-                                unnest(_store_chunk.starts) as start,
-                                unnest(_store_chunk.lengths) as length
-                        ) as b;
-                    else
-                        insert into pgq.message_13 (partition_id, log_offset, published_at, segment, payload)
-                        select
-                            _store_chunk.stored_id,
-                            b.log_offset,
-                            _store_chunk.stamp,
-                            13,
-                            convert_from(substring(documents from b.start for b.length), 'UTF8')::jsonb
-                        from (
-                            select
-                                generate_series(
-                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                                ) as log_offset,
-                                unnest(_store_chunk.starts) as start,
-                                unnest(_store_chunk.lengths) as length
-                        ) as b;
-                    end if;
-                else
-                    if _store_chunk.segment <= 14 then
-                        insert into pgq.message_14 (partition_id, log_offset, published_at, segment, payload)
-                        select
-                            _store_chunk.stored_id,
-                            b.log_offset,
-                            _store_chunk.stamp,
-                            14,
-                            convert_from(substring(documents from b.start for b.length), 'UTF8')::jsonb
-                        from (
-                            select
-                                generate_series(
-                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                                ) as log_offset,
-                                unnest(_store_chunk.starts) as start,
-                                unnest(_store_chunk.lengths) as length
-                        ) as b;
-                    else
-                        insert into pgq.message_15 (partition_id, log_offset, published_at, segment, payload)
-                        select
-                            _store_chunk.stored_id,
-                            b.log_offset,
-                            _store_chunk.stamp,
-                            15,
-                            convert_from(substring(documents from b.start for b.length), 'UTF8')::jsonb
-                        from (
-                            select
-                                generate_series(
-                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                                ) as log_offset,
-                                unnest(_store_chunk.starts) as start,
-                                unnest(_store_chunk.lengths) as length
-                        ) as b;
-                    end if;
-                end if;
-            end if;
-        else
-            execute format($leaf$
-                insert into pgq.message_%1$s (partition_id, log_offset, published_at, segment, payload)
-                select
-                    $1,
-                    b.log_offset,
-                    $2,
-                    %1$s,
-                    convert_from(substring($3 from b.start for b.length), 'UTF8')::jsonb
-                from (
-                    select
-                        generate_series(
-                            $4, $4 + $5 - 1
-                        ) as log_offset,
-                        unnest($6) as start,
-                        unnest($7) as length
-                ) as b
-            $leaf$, _store_chunk.segment)
-            using _store_chunk.stored_id, _store_chunk.stamp, documents, _store_chunk.first_offset, size, _store_chunk.starts, _store_chunk.lengths;
-        end if;
+                generate_series(
+                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                ) as log_offset,
+                unnest(_store_chunk.starts) as start,
+                unnest(_store_chunk.lengths) as length
+        ) as b;
         return;
     end if;
 
     numbers := coalesce(_store_chunk.places, array(select generate_series(1, size)));
     if documents is null then
-        if _store_chunk.segment = 0 then
-            insert into pgq.message_0 (
-                partition_id, log_offset, published_at, segment, key, headers, body
+        insert into pgq.message (
+            partition_id, log_offset, published_at, segment, key, headers, body
+        )
+        select
+            _store_chunk.stored_id,
+            b.log_offset,
+            _store_chunk.stamp,
+            _store_chunk.segment,
+            (_store_chunk.keys)[b.place],
+            (_store_chunk.headers)[b.place],
+            substring(
+                contents
+                from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
             )
+        from (
             select
-                _store_chunk.stored_id,
-                b.log_offset,
-                _store_chunk.stamp,
-                0,
-                (_store_chunk.keys)[b.place],
-                (_store_chunk.headers)[b.place],
-                substring(
-                    contents
-                    from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
-                )
-            from (
-                select
-                    generate_series(
-                        _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                    ) as log_offset,
-                    unnest(numbers) as place
-            ) as b;
-        elsif _store_chunk.segment = 1 then
-            insert into pgq.message_1 (
-                partition_id, log_offset, published_at, segment, key, headers, body
-            )
-            select
-                _store_chunk.stored_id,
-                b.log_offset,
-                _store_chunk.stamp,
-                1,
-                (_store_chunk.keys)[b.place],
-                (_store_chunk.headers)[b.place],
-                substring(
-                    contents
-                    from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
-                )
-            from (
-                select
-                    generate_series(
-                        _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                    ) as log_offset,
-                    unnest(numbers) as place
-            ) as b;
-        elsif _store_chunk.segment <= 3 then
-            if _store_chunk.segment <= 2 then
-                insert into pgq.message_2 (
-                    partition_id, log_offset, published_at, segment, key, headers, body
-                )
-                select
-                    _store_chunk.stored_id,
-                    b.log_offset,
-                    _store_chunk.stamp,
-                    2,
-                    (_store_chunk.keys)[b.place],
-                    (_store_chunk.headers)[b.place],
-                    substring(
-                        contents
-                        from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
-                    )
-                from (
-                    select
-                        generate_series(
-                            _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                        ) as log_offset,
-                        unnest(numbers) as place
-                ) as b;
-            else
-                insert into pgq.message_3 (
-                    partition_id, log_offset, published_at, segment, key, headers, body
-                )
-                select
-                    _store_chunk.stored_id,
-                    b.log_offset,
-                    _store_chunk.stamp,
-                    3,
-                    (_store_chunk.keys)[b.place],
-                    (_store_chunk.headers)[b.place],
-                    substring(
-                        contents
-                        from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
-                    )
-                from (
-                    select
-                        generate_series(
-                            _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                        ) as log_offset,
-                        unnest(numbers) as place
-                ) as b;
-            end if;
-        elsif _store_chunk.segment <= 7 then
-            if _store_chunk.segment <= 5 then
-                if _store_chunk.segment <= 4 then
-                    insert into pgq.message_4 (
-                        partition_id, log_offset, published_at, segment, key, headers, body
-                    )
-                    select
-                        _store_chunk.stored_id,
-                        b.log_offset,
-                        _store_chunk.stamp,
-                        4,
-                        (_store_chunk.keys)[b.place],
-                        (_store_chunk.headers)[b.place],
-                        substring(
-                            contents
-                            from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
-                        )
-                    from (
-                        select
-                            generate_series(
-                                _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                            ) as log_offset,
-                            unnest(numbers) as place
-                    ) as b;
-                else
-                    insert into pgq.message_5 (
-                        partition_id, log_offset, published_at, segment, key, headers, body
-                    )
-                    select
-                        _store_chunk.stored_id,
-                        b.log_offset,
-                        _store_chunk.stamp,
-                        5,
-                        (_store_chunk.keys)[b.place],
-                        (_store_chunk.headers)[b.place],
-                        substring(
-                            contents
-                            from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
-                        )
-                    from (
-                        select
-                            generate_series(
-                                _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                            ) as log_offset,
-                            unnest(numbers) as place
-                    ) as b;
-                end if;
-            else
-                if _store_chunk.segment <= 6 then
-                    insert into pgq.message_6 (
-                        partition_id, log_offset, published_at, segment, key, headers, body
-                    )
-                    select
-                        _store_chunk.stored_id,
-                        b.log_offset,
-                        _store_chunk.stamp,
-                        6,
-                        (_store_chunk.keys)[b.place],
-                        (_store_chunk.headers)[b.place],
-                        substring(
-                            contents
-                            from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
-                        )
-                    from (
-                        select
-                            generate_series(
-                                _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                            ) as log_offset,
-                            unnest(numbers) as place
-                    ) as b;
-                else
-                    insert into pgq.message_7 (
-                        partition_id, log_offset, published_at, segment, key, headers, body
-                    )
-                    select
-                        _store_chunk.stored_id,
-                        b.log_offset,
-                        _store_chunk.stamp,
-                        7,
-                        (_store_chunk.keys)[b.place],
-                        (_store_chunk.headers)[b.place],
-                        substring(
-                            contents
-                            from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
-                        )
-                    from (
-                        select
-                            generate_series(
-                                _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                            ) as log_offset,
-                            unnest(numbers) as place
-                    ) as b;
-                end if;
-            end if;
-        elsif _store_chunk.segment <= 15 then
-            if _store_chunk.segment <= 11 then
-                if _store_chunk.segment <= 9 then
-                    if _store_chunk.segment <= 8 then
-                        insert into pgq.message_8 (
-                            partition_id, log_offset, published_at, segment, key, headers, body
-                        )
-                        select
-                            _store_chunk.stored_id,
-                            b.log_offset,
-                            _store_chunk.stamp,
-                            8,
-                            (_store_chunk.keys)[b.place],
-                            (_store_chunk.headers)[b.place],
-                            substring(
-                                contents
-                                from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
-                            )
-                        from (
-                            select
-                                generate_series(
-                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                                ) as log_offset,
-                                unnest(numbers) as place
-                        ) as b;
-                    else
-                        insert into pgq.message_9 (
-                            partition_id, log_offset, published_at, segment, key, headers, body
-                        )
-                        select
-                            _store_chunk.stored_id,
-                            b.log_offset,
-                            _store_chunk.stamp,
-                            9,
-                            (_store_chunk.keys)[b.place],
-                            (_store_chunk.headers)[b.place],
-                            substring(
-                                contents
-                                from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
-                            )
-                        from (
-                            select
-                                generate_series(
-                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                                ) as log_offset,
-                                unnest(numbers) as place
-                        ) as b;
-                    end if;
-                else
-                    if _store_chunk.segment <= 10 then
-                        insert into pgq.message_10 (
-                            partition_id, log_offset, published_at, segment, key, headers, body
-                        )
-                        select
-                            _store_chunk.stored_id,
-                            b.log_offset,
-                            _store_chunk.stamp,
-                            10,
-                            (_store_chunk.keys)[b.place],
-                            (_store_chunk.headers)[b.place],
-                            substring(
-                                contents
-                                from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
-                            )
-                        from (
-                            select
-                                generate_series(
-                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                                ) as log_offset,
-                                unnest(numbers) as place
-                        ) as b;
-                    else
-                        insert into pgq.message_11 (
-                            partition_id, log_offset, published_at, segment, key, headers, body
-                        )
-                        select
-                            _store_chunk.stored_id,
-                            b.log_offset,
-                            _store_chunk.stamp,
-                            11,
-                            (_store_chunk.keys)[b.place],
-                            (_store_chunk.headers)[b.place],
-                            substring(
-                                contents
-                                from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
-                            )
-                        from (
-                            select
-                                generate_series(
-                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                                ) as log_offset,
-                                unnest(numbers) as place
-                        ) as b;
-                    end if;
-                end if;
-            else
-                if _store_chunk.segment <= 13 then
-                    if _store_chunk.segment <= 12 then
-                        insert into pgq.message_12 (
-                            partition_id, log_offset, published_at, segment, key, headers, body
-                        )
-                        select
-                            _store_chunk.stored_id,
-                            b.log_offset,
-                            _store_chunk.stamp,
-                            12,
-                            (_store_chunk.keys)[b.place],
-                            (_store_chunk.headers)[b.place],
-                            substring(
-                                contents
-                                from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
-                            )
-                        from (
-                            select
-                                generate_series(
-                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                                ) as log_offset,
-                                unnest(numbers) as place
-                        ) as b;
-                    else
-                        insert into pgq.message_13 (
-                            partition_id, log_offset, published_at, segment, key, headers, body
-                        )
-                        select
-                            _store_chunk.stored_id,
-                            b.log_offset,
-                            _store_chunk.stamp,
-                            13,
-                            (_store_chunk.keys)[b.place],
-                            (_store_chunk.headers)[b.place],
-                            substring(
-                                contents
-                                from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
-                            )
-                        from (
-                            select
-                                generate_series(
-                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                                ) as log_offset,
-                                unnest(numbers) as place
-                        ) as b;
-                    end if;
-                else
-                    if _store_chunk.segment <= 14 then
-                        insert into pgq.message_14 (
-                            partition_id, log_offset, published_at, segment, key, headers, body
-                        )
-                        select
-                            _store_chunk.stored_id,
-                            b.log_offset,
-                            _store_chunk.stamp,
-                            14,
-                            (_store_chunk.keys)[b.place],
-                            (_store_chunk.headers)[b.place],
-                            substring(
-                                contents
-                                from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
-                            )
-                        from (
-                            select
-                                generate_series(
-                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                                ) as log_offset,
-                                unnest(numbers) as place
-                        ) as b;
-                    else
-                        insert into pgq.message_15 (
-                            partition_id, log_offset, published_at, segment, key, headers, body
-                        )
-                        select
-                            _store_chunk.stored_id,
-                            b.log_offset,
-                            _store_chunk.stamp,
-                            15,
-                            (_store_chunk.keys)[b.place],
-                            (_store_chunk.headers)[b.place],
-                            substring(
-                                contents
-                                from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
-                            )
-                        from (
-                            select
-                                generate_series(
-                                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                                ) as log_offset,
-                                unnest(numbers) as place
-                        ) as b;
-                    end if;
-                end if;
-            end if;
-        else
-            execute format($leaf$
-                insert into pgq.message_%1$s (
-                    partition_id, log_offset, published_at, segment, key, headers, body
-                )
-                select
-                    $1,
-                    b.log_offset,
-                    $2,
-                    %1$s,
-                    ($3)[b.place],
-                    ($4)[b.place],
-                    substring(
-                        $5
-                        from ($6)[b.place] for ($7)[b.place]
-                    )
-                from (
-                    select
-                        generate_series(
-                            $8, $8 + $9 - 1
-                        ) as log_offset,
-                        unnest($10) as place
-                ) as b
-            $leaf$, _store_chunk.segment)
-            using _store_chunk.stored_id, _store_chunk.stamp, _store_chunk.keys, _store_chunk.headers, contents, _store_chunk.starts, _store_chunk.lengths, _store_chunk.first_offset, size, numbers;
-        end if;
+                generate_series(
+                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+                ) as log_offset,
+                unnest(numbers) as place
+        ) as b;
         return;
     end if;
 
-    if _store_chunk.segment = 0 then
-        insert into pgq.message_0 (
-            partition_id, log_offset, published_at, segment, key, headers, payload
-        )
+    insert into pgq.message (
+        partition_id, log_offset, published_at, segment, key, headers, payload
+    )
+    select
+        _store_chunk.stored_id,
+        b.log_offset,
+        _store_chunk.stamp,
+        _store_chunk.segment,
+        (_store_chunk.keys)[b.place],
+        (_store_chunk.headers)[b.place],
+        convert_from(
+            substring(
+                documents
+                from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
+            ),
+            'UTF8'
+        )::jsonb
+    from (
         select
-            _store_chunk.stored_id,
-            b.log_offset,
-            _store_chunk.stamp,
-            0,
-            (_store_chunk.keys)[b.place],
-            (_store_chunk.headers)[b.place],
-            convert_from(
-                substring(
-                    documents
-                    from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
-                ),
-                'UTF8'
-            )::jsonb
-        from (
-            select
-                generate_series(
-                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                ) as log_offset,
-                unnest(numbers) as place
-        ) as b;
-    elsif _store_chunk.segment = 1 then
-        insert into pgq.message_1 (
-            partition_id, log_offset, published_at, segment, key, headers, payload
-        )
-        select
-            _store_chunk.stored_id,
-            b.log_offset,
-            _store_chunk.stamp,
-            1,
-            (_store_chunk.keys)[b.place],
-            (_store_chunk.headers)[b.place],
-            convert_from(
-                substring(
-                    documents
-                    from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
-                ),
-                'UTF8'
-            )::jsonb
-        from (
-            select
-                generate_series(
-                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                ) as log_offset,
-                unnest(numbers) as place
-        ) as b;
-    elsif _store_chunk.segment <= 3 then
-        if _store_chunk.segment <= 2 then
-            insert into pgq.message_2 (
-                partition_id, log_offset, published_at, segment, key, headers, payload
-            )
-            select
-                _store_chunk.stored_id,
-                b.log_offset,
-                _store_chunk.stamp,
-                2,
-                (_store_chunk.keys)[b.place],
-                (_store_chunk.headers)[b.place],
-                convert_from(
-                    substring(
-                        documents
-                        from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
-                    ),
-                    'UTF8'
-                )::jsonb
-            from (
-                select
-                    generate_series(
-                        _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                    ) as log_offset,
-                    unnest(numbers) as place
-            ) as b;
-        else
-            insert into pgq.message_3 (
-                partition_id, log_offset, published_at, segment, key, headers, payload
-            )
-            select
-                _store_chunk.stored_id,
-                b.log_offset,
-                _store_chunk.stamp,
-                3,
-                (_store_chunk.keys)[b.place],
-                (_store_chunk.headers)[b.place],
-                convert_from(
-                    substring(
-                        documents
-                        from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
-                    ),
-                    'UTF8'
-                )::jsonb
-            from (
-                select
-                    generate_series(
-                        _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                    ) as log_offset,
-                    unnest(numbers) as place
-            ) as b;
-        end if;
-    elsif _store_chunk.segment <= 7 then
-        if _store_chunk.segment <= 5 then
-            if _store_chunk.segment <= 4 then
-                insert into pgq.message_4 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload
-                )
-                select
-                    _store_chunk.stored_id,
-                    b.log_offset,
-                    _store_chunk.stamp,
-                    4,
-                    (_store_chunk.keys)[b.place],
-                    (_store_chunk.headers)[b.place],
-                    convert_from(
-                        substring(
-                            documents
-                            from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
-                        ),
-                        'UTF8'
-                    )::jsonb
-                from (
-                    select
-                        generate_series(
-                            _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                        ) as log_offset,
-                        unnest(numbers) as place
-                ) as b;
-            else
-                insert into pgq.message_5 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload
-                )
-                select
-                    _store_chunk.stored_id,
-                    b.log_offset,
-                    _store_chunk.stamp,
-                    5,
-                    (_store_chunk.keys)[b.place],
-                    (_store_chunk.headers)[b.place],
-                    convert_from(
-                        substring(
-                            documents
-                            from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
-                        ),
-                        'UTF8'
-                    )::jsonb
-                from (
-                    select
-                        generate_series(
-                            _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                        ) as log_offset,
-                        unnest(numbers) as place
-                ) as b;
-            end if;
-        else
-            if _store_chunk.segment <= 6 then
-                insert into pgq.message_6 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload
-                )
-                select
-                    _store_chunk.stored_id,
-                    b.log_offset,
-                    _store_chunk.stamp,
-                    6,
-                    (_store_chunk.keys)[b.place],
-                    (_store_chunk.headers)[b.place],
-                    convert_from(
-                        substring(
-                            documents
-                            from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
-                        ),
-                        'UTF8'
-                    )::jsonb
-                from (
-                    select
-                        generate_series(
-                            _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                        ) as log_offset,
-                        unnest(numbers) as place
-                ) as b;
-            else
-                insert into pgq.message_7 (
-                    partition_id, log_offset, published_at, segment, key, headers, payload
-                )
-                select
-                    _store_chunk.stored_id,
-                    b.log_offset,
-                    _store_chunk.stamp,
-                    7,
-                    (_store_chunk.keys)[b.place],
-                    (_store_chunk.headers)[b.place],
-                    convert_from(
-                        substring(
-                            documents
-                            from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
-                        ),
-                        'UTF8'
-                    )::jsonb
-                from (
-                    select
-                        generate_series(
-                            _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                        ) as log_offset,
-                        unnest(numbers) as place
-                ) as b;
-            end if;
-        end if;
-    elsif _store_chunk.segment <= 15 then
-        if _store_chunk.segment <= 11 then
-            if _store_chunk.segment <= 9 then
-                if _store_chunk.segment <= 8 then
-                    insert into pgq.message_8 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload
-                    )
-                    select
-                        _store_chunk.stored_id,
-                        b.log_offset,
-                        _store_chunk.stamp,
-                        8,
-                        (_store_chunk.keys)[b.place],
-                        (_store_chunk.headers)[b.place],
-                        convert_from(
-                            substring(
-                                documents
-                                from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
-                            ),
-                            'UTF8'
-                        )::jsonb
-                    from (
-                        select
-                            generate_series(
-                                _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                            ) as log_offset,
-                            unnest(numbers) as place
-                    ) as b;
-                else
-                    insert into pgq.message_9 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload
-                    )
-                    select
-                        _store_chunk.stored_id,
-                        b.log_offset,
-                        _store_chunk.stamp,
-                        9,
-                        (_store_chunk.keys)[b.place],
-                        (_store_chunk.headers)[b.place],
-                        convert_from(
-                            substring(
-                                documents
-                                from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
-                            ),
-                            'UTF8'
-                        )::jsonb
-                    from (
-                        select
-                            generate_series(
-                                _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                            ) as log_offset,
-                            unnest(numbers) as place
-                    ) as b;
-                end if;
-            else
-                if _store_chunk.segment <= 10 then
-                    insert into pgq.message_10 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload
-                    )
-                    select
-                        _store_chunk.stored_id,
-                        b.log_offset,
-                        _store_chunk.stamp,
-                        10,
-                        (_store_chunk.keys)[b.place],
-                        (_store_chunk.headers)[b.place],
-                        convert_from(
-                            substring(
-                                documents
-                                from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
-                            ),
-                            'UTF8'
-                        )::jsonb
-                    from (
-                        select
-                            generate_series(
-                                _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                            ) as log_offset,
-                            unnest(numbers) as place
-                    ) as b;
-                else
-                    insert into pgq.message_11 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload
-                    )
-                    select
-                        _store_chunk.stored_id,
-                        b.log_offset,
-                        _store_chunk.stamp,
-                        11,
-                        (_store_chunk.keys)[b.place],
-                        (_store_chunk.headers)[b.place],
-                        convert_from(
-                            substring(
-                                documents
-                                from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
-                            ),
-                            'UTF8'
-                        )::jsonb
-                    from (
-                        select
-                            generate_series(
-                                _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                            ) as log_offset,
-                            unnest(numbers) as place
-                    ) as b;
-                end if;
-            end if;
-        else
-            if _store_chunk.segment <= 13 then
-                if _store_chunk.segment <= 12 then
-                    insert into pgq.message_12 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload
-                    )
-                    select
-                        _store_chunk.stored_id,
-                        b.log_offset,
-                        _store_chunk.stamp,
-                        12,
-                        (_store_chunk.keys)[b.place],
-                        (_store_chunk.headers)[b.place],
-                        convert_from(
-                            substring(
-                                documents
-                                from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
-                            ),
-                            'UTF8'
-                        )::jsonb
-                    from (
-                        select
-                            generate_series(
-                                _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                            ) as log_offset,
-                            unnest(numbers) as place
-                    ) as b;
-                else
-                    insert into pgq.message_13 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload
-                    )
-                    select
-                        _store_chunk.stored_id,
-                        b.log_offset,
-                        _store_chunk.stamp,
-                        13,
-                        (_store_chunk.keys)[b.place],
-                        (_store_chunk.headers)[b.place],
-                        convert_from(
-                            substring(
-                                documents
-                                from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
-                            ),
-                            'UTF8'
-                        )::jsonb
-                    from (
-                        select
-                            generate_series(
-                                _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                            ) as log_offset,
-                            unnest(numbers) as place
-                    ) as b;
-                end if;
-            else
-                if _store_chunk.segment <= 14 then
-                    insert into pgq.message_14 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload
-                    )
-                    select
-                        _store_chunk.stored_id,
-                        b.log_offset,
-                        _store_chunk.stamp,
-                        14,
-                        (_store_chunk.keys)[b.place],
-                        (_store_chunk.headers)[b.place],
-                        convert_from(
-                            substring(
-                                documents
-                                from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
-                            ),
-                            'UTF8'
-                        )::jsonb
-                    from (
-                        select
-                            generate_series(
-                                _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                            ) as log_offset,
-                            unnest(numbers) as place
-                    ) as b;
-                else
-                    insert into pgq.message_15 (
-                        partition_id, log_offset, published_at, segment, key, headers, payload
-                    )
-                    select
-                        _store_chunk.stored_id,
-                        b.log_offset,
-                        _store_chunk.stamp,
-                        15,
-                        (_store_chunk.keys)[b.place],
-                        (_store_chunk.headers)[b.place],
-                        convert_from(
-                            substring(
-                                documents
-                                from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
-                            ),
-                            'UTF8'
-                        )::jsonb
-                    from (
-                        select
-                            generate_series(
-                                _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                            ) as log_offset,
-                            unnest(numbers) as place
-                    ) as b;
-                end if;
-            end if;
-        end if;
-    else
-        execute format($leaf$
-            insert into pgq.message_%1$s (
-                partition_id, log_offset, published_at, segment, key, headers, payload
-            )
-            select
-                $1,
-                b.log_offset,
-                $2,
-                %1$s,
-                ($3)[b.place],
-                ($4)[b.place],
-                convert_from(
-                    substring(
-                        $5
-                        from ($6)[b.place] for ($7)[b.place]
-                    ),
-                    'UTF8'
-                )::jsonb
-            from (
-                select
-                    generate_series(
-                        $8, $8 + $9 - 1
-                    ) as log_offset,
-                    unnest($10) as place
-            ) as b
-        $leaf$, _store_chunk.segment)
-        using _store_chunk.stored_id, _store_chunk.stamp, _store_chunk.keys, _store_chunk.headers, documents, _store_chunk.starts, _store_chunk.lengths, _store_chunk.first_offset, size, numbers;
-    end if;
+            generate_series(
+                _store_chunk.first_offset, _store_chunk.first_offset + size - 1
+            ) as log_offset,
+            unnest(numbers) as place
+    ) as b;
 end
 $$;
 
@@ -40050,7 +34373,7 @@ $dump_configuration$;
 
 do $revoke_others$
 begin
-    perform pgq._revoke_others('{_act_for,_add_grant,_add_runs,_administers,_ahead_groups,_ahead_jobs,_ahead_runs,_ahead_schedules,_allowed_claims,_announce,_append_all_runs,_append_runs,_assign,_assign_across,_assign_all,_assign_staged,_assign_waiting,_begin_notes,_below_floor,_bury,_caller,_carry_jobs,_check_access,_check_admin,_check_admin_of_all,_check_both_set,_check_contents,_check_dead_letters,_check_effect,_check_filter,_check_grant,_check_group,_check_heartbeat,_check_idempotency_keys,_check_idempotency_window,_check_missed,_check_queue_together,_check_roles,_check_room,_check_schedule,_check_schedule_access,_check_schedule_kept,_check_subscription_access,_check_taken,_check_time_zone,_check_topic_settings,_check_unique_key,_check_unique_keys,_check_worker,_check_year,_claim_any,_claims_so_far,_clean_effects,_clean_jobs,_clean_leftovers,_clean_limited_keys,_clean_order,_clean_part,_clean_runs,_clean_subscriptions,_clean_windows,_clean_workers,_close_segments,_cron_field,_cron_tick,_cron_times,_deliver,_deliver_across,_deliver_staged,_dependents,_describe_metrics,_end_dependents,_enqueue_keyed,_expand_run,_expand_runs,_expand_segment,_expire_front,_exposition_labels,_exposition_line,_exposition_text,_fail_cron,_fail_incomplete,_fail_other_chunk,_fail_out_of_range,_fail_unknown_schedule,_fail_unknown_subscription,_find_keys,_finished_lately,_first_readable,_flush_commit,_forget_keys,_forget_runs,_found_in,_free_claimed,_free_keys,_give_up,_go_on_behind,_granted,_has_jobs,_has_keys,_has_role,_has_staged,_hold_followed,_hold_keys,_holder_samples,_home,_house_samples,_insert_keys,_job_counts,_jobs_of_segment,_join_order,_key_segments,_keys_of_jobs,_keys_of_runs,_last_offset,_last_tick,_leave_segment,_let_next,_lift_key_limit,_limited_jobs,_lock_access,_lock_dead_letter_topic,_lock_dependents,_lock_effect,_lock_leased,_lock_partition,_lock_schedule_target,_log_figures,_look_below,_lower_floor,_maker,_mark_exhausted,_matches,_may,_may_use,_may_write,_met_jobs,_moment_of,_move_staged,_nack,_near_partition,_next_minute,_next_tick,_note_claims,_note_former_window,_note_keys,_of_first,_open_keys,_other_samples,_park_jobs,_parked_place,_partition_figures,_place_keys,_places,_point_jobs,_point_ordered,_publish_contents,_publish_keyed,_queue_floors,_queue_samples,_release_keys,_repair_groups,_repair_jobs,_repair_schedules,_restore_mark,_restrict,_return_keys,_revoke_others,_routing_regex,_run_place,_run_schedule,_schedule_info,_sees_schedule,_settle_access,_settle_all_access,_settle_keys,_settle_notes,_settled_xid,_shown_target,_spread_run,_stage_batch,_stage_run,_staged_samples,_staged_since,_stamp_leased,_starts,_store_chunk,_subscription_info,_sweep_floors,_take_key,_take_keys,_try_assign,_turns,_unchanged,_unlocked_partitions,_unpark_all,_unpark_jobs,_visible,_visible_in_view,_visible_queues,_visible_to,_visible_topics,_worker_samples,_write_claims,_write_keys,access_change,access_grant,access_grant_grant_id_seq,acting,alter_group,alter_queue,alter_schedule,alter_topic,assign_offsets,assignment,begin_effect,cancel_job,claim_count,claim_lock,commit_write,create_group,create_queue,create_roles,create_schedule,create_topic,drop_schedule,effect,effect_walk,effects,enqueue,enqueue_batch,enqueue_rows,fetch_dead_letters,fetch_packed,finish_effect,forget_effect,forget_worker,former_window,get_job,grant_access,group_lag,heartbeat,idempotency,idempotency_0,idempotency_1,idempotency_10,idempotency_11,idempotency_12,idempotency_13,idempotency_14,idempotency_15,idempotency_2,idempotency_3,idempotency_4,idempotency_5,idempotency_6,idempotency_7,idempotency_8,idempotency_9,job_run,limited_key,list_access,list_schedules,list_subscriptions,list_workers,metrics,metrics_text,nack_offsets,next_ticks,ordered_key,ordered_note,pause_schedule,peek_jobs,publish,publish_batch,publish_rows,purge_queue,redrive,reject_job,release_job,release_job_batch,repair_clock,resume_schedule,revoke_access,run_id,run_schedules,schedule,schedule_cleanup,staged_number,staged_run,subscribe,subscription,topic_stats,unique_job,unschedule_cleanup,unsubscribe,watermark,worker}');
+    perform pgq._revoke_others('{_act_for,_add_grant,_add_runs,_administers,_ahead_groups,_ahead_jobs,_ahead_runs,_ahead_schedules,_allowed_claims,_announce,_append_all_runs,_append_runs,_assign,_assign_across,_assign_all,_assign_staged,_assign_waiting,_begin_notes,_below_floor,_bury,_caller,_carry_jobs,_check_access,_check_admin,_check_admin_of_all,_check_both_set,_check_contents,_check_dead_letters,_check_effect,_check_filter,_check_grant,_check_group,_check_heartbeat,_check_idempotency_keys,_check_idempotency_window,_check_missed,_check_queue_together,_check_roles,_check_room,_check_schedule,_check_schedule_access,_check_schedule_kept,_check_subscription_access,_check_taken,_check_time_zone,_check_topic_settings,_check_unique_key,_check_unique_keys,_check_worker,_check_year,_claim_any,_claims_so_far,_clean_effects,_clean_jobs,_clean_leftovers,_clean_limited_keys,_clean_order,_clean_part,_clean_runs,_clean_subscriptions,_clean_windows,_clean_workers,_close_segments,_cron_field,_cron_tick,_cron_times,_deliver,_deliver_across,_deliver_staged,_dependents,_describe_metrics,_end_dependents,_enqueue_keyed,_expand_run,_expand_runs,_expand_segment,_expire_front,_exposition_labels,_exposition_line,_exposition_text,_fail_cron,_fail_incomplete,_fail_other_chunk,_fail_out_of_range,_fail_unknown_schedule,_fail_unknown_subscription,_find_keys,_finished_lately,_first_readable,_flush_commit,_forget_keys,_forget_runs,_found_in,_free_claimed,_free_keys,_give_up,_go_on_behind,_granted,_has_jobs,_has_keys,_has_role,_has_staged,_hold_followed,_hold_keys,_holder_samples,_home,_house_samples,_insert_keys,_job_counts,_jobs_of_segment,_join_order,_key_segments,_keys_of_jobs,_keys_of_runs,_last_offset,_last_tick,_leave_segment,_let_next,_lift_key_limit,_limited_jobs,_lock_access,_lock_dead_letter_topic,_lock_dependents,_lock_effect,_lock_leaf,_lock_leased,_lock_partition,_lock_schedule_target,_log_figures,_look_below,_lower_floor,_maker,_mark_exhausted,_matches,_may,_may_use,_may_write,_met_jobs,_moment_of,_move_staged,_nack,_near_partition,_next_minute,_next_tick,_note_claims,_note_former_window,_note_keys,_of_first,_open_keys,_other_samples,_park_jobs,_parked_place,_partition_figures,_place_keys,_places,_point_jobs,_point_ordered,_publish_contents,_publish_keyed,_queue_floors,_queue_samples,_release_keys,_repair_groups,_repair_jobs,_repair_schedules,_restore_mark,_restrict,_return_keys,_revoke_others,_routing_regex,_run_place,_run_schedule,_schedule_info,_sees_schedule,_settle_access,_settle_all_access,_settle_keys,_settle_notes,_settled_xid,_shown_target,_spread_run,_stage_batch,_stage_run,_staged_samples,_staged_since,_stamp_leased,_starts,_store_chunk,_subscription_info,_sweep_floors,_take_key,_take_keys,_try_assign,_turns,_unchanged,_unlocked_partitions,_unpark_all,_unpark_jobs,_visible,_visible_in_view,_visible_queues,_visible_to,_visible_topics,_worker_samples,_write_claims,_write_keys,access_change,access_grant,access_grant_grant_id_seq,acting,alter_group,alter_queue,alter_schedule,alter_topic,assign_offsets,assignment,begin_effect,cancel_job,claim_count,claim_lock,commit_write,create_group,create_queue,create_roles,create_schedule,create_topic,drop_schedule,effect,effect_walk,effects,enqueue,enqueue_batch,enqueue_rows,fetch_dead_letters,fetch_packed,finish_effect,forget_effect,forget_worker,former_window,get_job,grant_access,group_lag,heartbeat,idempotency,idempotency_0,idempotency_1,idempotency_10,idempotency_11,idempotency_12,idempotency_13,idempotency_14,idempotency_15,idempotency_2,idempotency_3,idempotency_4,idempotency_5,idempotency_6,idempotency_7,idempotency_8,idempotency_9,job_run,limited_key,list_access,list_schedules,list_subscriptions,list_workers,metrics,metrics_text,nack_offsets,next_ticks,ordered_key,ordered_note,pause_schedule,peek_jobs,publish,publish_batch,publish_rows,purge_queue,redrive,reject_job,release_job,release_job_batch,repair_clock,resume_schedule,revoke_access,run_id,run_schedules,schedule,schedule_cleanup,staged_number,staged_run,subscribe,subscription,topic_stats,unique_job,unschedule_cleanup,unsubscribe,watermark,worker}');
 end
 $revoke_others$;
 

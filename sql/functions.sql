@@ -20,6 +20,7 @@
 
 -- The message store and its segments
 \ir store/_create_leaf.sql
+\ir store/_lock_leaf.sql
 \ir store/_mark_segment.sql
 \ir store/_open_segment.sql
 \ir store/_storage_class.sql

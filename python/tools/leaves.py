@@ -4,14 +4,14 @@
 it is the name of the function that it is pasted into, and after ``with least = 1, most = 9``
 ``{least}`` is 1. A call would cost such a function more than the part itself.
 
-A plan that goes through the partitioned parent locks every leaf, so what runs often names the one
+A plan that reads through the partitioned parent locks every leaf, so what runs often names the one
 leaf it needs. The sources have such statements once::
 
     -- for the leaf: home.segment
-    insert into pgq.message_{leaf} (partition_id, log_offset)
-    values ({home.partition_id}, {home.log_offset})
-    returning log_offset
-    into stored_offset;
+    select m.log_offset
+    from pgq.message_{leaf} as m
+    where m.partition_id = {home.partition_id}
+    into newest_offset;
     -- end of the leaf
 
 ``{leaf}`` stands for the number, every other pair of braces holds an expression of the function,

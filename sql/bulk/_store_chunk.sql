@@ -24,102 +24,95 @@ declare
     size integer := cardinality(coalesce(_store_chunk.places, _store_chunk.lengths));
     numbers integer[];
 begin
+    perform pgq._lock_leaf(_store_chunk.segment);
     if num_nonnulls(_store_chunk.places, _store_chunk.keys, _store_chunk.headers) = 0 then
         if documents is null then
-            -- for the leaf: _store_chunk.segment
-            insert into pgq.message_{leaf} (partition_id, log_offset, published_at, segment, body)
+            insert into pgq.message (partition_id, log_offset, published_at, segment, body)
             select
-                {_store_chunk.stored_id},
+                _store_chunk.stored_id,
                 b.log_offset,
-                {_store_chunk.stamp},
-                {leaf},
-                substring({contents} from b.start for b.length)
+                _store_chunk.stamp,
+                _store_chunk.segment,
+                substring(contents from b.start for b.length)
             from (
                 select
                     generate_series(
-                        {_store_chunk.first_offset}, {_store_chunk.first_offset} + {size} - 1
+                        _store_chunk.first_offset, _store_chunk.first_offset + size - 1
                     ) as log_offset,
-                    unnest({_store_chunk.starts}) as start,
-                    unnest({_store_chunk.lengths}) as length
+                    unnest(_store_chunk.starts) as start,
+                    unnest(_store_chunk.lengths) as length
             ) as b;
-            -- end of the leaf
             return;
         end if;
 
-        -- for the leaf: _store_chunk.segment
-        insert into pgq.message_{leaf} (partition_id, log_offset, published_at, segment, payload)
+        insert into pgq.message (partition_id, log_offset, published_at, segment, payload)
         select
-            {_store_chunk.stored_id},
+            _store_chunk.stored_id,
             b.log_offset,
-            {_store_chunk.stamp},
-            {leaf},
-            convert_from(substring({documents} from b.start for b.length), 'UTF8')::jsonb
+            _store_chunk.stamp,
+            _store_chunk.segment,
+            convert_from(substring(documents from b.start for b.length), 'UTF8')::jsonb
         from (
             select
                 generate_series(
-                    {_store_chunk.first_offset}, {_store_chunk.first_offset} + {size} - 1
+                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
                 ) as log_offset,
-                unnest({_store_chunk.starts}) as start,
-                unnest({_store_chunk.lengths}) as length
+                unnest(_store_chunk.starts) as start,
+                unnest(_store_chunk.lengths) as length
         ) as b;
-        -- end of the leaf
         return;
     end if;
 
     numbers := coalesce(_store_chunk.places, array(select generate_series(1, size)));
     if documents is null then
-        -- for the leaf: _store_chunk.segment
-        insert into pgq.message_{leaf} (
+        insert into pgq.message (
             partition_id, log_offset, published_at, segment, key, headers, body
         )
         select
-            {_store_chunk.stored_id},
+            _store_chunk.stored_id,
             b.log_offset,
-            {_store_chunk.stamp},
-            {leaf},
-            ({_store_chunk.keys})[b.place],
-            ({_store_chunk.headers})[b.place],
+            _store_chunk.stamp,
+            _store_chunk.segment,
+            (_store_chunk.keys)[b.place],
+            (_store_chunk.headers)[b.place],
             substring(
-                {contents}
-                from ({_store_chunk.starts})[b.place] for ({_store_chunk.lengths})[b.place]
+                contents
+                from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
             )
         from (
             select
                 generate_series(
-                    {_store_chunk.first_offset}, {_store_chunk.first_offset} + {size} - 1
+                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
                 ) as log_offset,
-                unnest({numbers}) as place
+                unnest(numbers) as place
         ) as b;
-        -- end of the leaf
         return;
     end if;
 
-    -- for the leaf: _store_chunk.segment
-    insert into pgq.message_{leaf} (
+    insert into pgq.message (
         partition_id, log_offset, published_at, segment, key, headers, payload
     )
     select
-        {_store_chunk.stored_id},
+        _store_chunk.stored_id,
         b.log_offset,
-        {_store_chunk.stamp},
-        {leaf},
-        ({_store_chunk.keys})[b.place],
-        ({_store_chunk.headers})[b.place],
+        _store_chunk.stamp,
+        _store_chunk.segment,
+        (_store_chunk.keys)[b.place],
+        (_store_chunk.headers)[b.place],
         convert_from(
             substring(
-                {documents}
-                from ({_store_chunk.starts})[b.place] for ({_store_chunk.lengths})[b.place]
+                documents
+                from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
             ),
             'UTF8'
         )::jsonb
     from (
         select
             generate_series(
-                {_store_chunk.first_offset}, {_store_chunk.first_offset} + {size} - 1
+                _store_chunk.first_offset, _store_chunk.first_offset + size - 1
             ) as log_offset,
-            unnest({numbers}) as place
+            unnest(numbers) as place
     ) as b;
-    -- end of the leaf
 end
 $$;
 

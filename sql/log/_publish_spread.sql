@@ -27,12 +27,8 @@ declare
     stored_ids bigint[];
     segments integer[];
     stamps timestamptz[];
-    offsets bigint[] := array_fill(
-        null::bigint, array[cardinality(coalesce(_publish_spread.payloads, '{}'))
-            + cardinality(coalesce(_publish_spread.bodies, '{}'))]
-    );
+    offsets bigint[];
     home integer;
-    leaf integer;
     followed boolean;
     locked integer := 0;
     place integer := 0;
@@ -172,6 +168,7 @@ begin
     end if;
 
     next_offsets := first_offsets;
+    offsets := array_fill(null::bigint, array[cardinality(homes)]);
 
     -- In a loop: it takes less time than a window function, which has to sort the messages.
     foreach home in array homes loop
@@ -180,37 +177,27 @@ begin
         next_offsets[home] := next_offsets[home] + 1;
     end loop;
 
-    -- Usually there is one segment.
-    for leaf in
-        select distinct g.segment
-        from unnest(segments) as g (segment)
-        where g.segment is not null
-    loop
-        -- for the leaf: leaf
-        insert into pgq.message_{leaf} (
-            partition_id, log_offset, published_at, segment, key, headers, payload, body
-        )
+    insert into pgq.message (
+        partition_id, log_offset, published_at, segment, key, headers, payload, body
+    )
+    select
+        stored_ids[b.home],
+        b.log_offset,
+        stamps[b.home],
+        segments[b.home],
+        b.key,
+        b.header,
+        b.payload,
+        b.body
+    from (
         select
-            ({stored_ids})[b.home],
-            b.log_offset,
-            ({stamps})[b.home],
-            {leaf},
-            b.key,
-            b.header,
-            b.payload,
-            b.body
-        from (
-            select
-                unnest({homes}) as home,
-                unnest({offsets}) as log_offset,
-                unnest({_publish_spread.keys}) as key,
-                unnest({_publish_spread.headers}) as header,
-                unnest({_publish_spread.payloads}) as payload,
-                unnest({_publish_spread.bodies}) as body
-        ) as b
-        where ({segments})[b.home] = {leaf};
-        -- end of the leaf
-    end loop;
+            unnest(homes) as home,
+            unnest(offsets) as log_offset,
+            unnest(_publish_spread.keys) as key,
+            unnest(_publish_spread.headers) as header,
+            unnest(_publish_spread.payloads) as payload,
+            unnest(_publish_spread.bodies) as body
+    ) as b;
 
     return query
     select g.partition, first_offsets[g.partition], next_offsets[g.partition] - 1

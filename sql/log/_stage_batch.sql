@@ -102,28 +102,27 @@ begin
             perform pgq._fail_unknown_topic(_stage_batch.topic);
         end if;
 
-        -- for the leaf: leaf
-        insert into pgq.message_{leaf} (
+        perform pgq._lock_leaf(leaf);
+        insert into pgq.message (
             partition_id, log_offset, published_at, segment, key, headers, payload, body
         )
         select
-            {home_id},
+            home_id,
             b.log_offset,
-            {stamp},
-            {leaf},
+            stamp,
+            leaf,
             b.key,
             b.header,
             b.payload,
             b.body
         from (
             select
-                generate_series({first_number}, {first_number} + {size} - 1) as log_offset,
-                unnest({_stage_batch.keys}) as key,
-                unnest({_stage_batch.headers}) as header,
-                unnest({_stage_batch.payloads}) as payload,
-                unnest({_stage_batch.bodies}) as body
+                generate_series(first_number, first_number + size - 1) as log_offset,
+                unnest(_stage_batch.keys) as key,
+                unnest(_stage_batch.headers) as header,
+                unnest(_stage_batch.payloads) as payload,
+                unnest(_stage_batch.bodies) as body
         ) as b;
-        -- end of the leaf
 
         if followed then
             perform pgq._announce(home_id >> 40);
@@ -155,6 +154,7 @@ begin
     loop
         ids[place.partition] := (place.partition_id << 40) + slot;
         segments[place.partition] := place.segment;
+        perform pgq._lock_leaf(place.segment);
         followed := place.followed;
         found_homes := found_homes + 1;
     end loop;
@@ -164,36 +164,27 @@ begin
         perform pgq._fail_unknown_topic(_stage_batch.topic);
     end if;
 
-    for leaf in
-        select distinct g.segment
-        from unnest(segments) as g (segment)
-        where g.segment is not null
-    loop
-        -- for the leaf: leaf
-        insert into pgq.message_{leaf} (
-            partition_id, log_offset, published_at, segment, key, headers, payload, body
-        )
+    insert into pgq.message (
+        partition_id, log_offset, published_at, segment, key, headers, payload, body
+    )
+    select
+        ids[b.home],
+        first_number + b.place,
+        stamp,
+        segments[b.home],
+        b.key,
+        b.header,
+        b.payload,
+        b.body
+    from (
         select
-            ({ids})[b.home],
-            {first_number} + b.place,
-            {stamp},
-            {leaf},
-            b.key,
-            b.header,
-            b.payload,
-            b.body
-        from (
-            select
-                generate_series(0, {size} - 1) as place,
-                unnest({homes}) as home,
-                unnest({_stage_batch.keys}) as key,
-                unnest({_stage_batch.headers}) as header,
-                unnest({_stage_batch.payloads}) as payload,
-                unnest({_stage_batch.bodies}) as body
-        ) as b
-        where ({segments})[b.home] = {leaf};
-        -- end of the leaf
-    end loop;
+            generate_series(0, size - 1) as place,
+            unnest(homes) as home,
+            unnest(_stage_batch.keys) as key,
+            unnest(_stage_batch.headers) as header,
+            unnest(_stage_batch.payloads) as payload,
+            unnest(_stage_batch.bodies) as body
+    ) as b;
 
     if followed then
         perform pgq._announce(ids[homes[1]] >> 40);

@@ -83,26 +83,27 @@ begin
 
             loop
                 leaf := coalesce(known_layout & 524287, 0);
+                if leaf > 15 then
+                    perform pgq._lock_leaf(leaf);
+                end if;
 
-                -- for the leaf: leaf
-                insert into pgq.message_{leaf} (
+                insert into pgq.message (
                     partition_id, log_offset, published_at, segment, key, headers, payload, body
                 )
                 select
-                    (p.partition_id << 40) + ({xid} & 1099511627775),
+                    (p.partition_id << 40) + (xid & 1099511627775),
                     nextval('pgq.staged_number') << 20,
                     pgq._clock(),
-                    {leaf},
-                    {publish.key},
-                    {publish.headers},
-                    {publish.payload},
-                    {publish.body}
+                    leaf,
+                    publish.key,
+                    publish.headers,
+                    publish.payload,
+                    publish.body
                 from pgq.partition as p
-                where p.topic = {publish.topic} collate "C"
-                    and p.partition = {place}
-                    and p.layout = {known_layout}
+                where p.topic = publish.topic collate "C"
+                    and p.partition = place
+                    and p.layout = known_layout
                     and (p.publishers is null or pgq._may(p.publishers));
-                -- end of the leaf
                 get diagnostics stored = row_count;
 
                 if stored > 0 then
@@ -335,20 +336,20 @@ begin
     order by m.log_offset desc
     limit 1
     into newest_offset, newest_at;
-    insert into pgq.message_{leaf} (
+    -- end of the leaf
+    insert into pgq.message (
         partition_id, log_offset, published_at, segment, key, headers, payload, body
     )
     values (
-        {home_id},
-        coalesce({newest_offset} + 1, {first_offset}),
-        greatest(pgq._clock(), {newest_at}, {entered_at}),
-        {leaf},
-        {publish.key},
-        {publish.headers},
-        {publish.payload},
-        {publish.body}
+        home_id,
+        coalesce(newest_offset + 1, first_offset),
+        greatest(pgq._clock(), newest_at, entered_at),
+        leaf,
+        publish.key,
+        publish.headers,
+        publish.payload,
+        publish.body
     );
-    -- end of the leaf
 
     published.log_offset := coalesce(newest_offset + 1, first_offset);
     return next published;

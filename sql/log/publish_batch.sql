@@ -141,28 +141,26 @@ begin
     stamp := greatest(pgq._clock(), newest.published_at, state.segment_entered_at);
 
     -- Functions in one select list run side by side; those of absent arrays give nulls.
-    -- for the leaf: state.segment
-    insert into pgq.message_{leaf} (
+    insert into pgq.message (
         partition_id, log_offset, published_at, segment, key, headers, payload, body
     )
     select
-        {state.stored_partition_id},
+        state.stored_partition_id,
         b.log_offset,
-        {stamp},
-        {leaf},
+        stamp,
+        state.segment,
         b.key,
         b.header,
         b.payload,
         b.body
     from (
         select
-            generate_series({published.first_offset}, {published.last_offset}) as log_offset,
-            unnest({publish_batch.keys}) as key,
-            unnest({publish_batch.headers}) as header,
-            unnest({publish_batch.payloads}) as payload,
-            unnest({publish_batch.bodies}) as body
+            generate_series(published.first_offset, published.last_offset) as log_offset,
+            unnest(publish_batch.keys) as key,
+            unnest(publish_batch.headers) as header,
+            unnest(publish_batch.payloads) as payload,
+            unnest(publish_batch.bodies) as body
     ) as b;
-    -- end of the leaf
 
     if state.followed then
         perform pgq._deliver(

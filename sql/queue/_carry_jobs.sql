@@ -15,6 +15,9 @@ declare
     living bigint[];
     dead bigint[];
     carried bigint;
+    queue_ids bigint[];
+    store_ids bigint[];
+    leaves integer[];
 begin
     perform pgq._expand_segment(
         _carry_jobs.leaf, _carry_jobs.queue_id, _carry_jobs.partition_id, _carry_jobs.max_jobs
@@ -53,9 +56,25 @@ begin
         for update skip locked
     );
 
+    -- Read once: beside an alter_queue, or a cleanup that moves the queue to another segment, a
+    -- second look would not see the same.
+    select array_agg(q.queue_id), array_agg(q.partition_id), array_agg(q.segment)
+    into queue_ids, store_ids, leaves
+    from pgq.queue as q
+    where q.queue_id in (
+        select j.queue_id
+        from pgq.job as j
+        where j.job_id = any(living)
+        union all
+        select d.queue_id
+        from pgq.dead_job as d
+        where d.job_id = any(dead)
+    );
+    perform pgq._lock_leaf(h.leaf)
+    from unnest(leaves) as h (leaf);
+
     -- Each of them gets a copy under its own number; what it had in a topic stays there. A job
-    -- whose message is missing is carried without one. All in one statement: beside an alter_queue,
-    -- or a cleanup that moves the queue to another segment, two would not see the same home.
+    -- whose message is missing is carried without one.
     execute format(
         'with located as (
             select j.job_id, j.queue_id, j.partition_id, j.log_offset
@@ -68,9 +87,8 @@ begin
         ),
 
         home as materialized (
-            select q.queue_id, q.partition_id, q.segment
-            from pgq.queue as q
-            where q.queue_id in (select l.queue_id from located as l)
+            select h.queue_id, h.partition_id, h.segment
+            from unnest($3, $4, $5) as h (queue_id, partition_id, segment)
         ),
 
         copied as (
@@ -126,7 +144,7 @@ begin
         _carry_jobs.leaf
     )
     into carried
-    using living, dead;
+    using living, dead, queue_ids, store_ids, leaves;
 
     if carried > 0 then
         return next row(

@@ -18,6 +18,10 @@ begin
         for update skip locked
     );
 
+    perform pgq._lock_leaf(j.segment)
+    from pgq.job as j
+    where j.job_id = any(expired_ids);
+
     with expired as (
         delete from pgq.job as j
         where j.job_id = any(expired_ids)

@@ -44,16 +44,16 @@ begin
 
         -- Those of all segments at once: in the order of their ids, as everywhere where several
         -- jobs are locked.
-        -- for the leaf: leaf
+        perform pgq._lock_leaf(leaf);
         with gone as (
             delete from pgq.job as j
-            where j.job_id = any({rest})
-                and j.lease_token = {_finish.lease_token}
+            where j.job_id = any(rest)
+                and j.lease_token = _finish.lease_token
             returning j.*
         ),
 
         archived as (
-            insert into pgq.job_archive_{leaf} (
+            insert into pgq.job_archive (
                 job_id,
                 queue_id,
                 ended_at,
@@ -70,32 +70,32 @@ begin
                 g.job_id,
                 g.queue_id,
                 pgq._clock(),
-                {leaf},
+                g.segment,
                 g.attempt,
-                {_finish.outcome},
+                _finish.outcome,
                 g.label,
-                {_finish.result},
+                _finish.result,
                 g.last_error,
-                nullif(g.partition_id, {store_id}),
-                case when g.partition_id <> {store_id} then g.log_offset end
+                nullif(g.partition_id, store_id),
+                case when g.partition_id <> store_id then g.log_offset end
             from gone as g
-            where {archive}
-                and g.segment = {leaf}
+            where archive
+                and g.segment = leaf
         )
 
         select
             array_agg(g.job_id),
             array_agg(row(g.*)::pgq.job) filter (
-                where ({archive} and g.segment <> {leaf})
+                where (archive and g.segment <> leaf)
                 or g.unique_key is not null
                 or g.ordered_key is not null
             )
-        from gone as g
-        into ended, others;
-        -- end of the leaf
+        into ended, others
+        from gone as g;
 
         if others is not null then
-            -- By way of the parent, which locks the leaves that get a row and no others.
+            perform pgq._lock_leaf(o.segment)
+            from unnest(others) as o;
             insert into pgq.job_archive (
                 job_id,
                 queue_id,

@@ -45,7 +45,7 @@ begin
         end if;
     end loop;
 
-    -- By way of the parent, which locks the leaf that gets the row and no others.
+    perform pgq._lock_leaf(gone.segment);
     insert into pgq.job_archive (
         job_id,
         queue_id,

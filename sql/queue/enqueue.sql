@@ -223,21 +223,22 @@ begin
         turn_at
     );
 
-    -- for the leaf: leaf
-    insert into pgq.message_{leaf} (
+    if leaf > 15 then
+        perform pgq._lock_leaf(leaf);
+    end if;
+    insert into pgq.message (
         partition_id, log_offset, published_at, segment, key, headers, payload, body
     )
     values (
-        {store_id},
-        {added.job_id},
-        {moment},
-        {leaf},
-        {enqueue.key},
-        {enqueue.headers},
-        {enqueue.payload},
-        {enqueue.body}
+        store_id,
+        added.job_id,
+        moment,
+        leaf,
+        enqueue.key,
+        enqueue.headers,
+        enqueue.payload,
+        enqueue.body
     );
-    -- end of the leaf
 
     return next added;
 end

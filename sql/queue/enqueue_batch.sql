@@ -193,20 +193,19 @@ begin
         turns := pgq._turns(target_id, turn_keys, free);
     end if;
 
-    -- for the leaf: leaf
-    insert into pgq.message_{leaf} (
+    perform pgq._lock_leaf(leaf);
+    insert into pgq.message (
         partition_id, log_offset, published_at, segment, key, headers, payload, body
     )
-    select {store_id}, b.job_id, {moment}, {leaf}, b.key, b.header, b.payload, b.body
+    select store_id, b.job_id, moment, leaf, b.key, b.header, b.payload, b.body
     from (
         select
-            unnest({ids}) as job_id,
-            unnest({enqueue_batch.keys}) as key,
-            unnest({enqueue_batch.headers}) as header,
-            unnest({enqueue_batch.payloads}) as payload,
-            unnest({enqueue_batch.bodies}) as body
+            unnest(ids) as job_id,
+            unnest(enqueue_batch.keys) as key,
+            unnest(enqueue_batch.headers) as header,
+            unnest(enqueue_batch.payloads) as payload,
+            unnest(enqueue_batch.bodies) as body
     ) as b;
-    -- end of the leaf
 
     insert into pgq.job (
         job_id,

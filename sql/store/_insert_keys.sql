@@ -15,18 +15,17 @@ declare
     inserted bigint;
     kept text[];
 begin
+    perform pgq._lock_leaf(_insert_keys.segment);
     -- Waits for others who have inserted one of them and are still at work. Without a lock on what
     -- they leave: those who find the same would wait for each other.
-    -- for the leaf: _insert_keys.segment
-    insert into pgq.idempotency_{leaf} (scope_id, noted_at, segment, idempotency_key)
+    insert into pgq.idempotency (scope_id, noted_at, segment, idempotency_key)
     select
-        {_insert_keys.scope_id},
-        {_insert_keys.moment},
-        {leaf},
+        _insert_keys.scope_id,
+        _insert_keys.moment,
+        _insert_keys.segment,
         w.idempotency_key
-    from unnest({_insert_keys.idempotency_keys}) as w (idempotency_key)
+    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
     on conflict do nothing;
-    -- end of the leaf
     get diagnostics inserted = row_count;
 
     if inserted = cardinality(_insert_keys.idempotency_keys) then

@@ -89,6 +89,27 @@ def test_a_shared_part_with_values(tmp_path: Path) -> None:
     assert "using of_a_leaf.ids[1];" in text
 
 
+def test_the_first_leaves() -> None:
+    """The installation makes as many as statements are written out for; _lock_leaf skips these."""
+    script = flatten()
+    assert f"for leaf in 0 .. {STATIC - 1} loop" in script
+    conditions = re.findall(r"if \S*leaf > (\d+) then", script)
+    assert len(conditions) >= 5
+    assert set(conditions) == {str(STATIC - 1)}
+
+
+def test_inserts_go_through_the_parent() -> None:
+    """But for those with ON CONFLICT and a target, which need the leaf."""
+    sources = (Path(__file__).parents[2] / "sql").rglob("*.*sql")
+    inserts = re.compile(r"insert into pgq\.\w+_\{leaf\}[^;]*", re.IGNORECASE)
+    assert [
+        f"{path.name}: {found[0][:60]}"
+        for path in sources
+        for found in inserts.finditer(path.read_text())
+        if "on conflict (" not in found[0]
+    ] == []
+
+
 def test_nothing_marked_is_left() -> None:
     script = flatten()
     assert "{leaf}" not in script
