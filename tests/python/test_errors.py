@@ -88,6 +88,12 @@ def test_each_code_has_its_class(
     assert type(error) is kind
     assert error.sqlstate == error.diag.sqlstate == kind.sqlstate == code
     assert isinstance(error, (PgqError, base))
+    # what to do, and not where the server was
+    assert error.diag.context
+    said = [error.diag.message_primary, error.detail, error.hint]
+    words = [line.partition(":  ")[2] or line for line in str(error).splitlines()]
+    assert words == [line for line in said if line]
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
     assert isinstance(error, base)
     assert isinstance(error, psycopg.Error)
     assert error.diag.message_primary

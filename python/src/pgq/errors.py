@@ -53,7 +53,17 @@ __all__ = [
 
 
 class PgqError(psycopg.DatabaseError):
-    """Base of the errors that pgq's functions raise under codes of their own (class MQ)."""
+    """Base of the errors that pgq's functions raise under codes of their own (class MQ).
+
+    As text it is the message with DETAIL and HINT. The functions that the server was in are in
+    ``diag.context``.
+    """
+
+    def __str__(self) -> str:
+        lines = [self.diag.message_primary or super().__str__()]
+        lines += [f"DETAIL:  {self.detail}"] if self.detail else []
+        lines += [f"HINT:  {self.hint}"] if self.hint else []
+        return "\n".join(lines)
 
     @property
     def detail(self) -> str | None:
