@@ -421,7 +421,8 @@ comment on column pgq.queue_info.retention is
 'How long finished jobs and dead letters are kept; null: for ever.';
 comment on column pgq.queue_info.backoff is
 'Delay before the first retry; each further one doubles it.';
-comment on column pgq.queue_info.backoff_max is 'The longest delay before a retry.';
+comment on column pgq.queue_info.backoff_max is
+'The longest delay before a retry, without the jitter.';
 comment on column pgq.queue_info.backoff_jitter is
 'Up to this share of the delay is added at random.';
 comment on column pgq.queue_info.archive is
@@ -521,7 +522,8 @@ comment on column pgq.job_info.expires_at is
 comment on column pgq.job_info.died_at is 'When it became a dead letter; null: it is none.';
 comment on column pgq.job_info.label is 'Its label; null: none.';
 comment on column pgq.job_info.unique_key is 'Its unique_key; null: none.';
-comment on column pgq.job_info.last_error is 'The error of the last nack; null: none.';
+comment on column pgq.job_info.last_error is
+'The error of the last failed attempt, or of reject_job; null: none.';
 comment on column pgq.job_info.key is 'Its key; null: none.';
 comment on column pgq.job_info.headers is 'Its headers, a JSON object; null: none.';
 comment on column pgq.job_info.payload is 'Its content as JSON; null when it has a body.';
@@ -573,7 +575,8 @@ comment on column pgq.dead_letter.queue is 'The queue.';
 comment on column pgq.dead_letter.job_id is 'The id of the job.';
 comment on column pgq.dead_letter.attempt is 'How many attempts it had.';
 comment on column pgq.dead_letter.last_error is
-'What the last nack said; if the lease of the last attempt ran out, that in a line of its own.';
+'What the last nack or reject_job said; if the lease of the last attempt ran out, that in a line of
+its own.';
 comment on column pgq.dead_letter.enqueued_at is 'When it was enqueued.';
 comment on column pgq.dead_letter.died_at is 'When it became a dead letter.';
 comment on column pgq.dead_letter.priority is '0 (first) to 9 (last).';
@@ -1337,7 +1340,7 @@ comment on column pgq.queue.job_ttl is
 comment on column pgq.queue.retention is
 'How long finished jobs and dead letters are kept; null: for ever.';
 comment on column pgq.queue.backoff is 'Delay before the first retry; each further one doubles it.';
-comment on column pgq.queue.backoff_max is 'The longest delay before a retry.';
+comment on column pgq.queue.backoff_max is 'The longest delay before a retry, without the jitter.';
 comment on column pgq.queue.backoff_jitter is 'Up to this share of the delay is added at random.';
 comment on column pgq.queue.archive is
 'Whether a job that ack finishes, or that expires or is cancelled, is noted in job_archive.';
@@ -1452,7 +1455,8 @@ comment on column pgq.job.visible_at is
 comment on column pgq.job.lease_token is
 'The token of the claim that has it; null: never claimed, or given back.';
 comment on column pgq.job.label is 'What a claim may ask for; null: no label.';
-comment on column pgq.job.last_error is 'The error that the last nack gave.';
+comment on column pgq.job.last_error is
+'The error that the last nack gave; after a redrive, that of the dead letter.';
 comment on column pgq.job.unique_key is
 'The key of which unique_job allows one job in its queue; null: none.';
 comment on column pgq.job.max_attempts is
@@ -1519,7 +1523,8 @@ comment on column pgq.dead_job.log_offset is 'Where its payload is stored; see j
 comment on column pgq.dead_job.attempt is 'How many attempts it had.';
 comment on column pgq.dead_job.died_at is 'When it was moved here.';
 comment on column pgq.dead_job.last_error is
-'What the last nack said; if the lease of the last attempt ran out, that in a line of its own.';
+'What the last nack or reject_job said; if the lease of the last attempt ran out, that in a line of
+its own.';
 comment on column pgq.dead_job.unique_key is
 'The key that it had as a job; it takes it again when it is redriven.';
 comment on column pgq.dead_job.max_attempts is 'See job.';
@@ -1603,7 +1608,7 @@ comment on column pgq.job_archive.outcome is
 'acked, expired, cancelled, or what archive_job was told.';
 comment on column pgq.job_archive.result is 'What archive_job was given; null: nothing.';
 comment on column pgq.job_archive.last_error is
-'The error of the last nack before it was finished.';
+'The error of the last failed attempt before it was finished.';
 comment on column pgq.job_archive.partition_id is
 'Under which partition_id its payload is stored; null: the queue''s own.';
 comment on column pgq.job_archive.log_offset is 'The offset of its payload; null: the job_id.';
@@ -8482,8 +8487,10 @@ $$;
 
 comment on function pgq.drop_topic(text) is
 'Removes a topic with its messages and consumer groups.
-It waits for transactions that consume from it or publish to it. Queues get jobs of what a deferred
-topic has; where that fails, because of a broken subscription say, it warns and goes all the same.
+Messages that a deferred topic gets from transactions which are still open are lost, also when these
+commit. For other topics it waits for the transactions that publish or consume. Queues get jobs of
+what a deferred topic has; where that fails, because of a broken subscription say, it warns and goes
+all the same.
 The space is given back by cleanup.
 Its idempotency keys are forgotten: in a new topic of that name they are new.
 Errors: MQ001 unknown topic, 22004 a required argument is null, 2BP01 it is the dead_letter_topic of
@@ -13425,11 +13432,12 @@ $$;
 
 comment on function pgq.assign_offsets(text, integer) is
 'Gives offsets to the messages of a deferred topic that were committed and have none yet.
-Consumers do that themselves, in their own transaction, when there is nothing else to read, and
-others get these messages only when it commits. Call it first, in a transaction of its own, before a
-long transaction with consume, or before fetch, fetch_range or list_offsets. Returns the offsets
-that were given, a row per partition, 1000000 in each at most. Returns no row when there is nothing
-to do or another transaction is assigning. Other topics never need it.
+Consumers do that themselves, in their own transaction, when there is nothing else to read and now
+and then when there is. Others get these messages only when it commits. Call it first, in a
+transaction of its own, before a long transaction with consume, or before fetch, fetch_range or
+list_offsets. Returns the offsets that were given, a row per partition, 1000000 in each at most.
+Returns no row when there is nothing to do or another transaction is assigning. Other topics never
+need it.
 Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, 40001 above
 READ COMMITTED when another transaction was first (try again).';
 
@@ -16477,9 +16485,10 @@ $$;
 
 comment on function pgq.fetch_packed(text, integer, bigint, bigint, bigint) is
 'Returns the messages of a range of a partition in order, many of them in a row.
-Both ends are included. A row has 1000 messages, of 1 MB together where some are large, or a single
-one that is larger. It is made for programs that read much, such as those on Spark; ask for a few
-thousand messages at a time, all of which are gathered before the first row comes.
+Both ends are included. A row has up to 1000 messages; where some are large it ends with the message
+that reaches 1 MB, which may itself be much larger. It is made for programs that read much, such as
+those on Spark; ask for a few thousand messages at a time, all of which are gathered before the
+first row comes.
 first_partition_id: what check_range returned for partition 0 when the reading was planned; a topic
 that was dropped and created again since is then an error.
 Errors: MQ001 unknown topic, MQ004 a part of the range is not there: removed by retention, not yet
@@ -27588,11 +27597,11 @@ $$;
 
 comment on function pgq.cancel_job(bigint) is
 'Cancels a job that is not finished; false when it has ended already, or there is none.
-Nobody gets it any more. A worker that has it learns so by its next extend_lease, ack, nack or
+No worker gets it any more. A worker that has it learns so by its next extend_lease, ack, nack or
 archive_job, which is false then; what it has done by then it has done. The queue notes it among the
-archived jobs with the outcome cancelled, unless its archive setting is off. False: it is finished,
-cancelled or expired already, or a dead letter, or was never there. It may wait for the transaction
-that has the row of the job: of a worker that claims it or finishes it.
+archived jobs with the outcome cancelled, unless its archive setting is off. False: it is finished
+or cancelled already, removed as expired, a dead letter, or was never there. It may wait for the
+transaction that has the row of the job: of a worker that claims it or finishes it.
 Errors: 22004 a required argument is null, 40001 above READ COMMITTED when another transaction was
 first (try again).';
 
@@ -39245,7 +39254,8 @@ while their key had its max_leased_per_key.';
 comment on column pgq.queue_stats.held_by is
 'Why claims get nothing now, whatever is due: paused, max_leased or rate_limit; null: they do.';
 comment on column pgq.queue_stats.is_full is
-'Whether enqueue fails now: there are as many unfinished jobs as max_unfinished, or more.';
+'Whether there are as many unfinished jobs as max_unfinished, or more, so that enqueue fails.
+Expired jobs count here until cleanup has removed them; enqueue does not count them.';
 
 create view pgq.dead_letters
 with (security_barrier) as
@@ -39279,7 +39289,8 @@ comment on column pgq.dead_letters.queue is 'The queue.';
 comment on column pgq.dead_letters.job_id is 'The id of the job.';
 comment on column pgq.dead_letters.attempt is 'How many attempts it had.';
 comment on column pgq.dead_letters.last_error is
-'What the last nack said; if the lease of the last attempt ran out, that in a line of its own.';
+'What the last nack or reject_job said; if the lease of the last attempt ran out, that in a line of
+its own.';
 comment on column pgq.dead_letters.enqueued_at is 'When it was enqueued.';
 comment on column pgq.dead_letters.died_at is 'When it became a dead letter.';
 comment on column pgq.dead_letters.priority is '0 (first) to 9 (last).';
@@ -39328,7 +39339,8 @@ comment on column pgq.archived_jobs.attempt is 'How many attempts it had.';
 comment on column pgq.archived_jobs.enqueued_at is 'When it was enqueued.';
 comment on column pgq.archived_jobs.ended_at is 'When it was finished or cancelled, or expired.';
 comment on column pgq.archived_jobs.result is 'What archive_job was given; null: nothing.';
-comment on column pgq.archived_jobs.last_error is 'The error of the last nack before; null: none.';
+comment on column pgq.archived_jobs.last_error is
+'The error of the last failed attempt before; null: none.';
 comment on column pgq.archived_jobs.key is 'Its key; null: none.';
 comment on column pgq.archived_jobs.label is 'Its label; null: none.';
 comment on column pgq.archived_jobs.headers is 'Its headers, a JSON object; null: none.';

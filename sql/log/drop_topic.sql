@@ -84,8 +84,10 @@ $$;
 
 comment on function pgq.drop_topic(text) is
 'Removes a topic with its messages and consumer groups.
-It waits for transactions that consume from it or publish to it. Queues get jobs of what a deferred
-topic has; where that fails, because of a broken subscription say, it warns and goes all the same.
+Messages that a deferred topic gets from transactions which are still open are lost, also when these
+commit. For other topics it waits for the transactions that publish or consume. Queues get jobs of
+what a deferred topic has; where that fails, because of a broken subscription say, it warns and goes
+all the same.
 The space is given back by cleanup.
 Its idempotency keys are forgotten: in a new topic of that name they are new.
 Errors: MQ001 unknown topic, 22004 a required argument is null, 2BP01 it is the dead_letter_topic of

@@ -206,9 +206,10 @@ $$;
 
 comment on function pgq.fetch_packed(text, integer, bigint, bigint, bigint) is
 'Returns the messages of a range of a partition in order, many of them in a row.
-Both ends are included. A row has 1000 messages, of 1 MB together where some are large, or a single
-one that is larger. It is made for programs that read much, such as those on Spark; ask for a few
-thousand messages at a time, all of which are gathered before the first row comes.
+Both ends are included. A row has up to 1000 messages; where some are large it ends with the message
+that reaches 1 MB, which may itself be much larger. It is made for programs that read much, such as
+those on Spark; ask for a few thousand messages at a time, all of which are gathered before the
+first row comes.
 first_partition_id: what check_range returned for partition 0 when the reading was planned; a topic
 that was dropped and created again since is then an error.
 Errors: MQ001 unknown topic, MQ004 a part of the range is not there: removed by retention, not yet

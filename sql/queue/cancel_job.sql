@@ -88,10 +88,10 @@ $$;
 
 comment on function pgq.cancel_job(bigint) is
 'Cancels a job that is not finished; false when it has ended already, or there is none.
-Nobody gets it any more. A worker that has it learns so by its next extend_lease, ack, nack or
+No worker gets it any more. A worker that has it learns so by its next extend_lease, ack, nack or
 archive_job, which is false then; what it has done by then it has done. The queue notes it among the
-archived jobs with the outcome cancelled, unless its archive setting is off. False: it is finished,
-cancelled or expired already, or a dead letter, or was never there. It may wait for the transaction
-that has the row of the job: of a worker that claims it or finishes it.
+archived jobs with the outcome cancelled, unless its archive setting is off. False: it is finished
+or cancelled already, removed as expired, a dead letter, or was never there. It may wait for the
+transaction that has the row of the job: of a worker that claims it or finishes it.
 Errors: 22004 a required argument is null, 40001 above READ COMMITTED when another transaction was
 first (try again).';

@@ -60,7 +60,7 @@ comment on column pgq.queue.job_ttl is
 comment on column pgq.queue.retention is
 'How long finished jobs and dead letters are kept; null: for ever.';
 comment on column pgq.queue.backoff is 'Delay before the first retry; each further one doubles it.';
-comment on column pgq.queue.backoff_max is 'The longest delay before a retry.';
+comment on column pgq.queue.backoff_max is 'The longest delay before a retry, without the jitter.';
 comment on column pgq.queue.backoff_jitter is 'Up to this share of the delay is added at random.';
 comment on column pgq.queue.archive is
 'Whether a job that ack finishes, or that expires or is cancelled, is noted in job_archive.';
@@ -175,7 +175,8 @@ comment on column pgq.job.visible_at is
 comment on column pgq.job.lease_token is
 'The token of the claim that has it; null: never claimed, or given back.';
 comment on column pgq.job.label is 'What a claim may ask for; null: no label.';
-comment on column pgq.job.last_error is 'The error that the last nack gave.';
+comment on column pgq.job.last_error is
+'The error that the last nack gave; after a redrive, that of the dead letter.';
 comment on column pgq.job.unique_key is
 'The key of which unique_job allows one job in its queue; null: none.';
 comment on column pgq.job.max_attempts is
@@ -242,7 +243,8 @@ comment on column pgq.dead_job.log_offset is 'Where its payload is stored; see j
 comment on column pgq.dead_job.attempt is 'How many attempts it had.';
 comment on column pgq.dead_job.died_at is 'When it was moved here.';
 comment on column pgq.dead_job.last_error is
-'What the last nack said; if the lease of the last attempt ran out, that in a line of its own.';
+'What the last nack or reject_job said; if the lease of the last attempt ran out, that in a line of
+its own.';
 comment on column pgq.dead_job.unique_key is
 'The key that it had as a job; it takes it again when it is redriven.';
 comment on column pgq.dead_job.max_attempts is 'See job.';
@@ -326,7 +328,7 @@ comment on column pgq.job_archive.outcome is
 'acked, expired, cancelled, or what archive_job was told.';
 comment on column pgq.job_archive.result is 'What archive_job was given; null: nothing.';
 comment on column pgq.job_archive.last_error is
-'The error of the last nack before it was finished.';
+'The error of the last failed attempt before it was finished.';
 comment on column pgq.job_archive.partition_id is
 'Under which partition_id its payload is stored; null: the queue''s own.';
 comment on column pgq.job_archive.log_offset is 'The offset of its payload; null: the job_id.';

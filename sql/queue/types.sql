@@ -38,7 +38,8 @@ comment on column pgq.queue_info.retention is
 'How long finished jobs and dead letters are kept; null: for ever.';
 comment on column pgq.queue_info.backoff is
 'Delay before the first retry; each further one doubles it.';
-comment on column pgq.queue_info.backoff_max is 'The longest delay before a retry.';
+comment on column pgq.queue_info.backoff_max is
+'The longest delay before a retry, without the jitter.';
 comment on column pgq.queue_info.backoff_jitter is
 'Up to this share of the delay is added at random.';
 comment on column pgq.queue_info.archive is
@@ -138,7 +139,8 @@ comment on column pgq.job_info.expires_at is
 comment on column pgq.job_info.died_at is 'When it became a dead letter; null: it is none.';
 comment on column pgq.job_info.label is 'Its label; null: none.';
 comment on column pgq.job_info.unique_key is 'Its unique_key; null: none.';
-comment on column pgq.job_info.last_error is 'The error of the last nack; null: none.';
+comment on column pgq.job_info.last_error is
+'The error of the last failed attempt, or of reject_job; null: none.';
 comment on column pgq.job_info.key is 'Its key; null: none.';
 comment on column pgq.job_info.headers is 'Its headers, a JSON object; null: none.';
 comment on column pgq.job_info.payload is 'Its content as JSON; null when it has a body.';
@@ -190,7 +192,8 @@ comment on column pgq.dead_letter.queue is 'The queue.';
 comment on column pgq.dead_letter.job_id is 'The id of the job.';
 comment on column pgq.dead_letter.attempt is 'How many attempts it had.';
 comment on column pgq.dead_letter.last_error is
-'What the last nack said; if the lease of the last attempt ran out, that in a line of its own.';
+'What the last nack or reject_job said; if the lease of the last attempt ran out, that in a line of
+its own.';
 comment on column pgq.dead_letter.enqueued_at is 'When it was enqueued.';
 comment on column pgq.dead_letter.died_at is 'When it became a dead letter.';
 comment on column pgq.dead_letter.priority is '0 (first) to 9 (last).';

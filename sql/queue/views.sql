@@ -102,7 +102,8 @@ while their key had its max_leased_per_key.';
 comment on column pgq.queue_stats.held_by is
 'Why claims get nothing now, whatever is due: paused, max_leased or rate_limit; null: they do.';
 comment on column pgq.queue_stats.is_full is
-'Whether enqueue fails now: there are as many unfinished jobs as max_unfinished, or more.';
+'Whether there are as many unfinished jobs as max_unfinished, or more, so that enqueue fails.
+Expired jobs count here until cleanup has removed them; enqueue does not count them.';
 
 create view pgq.dead_letters
 with (security_barrier) as
@@ -136,7 +137,8 @@ comment on column pgq.dead_letters.queue is 'The queue.';
 comment on column pgq.dead_letters.job_id is 'The id of the job.';
 comment on column pgq.dead_letters.attempt is 'How many attempts it had.';
 comment on column pgq.dead_letters.last_error is
-'What the last nack said; if the lease of the last attempt ran out, that in a line of its own.';
+'What the last nack or reject_job said; if the lease of the last attempt ran out, that in a line of
+its own.';
 comment on column pgq.dead_letters.enqueued_at is 'When it was enqueued.';
 comment on column pgq.dead_letters.died_at is 'When it became a dead letter.';
 comment on column pgq.dead_letters.priority is '0 (first) to 9 (last).';
@@ -185,7 +187,8 @@ comment on column pgq.archived_jobs.attempt is 'How many attempts it had.';
 comment on column pgq.archived_jobs.enqueued_at is 'When it was enqueued.';
 comment on column pgq.archived_jobs.ended_at is 'When it was finished or cancelled, or expired.';
 comment on column pgq.archived_jobs.result is 'What archive_job was given; null: nothing.';
-comment on column pgq.archived_jobs.last_error is 'The error of the last nack before; null: none.';
+comment on column pgq.archived_jobs.last_error is
+'The error of the last failed attempt before; null: none.';
 comment on column pgq.archived_jobs.key is 'Its key; null: none.';
 comment on column pgq.archived_jobs.label is 'Its label; null: none.';
 comment on column pgq.archived_jobs.headers is 'Its headers, a JSON object; null: none.';
