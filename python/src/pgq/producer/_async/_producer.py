@@ -38,9 +38,9 @@ class AsyncProducer:
     A message that the database refuses fails alone; the others of its batch are written. When the
     connection is lost before the answer, nobody knows whether the batch has committed: its callers
     get `OutcomeUnknown`. With ``idempotent=True`` each message gets an idempotency key, so the
-    batch is written again until there is an answer, and nothing is written twice. What could not
-    be written within `timeout` (30 s), for want of a connection, fails with the error of that, a
-    `psycopg.OperationalError`.
+    batch is written again until there is an answer, and nothing is written twice. A
+    batch that could not be written for want of a connection within `timeout` (30 s), counted from
+    its youngest message, fails with the error of that, a `psycopg.OperationalError`.
 
     Not more than `max_pending` (100,000) wait at a time; the next one is refused with `Full`.
     """
