@@ -109,12 +109,12 @@ def test_during_the_emptying(
     clock.advance("12 seconds")
     connection.cleanup()
     cleaner, reader = connect(), connect(autocommit=True)
-    # the partition leaves the segment in the transaction that empties it
-    done = actions(cleaner)
+    # The partition leaves the segment in the transaction that empties it. An autovacuum that has an
+    # id holds up the closing.
+    while "segment closed" not in actions(cleaner):
+        pass
     clock.advance("40 seconds")
-    for _ in range(2):
-        done += actions(cleaner)
-    assert "segment truncated" in done
+    assert "segment truncated" in actions(cleaner)
     looking = blocked(
         connection, reader, lambda: answer_of(reader, calls(reader)[function], *gone(function))
     )
