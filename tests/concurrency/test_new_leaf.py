@@ -1,7 +1,7 @@
 """Writes into a leaf that was attached after the transaction had taken all its locks.
 
-PostgreSQL routes an insert into a partitioned table by the partitions that it knew when it last took
-a new lock. So each transaction here makes the same call before, for what is stored elsewhere.
+PostgreSQL routes an insert into a partitioned table by the partitions that it knew when it last
+took a new lock. So each transaction here makes the same call before, for what is stored elsewhere.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
 from psycopg.types.json import Jsonb
 
 from leaves import STATIC
@@ -57,7 +56,9 @@ def _cancel(session: Session, other: Session, name: str) -> Any:
 def _expire(session: Session, other: Session, name: str) -> Any:
     job_id = other.enqueue(queue=name, payload=1).job_id
     other.execute("update pgq.job set expires_at = '2000-01-01' where job_id = %s", [job_id])
-    return session.execute("select * from pgq._expire_jobs(%s, pgq._clock())", [[job_id]]).fetchall()
+    return session.execute(
+        "select * from pgq._expire_jobs(%s, pgq._clock())", [[job_id]]
+    ).fetchall()
 
 
 def _carry(session: Session, other: Session, name: str) -> Any:

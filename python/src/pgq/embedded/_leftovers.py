@@ -83,6 +83,6 @@ def _owner(folder: Path) -> int | None:
 
 def _namespace() -> str:
     try:
-        return os.readlink("/proc/self/ns/pid")
+        return str(Path("/proc/self/ns/pid").readlink())
     except OSError:  # not Linux: there is one
         return "-"
