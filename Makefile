@@ -4,7 +4,9 @@ SHELL := /bin/sh
 .DEFAULT_GOAL := help
 
 RUN := .venv/bin
-VERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" pgq.control)
+PYTHON ?= python3
+RENDER := $(PYTHON) python/tools/build.py && $(PYTHON) python/tools/upgrade.py
+RELEASE := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" pgq.control)
 SOURCES := python/src python/tools python/hatch_build.py tests benchmarks
 
 # ---------------------------------------------------------------- goals of PGXS
@@ -16,7 +18,8 @@ PGXS_GOALS := install uninstall installcheck installdirs
 ifneq (,$(filter $(PGXS_GOALS),$(MAKECMDGOALS)))
 
 EXTENSION = pgq
-DATA = $(wildcard migrations/pgq--*.sql)
+DATA = $(filter-out migrations/pgq--$(RELEASE).sql,$(wildcard migrations/pgq--*.sql))
+DATA_built = migrations/pgq--$(RELEASE).sql
 REGRESS = tour
 REGRESS_OUTPUT ?= .cache/regress
 REGRESS_OPTS = --inputdir=tests/install/regress --outputdir=$(REGRESS_OUTPUT)
@@ -27,6 +30,11 @@ $(error no PGXS found: install PostgreSQL's development files \
 (on Debian postgresql-server-dev-NN) or name its pg_config with PG_CONFIG=)
 endif
 include $(PGXS)
+# always: make cannot tell whether a source has changed
+.PHONY: rendered
+rendered:
+	@$(RENDER)
+$(DATA_built): rendered
 installcheck: $(REGRESS_OUTPUT)
 $(REGRESS_OUTPUT):
 	mkdir -p $@
@@ -34,7 +42,7 @@ $(REGRESS_OUTPUT):
 else
 
 help: ## list the goals
-	@echo "pgq $(VERSION)"
+	@echo "pgq $(RELEASE)"
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | sort | \
 		while IFS="$$(printf '\t')" read -r goal text; do printf '  %-14s %s\n' "$$goal" "$$text"; done
 
@@ -68,55 +76,54 @@ mutants: test-environment ## break the SQL on purpose, and see which tests notic
 lint: lint-environment ## ruff, mypy, sqlfluff and pgspot
 	@$(RUN)/python python/tools/lint.py
 
-build: test-environment ## generate the migrations of this version, and the synchronous client
-	@$(RUN)/python python/tools/build.py
-	@$(RUN)/python python/tools/upgrade.py
-	@$(RUN)/python python/tools/unasync.py
+build: ## render the scripts in migrations/ from sql/; needs python3 alone
+	@$(RENDER)
 
 install: ## PGXS: install the extension files (PG_CONFIG=…)
 
 installcheck: ## PGXS: run pg_regress against an installed server
 
-reference: test-environment build ## generate sql/REFERENCE.md, the client's signatures and the golden catalog
+reference: test-environment ## generate sql/REFERENCE.md, the client's signatures and the golden catalog
+	@$(RUN)/python python/tools/unasync.py
 	@$(RUN)/python python/tools/reference.py
 	@$(RUN)/python python/tools/signatures.py
 	@$(RUN)/python python/tools/catalog.py
 	@$(RUN)/python python/tools/driver_guide.py
 
-bench: bench-environment build ## measure side by side; ARGS go to the runner
+bench: bench-environment ## measure side by side; ARGS go to the runner
 	@$(RUN)/python benchmarks/run.py $(ARGS)
 
-bench-compare: demo-environment build ## what unused features cost: every rate beside that of 0.1.0; ARGS likewise
+bench-compare: demo-environment ## what unused features cost: every rate beside that of 0.1.0; ARGS likewise
 	@$(RUN)/python benchmarks/compare.py $(ARGS)
 
-bench-deferred: demo-environment build ## deferred topics: latency, open transactions; ARGS likewise
+bench-deferred: demo-environment ## deferred topics: latency, open transactions; ARGS likewise
 	@$(RUN)/python benchmarks/deferred.py $(ARGS)
 
-bench-metrics: demo-environment build ## what pgq.metrics() takes, with 1,000 topics; ARGS likewise
+bench-metrics: demo-environment ## what pgq.metrics() takes, with 1,000 topics; ARGS likewise
 	@$(RUN)/python benchmarks/metrics.py $(ARGS)
 
-bench-growth: bench-environment build ## how costs grow with topics, messages, jobs, clients, bytes; ARGS likewise
+bench-growth: bench-environment ## how costs grow with topics, messages, jobs, clients, bytes; ARGS likewise
 	@$(RUN)/python benchmarks/growth.py $(ARGS)
 
-bench-runs: demo-environment build ## a partition with 10,000 runs of bulk writes beside a plain one; ARGS likewise
+bench-runs: demo-environment ## a partition with 10,000 runs of bulk writes beside a plain one; ARGS likewise
 	@$(RUN)/python benchmarks/runs.py $(ARGS)
 
-bench-months: bench-environment build ## months in minutes, on a fast clock: does anything grow; ARGS="--seconds 600"
+bench-months: bench-environment ## months in minutes, on a fast clock: does anything grow; ARGS="--seconds 600"
 	@$(RUN)/python benchmarks/months.py $(ARGS)
 
-bench-held: bench-environment build ## held snapshots, ids, slots beside the published primitives; ARGS="--seconds 60"
+bench-held: bench-environment ## held snapshots, ids, slots beside the published primitives; ARGS="--seconds 60"
 	@$(RUN)/python benchmarks/held.py $(ARGS)
 
-bench-client: demo-environment build ## measure the Python client beside a plain cursor; ARGS likewise
+bench-client: demo-environment ## measure the Python client beside a plain cursor; ARGS likewise
 	@$(RUN)/python benchmarks/client.py $(ARGS)
 
-bench-worker: demo-environment build ## measure the worker and the producer; ARGS likewise
+bench-worker: demo-environment ## measure the worker and the producer; ARGS likewise
 	@$(RUN)/python benchmarks/worker.py $(ARGS)
 
-bench-spark: demo-spark-environment build ## measure Spark's ways beside the raw ones; ARGS likewise
+bench-spark: demo-spark-environment ## measure Spark's ways beside the raw ones; ARGS likewise
 	@$(RUN)/python benchmarks/spark.py $(ARGS)
 
-bench-shards: demo-spark-environment build ## a topic on one server beside the same over two, from Spark
+bench-shards: demo-spark-environment ## a topic on one server beside the same over two, from Spark
 	@$(RUN)/python benchmarks/spark_shards.py $(ARGS)
 
 site: docs-environment ## build the documentation into .cache/site
@@ -128,7 +135,7 @@ site-serve: docs-environment ## show the documentation at localhost:8000 while i
 
 release: lint test-all ## check everything and build the wheel into dist/
 	@$(RUN)/python -m build --outdir dist python
-	@echo "dist/ holds pgq $(VERSION); CONTRIBUTING.md says what comes next"
+	@echo "dist/ holds pgq $(RELEASE); CONTRIBUTING.md says what comes next"
 
 clean: ## remove the environment, caches and built files
 	@rm -rf .venv .cache dist build .mypy_cache .ruff_cache .pytest_cache
@@ -138,17 +145,17 @@ postgrest: .cache/postgrest/postgrest ## fetch the PostgREST binary that the HTT
 .cache/postgrest/postgrest:
 	@python/tools/postgrest.sh
 
-demo-environment:
+demo-environment: build
 	@python/tools/environment.sh demo
 
-bench-environment:
+bench-environment: build
 	@python/tools/environment.sh demo bench
 
-demo-spark-environment:
+demo-spark-environment: build
 	@python/tools/environment.sh demo spark
 	@$(RUN)/python python/tools/jdbc.py
 
-test-environment:
+test-environment: build
 	@python/tools/environment.sh demo push spark test
 	@$(RUN)/python python/tools/jdbc.py || echo "without it the tests of Spark will be skipped" >&2
 	@[ -n "$$PGQ_POSTGREST" ] || ! command -v npm >/dev/null || python/tools/postgrest.sh || \
@@ -156,11 +163,11 @@ test-environment:
 	@! command -v npm >/dev/null || python/tools/mermaid.sh || \
 		echo "without mermaid the test of the site will be skipped" >&2
 
-docs-environment:
+docs-environment: build
 	@python/tools/environment.sh docs
 	@python/tools/mermaid.sh
 
-lint-environment:
+lint-environment: build
 	@python/tools/environment.sh demo push spark test lint
 
 .PHONY: help demo demo-spark test test-all test-matrix explore faults fuzz mutants lint build install installcheck reference bench bench-compare bench-deferred bench-metrics bench-growth bench-runs bench-months bench-held bench-client bench-worker \

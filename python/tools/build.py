@@ -2,12 +2,11 @@
 
 ``sql/install.sql`` is the manifest: its ``\\ir`` lines, and those of the files it names, are
 replaced by the files. The result is ``migrations/pgq--<version>.sql``, with the version from
-``pgq.control``. It is written anew until CHANGELOG.md calls the version released.
+``pgq.control``. Where CHANGELOG.md calls that version released, the script is only compared.
 """
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from collections.abc import Iterator
@@ -103,10 +102,7 @@ def _name(path: Path) -> str:
 
 
 def main() -> int:
-    """Write the script, or with --check tell whether the one there is up to date."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="compare only, write nothing")
-    options = parser.parse_args()
+    """Write the script; 1 where a source is in no manifest, or a released script would change."""
     forgotten = unlisted()
     if forgotten:
         print("not in the manifest:", *map(_name, forgotten), sep="\n  ", file=sys.stderr)
@@ -115,9 +111,6 @@ def main() -> int:
     path = migration_path()
     if path.exists() and path.read_text() == script:
         return 0
-    if options.check:
-        print(f"{_name(path)} does not match sql/: run make build", file=sys.stderr)
-        return 1
     if released():
         print(
             f"{_name(path)} is released and never changes: give the change a new version "

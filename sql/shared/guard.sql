@@ -11,7 +11,7 @@ begin
     then
         raise exception 'pgq is already installed in this database'
             using errcode = '42P06',
-                hint = 'To upgrade, run the scripts migrations/pgq--OLD--NEW.sql.';
+                hint = 'To upgrade, run the script migrations/pgq--OLD--NEW.sql.';
     end if;
     raise exception 'schema "pgq" exists and was not made by this package'
         using errcode = '42P06',

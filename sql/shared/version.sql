@@ -4,7 +4,7 @@ language sql
 immutable
 parallel safe
 as $$
-select '0.2.0'
+select '1.0.0'
 $$;
 
 comment on function pgq.version() is

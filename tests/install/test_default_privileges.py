@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from pathlib import Path
 
 import psycopg
 import pytest
 
 from pgq.embedded import Server
-from support.install import CHAINS, ROUTES
+from support.install import ROUTES
+from support.next_version import AFTER, BEFORE
 
 READER = "pgq_test_reader"
 GIVE = f"""
@@ -29,41 +31,39 @@ where p.pronamespace = 'pgq'::regnamespace and x.grantee <> p.proowner
 order by 1
 """
 OPEN_TO_ALL = ["_clock", "_partition_figures", "_visible_queues", "_visible_topics"]
+# those of the version that the tests make
+OPENED_BY_SAMPLES = ["_figure", "comes_for_all"]
 
 
-@pytest.fixture
-def reader(server: Server, empty_database: str) -> Iterator[str]:
-    server.run("psql", "-X", "-c", f"create role {READER}")
-    yield READER
-    server.run("psql", "-X", "-c", f"drop database {empty_database} with (force)")
-    server.run("psql", "-X", "-c", f"drop role {READER}")
-
-
-@pytest.mark.parametrize("chain", CHAINS)
+@pytest.mark.parametrize("upgraded", [False, True], ids=["fresh", "upgraded"])
 @pytest.mark.parametrize("route", ROUTES)
 def test_nothing_is_open_to_others(
-    server: Server, empty_database: str, reader: str, route: str, chain: str
+    running: Server, create: Callable[[], str], tree: Path, script: Path, route: str, upgraded: bool
 ) -> None:
     """Neither new tables, sequences, views and functions, nor a leaf that is made later."""
-    *before, last = CHAINS[chain]
-    for script in before:
-        ROUTES[route](server, empty_database, script)
-    with psycopg.connect(server.dsn_for(empty_database), autocommit=True) as connection:
+    database = create()
+    old, new = (tree / "migrations" / f"pgq--{version}.sql" for version in (BEFORE, AFTER))
+    with psycopg.connect(running.dsn_for(database), autocommit=True) as connection:
+        connection.execute(f"create role {READER}".encode())
         by_hand = []
-        if before:
-            connection.execute(f"grant select on pgq.message_0 to {reader}".encode())
+        if upgraded:
+            ROUTES[route](running, database, old)
+            connection.execute(f"grant select on pgq.message_0 to {READER}".encode())
             by_hand = ["message_0"]
         connection.execute(GIVE.encode())
-        ROUTES[route](server, empty_database, last)
+        ROUTES[route](running, database, script if upgraded else new)
         connection.execute(
-            f"alter default privileges in schema pgq grant all on tables to {reader}".encode()
+            f"alter default privileges in schema pgq grant all on tables to {READER}".encode()
         )
         connection.execute("select pgq._create_leaf(16)")
-        assert [name for (name,) in connection.execute(OPEN.encode())] == OPEN_TO_ALL + by_hand
+        found = {name for (name,) in connection.execute(OPEN.encode())}
+        assert found == {*OPEN_TO_ALL, *OPENED_BY_SAMPLES, *by_hand}
         # what a dump of the extension would take for its own
         recorded = connection.execute(
             "select count(*) from pg_init_privs as i cross join aclexplode(i.initprivs) as x"
             " where x.grantee = %s::regrole",
-            [reader],
+            [READER],
         ).fetchone()
         assert recorded == (0,)
+        connection.execute(f"drop owned by {READER}".encode())
+        connection.execute(f"drop role {READER}".encode())

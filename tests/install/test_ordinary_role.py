@@ -14,13 +14,10 @@ from catalog import describe
 from pgq.embedded import Server
 from pgq.migrate import migrate
 from support.calls import GIVEN, given, prepare
-from support.house import MIGRATIONS, refuse
+from support.house import refuse
 from support.session import Session
 
 pytestmark = pytest.mark.slow
-
-BY_PSQL = [migration_path()]
-FROM_OLD = [MIGRATIONS / "pgq--0.1.0.sql", MIGRATIONS / "pgq--0.1.0--0.2.0.sql"]
 
 
 @pytest.fixture
@@ -46,29 +43,25 @@ def _may_create(server: Server, database: str, role: str) -> str:
     return server.dsn_for(database).replace("postgres@", f"{role}@")
 
 
-def _by_psql(server: Server, dsn: str, scripts: list[Path]) -> None:
-    for script in scripts:
-        server.run("psql", "-X", "-q", "-1", "-d", dsn, "-f", script)
+def _by_psql(server: Server, dsn: str) -> None:
+    server.run("psql", "-X", "-q", "-1", "-d", dsn, "-f", migration_path())
 
 
-def _by_python(server: Server, dsn: str, scripts: list[Path]) -> None:
-    for script in scripts:
-        migrate(dsn, version=script.stem.rpartition("--")[2])
+def _by_python(server: Server, dsn: str) -> None:
+    migrate(dsn)
 
 
-@pytest.mark.parametrize("scripts", [BY_PSQL, FROM_OLD], ids=["fresh", "from 0.1.0"])
 @pytest.mark.parametrize("install", [_by_psql, _by_python])
 def test_all_is_done_by_it(
     server: Server,
     create_database: Callable[[], str],
     role: str,
     tmp_path: Path,
-    install: Callable[[Server, str, list[Path]], None],
-    scripts: list[Path],
+    install: Callable[[Server, str], None],
 ) -> None:
-    """It installs, upgrades, calls every function, cleans up, dumps and restores."""
+    """It installs, calls every function, cleans up, dumps and restores."""
     dsn = _may_create(server, create_database(), role)
-    install(server, dsn, scripts)
+    install(server, dsn)
     with Session.connect(dsn, autocommit=True) as session:
         assert session.execute(
             "select rolsuper or rolcreatedb or rolcreaterole or rolreplication or exists ("

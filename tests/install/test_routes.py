@@ -11,18 +11,23 @@ from build import migration_path
 from catalog import GOLDEN, describe
 from pgq.embedded import Server
 from pgq.migrate import migrate
-from support.install import CHAINS, ROUTES
+from support.house import MIGRATIONS
+from support.install import ROUTES
+from upgrade import released_versions, upgrade_path
 
 
-@pytest.mark.parametrize("chain", CHAINS)
 @pytest.mark.parametrize("route", ROUTES)
 def test_catalog_is_the_one_that_is_committed(
-    server: Server, empty_database: str, route: str, chain: str
+    server: Server, create_database: Callable[[], str], route: str
 ) -> None:
-    for script in CHAINS[chain]:
-        ROUTES[route](server, empty_database, script)
-    with psycopg.connect(server.dsn_for(empty_database)) as connection:
-        assert describe(connection, bodies=False) == GOLDEN.read_text()
+    """After a fresh install, and after an upgrade from each released version."""
+    for before in [*released_versions(), None]:
+        database = create_database()
+        if before:
+            ROUTES[route](server, database, MIGRATIONS / f"pgq--{before}.sql")
+        ROUTES[route](server, database, upgrade_path(before) if before else None)
+        with psycopg.connect(server.dsn_for(database)) as connection:
+            assert describe(connection, bodies=False) == GOLDEN.read_text()
 
 
 def test_all_routes_give_the_same_catalog(

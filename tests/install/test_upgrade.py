@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import count
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import psycopg
 import pytest
 
-import build
 import upgrade
 from catalog import describe
 from pgq.embedded import Server
-from support.house import ROOT
 from support.install import ROUTES
+from support.next_version import AFTER, BEFORE, BY_HAND, SAMPLES, changes_of, release, run
 
 Connection = psycopg.Connection[Any]
-
-BEFORE, AFTER = "7.0.0", "7.1.0"
-
-_numbers = count(1)
-
-SAMPLES = Path(__file__).parent / "upgrade"
-BY_HAND = (SAMPLES / "changes.sql").read_text()
 
 # what is left of grants.sql, and what nobody granted
 KEPT = """
@@ -49,90 +38,6 @@ select has_function_privilege('public', 'pgq.takes_other(text, text)', 'execute'
     has_table_privilege('pgq_app', 'pgq.sample_ids', 'select'),
     to_regprocedure('pgq.goes()') is not null
 """
-
-
-def _write_version(tree: Path, version: str, name: str) -> None:
-    """Make the tree one of a version that is not released yet."""
-    (tree / "pgq.control").write_text(
-        re.sub(r"'\d+\.\d+\.\d+'", f"'{version}'", (ROOT / "pgq.control").read_text())
-    )
-    own = tree / "sql" / "shared" / "version.sql"
-    own.write_text(re.sub(r"'\d+\.\d+\.\d+'", f"'{version}'", own.read_text()))
-    for part in ("", "_privileges"):
-        shutil.copyfile(SAMPLES / f"{name}{part}.sql", tree / "sql" / f"sample{part}.sql")
-    log = tree / "CHANGELOG.md"
-    log.write_text(f"## {version} (unreleased)\n" + (log.read_text() if log.exists() else ""))
-    assert _run(build, tree) == 0
-
-
-def _run(tool: ModuleType, tree: Path, *arguments: str) -> int:
-    """Run a tool as if the tree were this repository; the rest of the run still means this one."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(build, "ROOT", tree)
-        patch.setattr(build, "CONTROL", tree / "pgq.control")
-        patch.setattr(build, "MANIFEST", tree / "sql" / "install.sql")
-        patch.setattr("sys.argv", [f"{tool.__name__}.py", *arguments])
-        status: int = tool.main()
-    return status
-
-
-def _release(tree: Path) -> None:
-    log = tree / "CHANGELOG.md"
-    log.write_text(log.read_text().replace("(unreleased)", "(2026-01-01)"))
-
-
-@pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A repository whose version 7.0.0 is released, and 7.1.0 under way."""
-    tree = tmp_path_factory.mktemp("tree")
-    shutil.copytree(ROOT / "sql", tree / "sql")
-    shutil.copyfile(SAMPLES / "both.sql", tree / "sql" / "both.sql")
-    manifest = tree / "sql" / "install.sql"
-    text = manifest.read_text().replace(
-        "\\ir functions.sql\n", "\\ir functions.sql\n\\ir sample.sql\n\\ir both.sql\n"
-    )
-    manifest.write_text(f"{text}\\ir sample_privileges.sql\n")
-    _write_version(tree, BEFORE, "before")
-    _release(tree)
-    _write_version(tree, AFTER, "after")
-    return tree
-
-
-def _changes(tree: Path) -> Path:
-    return tree / "migrations" / "changes" / AFTER / "01-sample.sql"
-
-
-@pytest.fixture(scope="module")
-def script(tree: Path) -> Path:
-    """The script from one to the other."""
-    changes = _changes(tree)
-    changes.parent.mkdir(parents=True)
-    changes.write_text(BY_HAND)
-    assert _run(upgrade, tree) == 0
-    return tree / "migrations" / f"pgq--{BEFORE}--{AFTER}.sql"
-
-
-@pytest.fixture(scope="module")
-def running(tree: Path, script: Path) -> Iterator[Server]:
-    """A server that knows both versions and the way between them."""
-    with Server(settings={"fsync": "off"}) as server:
-        server.install_extension(
-            tree / "pgq.control", sorted((tree / "migrations").glob("pgq--*.sql"))
-        )
-        server.run("psql", "-X", "-c", "create role pgq_app")
-        yield server
-
-
-@pytest.fixture
-def create(running: Server) -> Callable[[], str]:
-    """Make an empty database and return its name."""
-
-    def database() -> str:
-        name = f"upgrade_{next(_numbers)}"
-        running.run("psql", "-X", "-c", f"create database {name}")
-        return name
-
-    return database
 
 
 def _one(connection: Connection, query: str) -> tuple[Any, ...]:
@@ -191,10 +96,13 @@ def test_what_fits_is_replaced_and_the_rest_made_anew(script: Path) -> None:
     text = script.read_text()
     dropped = re.findall(r"^drop (?:function|view) pgq[.](\w+);", text, re.MULTILINE)
     assert sorted(dropped) == [
-        "_figure", "goes", "inform", "sample_ids", "samples", "takes_less", "takes_other",
+        "_figure", "goes", "inform", "notes", "sample_ids", "samples", "takes_less", "takes_other",
     ]  # fmt: skip
-    replaced = re.findall(r"^create or replace (?:function|view) pgq[.](\w+)", text, re.MULTILINE)
-    assert replaced == ["version", "changes", "notes"]
+    replaced = re.findall(r"^create or replace (\w+) pgq[.](\w+)", text, re.MULTILINE)
+    assert {("function", "version"), ("function", "changes"), ("function", "publish")} < {*replaced}
+    assert "view" not in {kind for kind, _ in replaced}
+    assert len(replaced) == len(set(replaced))
+    assert "cascade" not in text
 
 
 @pytest.mark.parametrize(
@@ -256,6 +164,22 @@ def test_by_a_role_that_does_not_own_it(old: Connection, script: Path) -> None:
         old.execute(script.read_text().partition("\n")[2].encode())
 
 
+def test_by_an_ordinary_role_that_owns_it(
+    running: Server, create: Callable[[], str], tree: Path, script: Path
+) -> None:
+    database = create()
+    running.run("psql", "-X", "-c", "create role pgq_ordinary login")
+    running.run("psql", "-X", "-c", f"grant create on database {database} to pgq_ordinary")
+    dsn = running.dsn_for(database).replace("postgres@", "pgq_ordinary@")
+    for step in (tree / "migrations" / f"pgq--{BEFORE}.sql", script):
+        running.run("psql", "-X", "-q", "-1", "-d", dsn, "-f", step)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        assert _one(connection, "select pgq.version()") == (AFTER,)
+        connection.execute("drop owned by pgq_ordinary cascade")
+    running.run("psql", "-X", "-c", f"drop database {database}")
+    running.run("psql", "-X", "-c", "drop role pgq_ordinary")
+
+
 @contextmanager
 def _edited(path: Path, text: str) -> Iterator[None]:
     before = path.read_text()
@@ -266,36 +190,42 @@ def _edited(path: Path, text: str) -> Iterator[None]:
         path.write_text(before)
 
 
-@pytest.mark.parametrize(
-    ("by_hand", "complaint"),
-    [
-        (
-            BY_HAND.replace("alter table pgq.sample drop column unused;", ""),
-            "-column sample.02 unused",
-        ),
-        ("", 'it fails: column "extra" of relation'),
-    ],
-)
-def test_what_is_not_written_by_hand_is_named(
-    script: Path, tree: Path, capsys: pytest.CaptureFixture[str], by_hand: str, complaint: str
+def test_what_fails_for_want_of_changes(
+    running: Server, create: Callable[[], str], tree: Path, script: Path
 ) -> None:
-    with _edited(script, ""), _edited(_changes(tree), by_hand):
-        assert _run(upgrade, tree) == 1
-        assert script.read_text() == ""
-    told = capsys.readouterr().err
-    assert f"belongs into migrations/changes/{AFTER} " in told
-    assert complaint in told
+    database = create()
+    ROUTES["psql"](running, database, tree / "migrations" / f"pgq--{BEFORE}.sql")
+    with _edited(script, ""), _edited(changes_of(tree), ""):
+        assert run(upgrade, tree) == 0
+        with pytest.raises(RuntimeError, match='column "extra" of relation'):
+            ROUTES["psql"](running, database, script)
 
 
-@pytest.mark.slow  # the script is made again
-def test_a_stale_script_is_noticed(
-    script: Path, tree: Path, capsys: pytest.CaptureFixture[str]
+def test_what_was_forgotten_in_changes_shows_in_the_catalog(
+    running: Server, create: Callable[[], str], tree: Path, script: Path
 ) -> None:
-    assert _run(upgrade, tree, "--check") == 0
-    with _edited(script, "-- stale\n"):
-        assert _run(upgrade, tree, "--check") == 1
-        assert script.read_text() == "-- stale\n"
-    assert "run make build" in capsys.readouterr().err
+    database = create()
+    ROUTES["psql"](running, database, tree / "migrations" / f"pgq--{BEFORE}.sql")
+    forgetful = BY_HAND.replace("alter table pgq.sample drop column unused;", "")
+    with _edited(script, ""), _edited(changes_of(tree), forgetful):
+        assert run(upgrade, tree) == 0
+        ROUTES["psql"](running, database, script)
+    with psycopg.connect(running.dsn_for(database)) as connection:
+        assert "column sample.02 unused" in describe(connection)
+
+
+def test_an_object_of_the_users_that_is_in_the_way(
+    running: Server, create: Callable[[], str], tree: Path, script: Path
+) -> None:
+    """It is named, and nothing has changed."""
+    database = create()
+    ROUTES["psql"](running, database, tree / "migrations" / f"pgq--{BEFORE}.sql")
+    with psycopg.connect(running.dsn_for(database), autocommit=True) as connection:
+        connection.execute("create view mine as select pgq.takes_less() as less")
+        before = describe(connection)
+        with pytest.raises(RuntimeError, match=r"view mine depends on function pgq\.takes_less"):
+            ROUTES["psql"](running, database, script)
+        assert describe(connection) == before
 
 
 def test_a_released_script_is_frozen(
@@ -303,16 +233,19 @@ def test_a_released_script_is_frozen(
 ) -> None:
     log = tree / "CHANGELOG.md"
     with _edited(log, log.read_text()), _edited(script, "-- frozen\n"):
-        _release(tree)
-        assert _run(upgrade, tree) == 0
+        release(tree)
+        assert run(upgrade, tree) == 0
         assert script.read_text() == "-- frozen\n"
         script.unlink()
-        assert _run(upgrade, tree) == 1
+        assert run(upgrade, tree) == 1
     assert "is missing" in capsys.readouterr().err
 
 
-def test_only_a_released_version_is_led_on(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_a_released_version_is_led_on(tree: Path, script: Path) -> None:
     log = tree / "CHANGELOG.md"
-    with _edited(log, log.read_text().replace("2026-01-01", "unreleased")):
-        assert _run(upgrade, tree) == 1
-    assert f"pgq--{BEFORE}.sql is of no released version" in capsys.readouterr().err
+    with (
+        _edited(log, log.read_text().replace("2026-01-01", "unreleased")),
+        _edited(script, "-- x\n"),
+    ):
+        assert run(upgrade, tree) == 0
+        assert script.read_text() == "-- x\n"

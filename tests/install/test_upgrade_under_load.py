@@ -1,4 +1,4 @@
-"""A loaded database of 0.1.0 is upgraded while publishers, consumers and workers are at work."""
+"""A loaded database is upgraded while publishers, consumers and workers are at work."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -17,17 +18,13 @@ from psycopg import errors
 
 from catalog import describe
 from pgq.embedded import Server
-from support.house import MIGRATIONS
 from support.install import ROUTES
+from support.next_version import AFTER, BEFORE
 from support.waiting import PATIENCE, aside, results, wait_until, wait_until_blocked
 
 pytestmark = pytest.mark.slow
 
 Connection = psycopg.Connection[Any]
-
-BEFORE, AFTER = "0.1.0", "0.2.0"
-OLD = MIGRATIONS / f"pgq--{BEFORE}.sql"
-STEP = MIGRATIONS / f"pgq--{BEFORE}--{AFTER}.sql"
 
 # What a call may meet that waited in the old function while everything changed, as the guide says:
 # a column or a function is gone, a type is another one. It has changed nothing then.
@@ -102,11 +99,18 @@ def _one(connection: Connection, query: str) -> tuple[Any, ...]:
 
 
 @pytest.fixture
-def old(server: Server, empty_database: str) -> Iterator[tuple[str, str]]:
-    """A database of 0.1.0 with something in every state, and a role that was granted something."""
-    ROUTES["psql"](server, empty_database, OLD)
-    with _loaded(server, empty_database) as role:
-        yield empty_database, role
+def before(tree: Path) -> Path:
+    """What installs the older version."""
+    return tree / "migrations" / f"pgq--{BEFORE}.sql"
+
+
+@pytest.fixture
+def old(running: Server, create: Callable[[], str], before: Path) -> Iterator[str]:
+    """The address of a database of that, with something in every state."""
+    database = create()
+    ROUTES["psql"](running, database, before)
+    with _loaded(running, database):
+        yield running.dsn_for(database)
 
 
 @contextlib.contextmanager
@@ -244,17 +248,20 @@ class Load:
 
 @pytest.mark.parametrize("route", ROUTES)
 def test_the_work_goes_on(
-    server: Server,
-    create_database: Callable[[], str],
+    running: Server,
+    create: Callable[[], str],
+    before: Path,
+    script: Path,
+    tree: Path,
     route: str,
     record_property: Callable[[str, object], None],
 ) -> None:
     """Nothing is lost, done twice or out of order; grants stay; the catalog is a fresh one's."""
-    database, fresh = create_database(), create_database()
-    ROUTES[route](server, database, OLD)
-    ROUTES[route](server, fresh)
-    with _loaded(server, database) as role:
-        dsn = server.dsn_for(database)
+    database, fresh = create(), create()
+    ROUTES[route](running, database, before)
+    ROUTES[route](running, fresh, tree / "migrations" / f"pgq--{AFTER}.sql")
+    with _loaded(running, database) as role:
+        dsn = running.dsn_for(database)
         with psycopg.connect(dsn, autocommit=True) as connection:
             [polled, *_] = connection.execute(
                 "select partition, lease_token, log_offset from"
@@ -276,7 +283,7 @@ def test_the_work_goes_on(
             load.goes_on()
             load.longest.clear()
             begun = time.monotonic()
-            ROUTES[route](server, database, STEP)
+            ROUTES[route](running, database, script)
             took = time.monotonic() - begun
             load.goes_on()
             load.end()
@@ -303,16 +310,15 @@ def test_the_work_goes_on(
             ).fetchone() == (1,)
             connection.execute("select * from pgq.cleanup()")
     with (
-        psycopg.connect(server.dsn_for(database)) as upgraded,
-        psycopg.connect(server.dsn_for(fresh)) as new,
+        psycopg.connect(running.dsn_for(database)) as upgraded,
+        psycopg.connect(running.dsn_for(fresh)) as new,
     ):
         assert describe(upgraded) == describe(new)
 
 
-def test_a_long_transaction_beside_it(server: Server, old: tuple[str, str]) -> None:
-    """It waits for that, but nobody waits behind it; cancelled, it leaves 0.1.0 whole."""
-    database, _ = old
-    dsn = server.dsn_for(database)
+def test_a_long_transaction_beside_it(old: str, script: Path) -> None:
+    """It waits for that, and holds up no other; cancelled, it leaves the old version whole."""
+    dsn = old
     with (
         psycopg.connect(dsn) as long,
         psycopg.connect(dsn) as upgrading,
@@ -322,8 +328,8 @@ def test_a_long_transaction_beside_it(server: Server, old: tuple[str, str]) -> N
         long.execute("select pgq.publish(topic => 'readings', payload => '1', partition => 0)")
         load = Load(dsn)
         load.begin()
-        script = STEP.read_text().partition("\n")[2].encode()
-        future = aside(lambda: upgrading.execute(script))
+        statements = script.read_text().partition("\n")[2].encode()
+        future = aside(lambda: upgrading.execute(statements))
         wait_until_blocked(observer, upgrading.info.backend_pid)
         load.goes_on()
         load.goes_on()
@@ -339,14 +345,14 @@ def test_a_long_transaction_beside_it(server: Server, old: tuple[str, str]) -> N
         upgrading.execute("set lock_timeout = '1s'")
         upgrading.commit()
         with pytest.raises(errors.LockNotAvailable, match="no moment was found"):
-            upgrading.execute(script)
+            upgrading.execute(statements)
         upgrading.rollback()
         assert describe(observer) == before
 
         # killed in the middle
         long.rollback()
         with contextlib.closing(psycopg.connect(dsn)) as killed:
-            killed.execute(script)
+            killed.execute(statements)
             observer.execute("select pg_terminate_backend(%s, 5000)", [killed.info.backend_pid])
         load.goes_on()
         load.end()
@@ -354,19 +360,19 @@ def test_a_long_transaction_beside_it(server: Server, old: tuple[str, str]) -> N
         assert _one(observer, "select pgq.version()") == (BEFORE,)
 
 
-def test_two_upgrades_at_a_time(server: Server, old: tuple[str, str]) -> None:
+def test_two_upgrades_at_a_time(old: str, script: Path) -> None:
     """The second one waits, finds the new version and changes nothing."""
-    dsn = server.dsn_for(old[0])
-    script = STEP.read_text().partition("\n")[2].encode()
+    dsn = old
+    statements = script.read_text().partition("\n")[2].encode()
     with (
         psycopg.connect(dsn) as first,
         psycopg.connect(dsn) as second,
         psycopg.connect(dsn, autocommit=True) as observer,
     ):
-        first.execute(script)
-        waiting = aside(lambda: second.execute(script))
+        first.execute(statements)
+        waiting = aside(lambda: second.execute(statements))
         wait_until_blocked(observer, second.info.backend_pid)
         first.commit()
-        with pytest.raises(errors.ObjectNotInPrerequisiteState, match=r"here is 0\.2\.0"):
+        with pytest.raises(errors.ObjectNotInPrerequisiteState, match=r"here is 7\.1\.0"):
             results(waiting)
         assert _one(observer, "select pgq.version()") == (AFTER,)

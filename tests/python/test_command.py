@@ -95,10 +95,10 @@ def test_migrate(empty: str) -> None:
 def test_an_upgrade_is_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    upgrade = Migration("0.1.0", "0.2.0", ("pgq--0.1.0--0.2.0",))
+    upgrade = Migration("1.0.0", "1.0.1", ("pgq--1.0.0--1.0.1",))
     monkeypatch.setattr("pgq.cli._programs.migrate", lambda database: upgrade)
     assert main(["migrate"]) == 0
-    assert capsys.readouterr().out == "upgraded pgq from 0.1.0 to 0.2.0\n"
+    assert capsys.readouterr().out == "upgraded pgq from 1.0.0 to 1.0.1\n"
 
 
 @pytest.mark.parametrize("command", ["migrate", "status", "demo"])

@@ -22,7 +22,6 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(build, "ROOT", tmp_path)
     monkeypatch.setattr(build, "CONTROL", tmp_path / "pgq.control")
     monkeypatch.setattr(build, "MANIFEST", tmp_path / "sql" / "install.sql")
-    monkeypatch.setattr("sys.argv", ["build.py"])
     return tmp_path
 
 
@@ -32,12 +31,6 @@ def test_files_are_joined_in_order(tree: Path) -> None:
     assert lines[0] == r"\echo Installing pgq 7.1.0 \set ON_ERROR_STOP on"
     statements = [line for line in lines[1:] if line and not line.startswith("--")]
     assert statements == ["create schema s;", "select 1;"]
-
-
-def test_check_writes_nothing(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.argv", ["build.py", "--check"])
-    assert build.main() == 1
-    assert not (tree / "migrations").exists()
 
 
 def test_a_forgotten_file_is_named(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 import pgq.migrate
-from build import migration_path, version
+from build import migration_path
 from pgq.embedded import Server
-from pgq.migrate import migrate, plan
-from support.house import MIGRATIONS
+from pgq.migrate import migrate
 
-__all__ = ["CHAINS", "ROUTES"]
+__all__ = ["ROUTES"]
 
 
 def _as_extension(server: Server, database: str, script: Path | None = None) -> None:
@@ -45,18 +44,3 @@ ROUTES: dict[str, Callable[..., None]] = {
     "python": _with_python,
 }
 """Each runs one script, of a version or from one to the next; if none is named, the newest one."""
-
-
-def _chains() -> dict[str, list[Path]]:
-    names = [path.stem for path in MIGRATIONS.glob("pgq--*.sql")]
-    chains = {"fresh": [migration_path()]}
-    for name in names:
-        _, first, *then = name.split("--")
-        if not then and first != version():
-            steps = [name, *plan(names, first, version())]
-            chains[f"from {first}"] = [MIGRATIONS / f"{step}.sql" for step in steps]
-    return chains
-
-
-CHAINS = _chains()
-"""The scripts that lead to the newest version, at once and from each one that was released."""
