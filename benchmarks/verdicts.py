@@ -98,6 +98,10 @@ class Series:
         ]
 
 
+def _written(found: Mapping[str, Any]) -> str:
+    return json.dumps(found, ensure_ascii=False)
+
+
 def _figure(value: float | None) -> str:
     if value is None:
         return ""
@@ -198,10 +202,15 @@ class Results:
     notes: list[str] = field(default_factory=list)
 
     def json(self) -> str:
-        """Everything."""
-        parts = [one.written() for one in self.parts.values()]
-        written = {"machine": self.machine, "notes": self.notes, "parts": parts}
-        return json.dumps(written, indent=2, ensure_ascii=False) + "\n"
+        """Everything, with one line of the file for each line of a table."""
+        parts = []
+        for figures in self.parts.values():
+            written = figures.written()
+            lines = ",\n".join(_written(line) for line in written.pop("lines"))
+            parts.append(f'{_written(written)[:-1]}, "lines": [\n{lines}\n]}}')
+        head = _written({"machine": self.machine, "notes": self.notes})
+        together = ",\n".join(parts)
+        return f'{head[:-1]}, "parts": [\n{together}\n]}}\n'
 
     @classmethod
     def read(cls, files: Sequence[Path]) -> Results:
@@ -210,9 +219,9 @@ class Results:
         for file in files:
             found = json.loads(file.read_text())
             for name, value in found["machine"].items():
-                before = results.machine.setdefault(name, value)
-                if value not in before.split("; "):
-                    results.machine[name] = f"{before}; {value}"
+                known = [results.machine[name]] if name in results.machine else []
+                values = "; ".join([*known, value]).split("; ")
+                results.machine[name] = "; ".join(dict.fromkeys(values))
             results.notes += [note for note in found["notes"] if note not in results.notes]
             for part in found["parts"]:
                 results.parts[part["part"]] = Figures.read(part)

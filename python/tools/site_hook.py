@@ -1,7 +1,7 @@
 """What mkdocs does for the site beside its own work; see ``hooks`` in python/mkdocs.yml.
 
 Texts that stand elsewhere in the repository become pages without being copied, and a link to a file
-of the repository leads to its page.
+of the repository leads to its page. The plots of growth are drawn from the figures that are kept.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ import logging
 import os
 import posixpath
 import re
+import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from mkdocs.structure.files import File, Files
 
-__all__ = ["ELSEWHERE", "MERMAID", "ROOT", "on_files", "on_page_markdown"]
+__all__ = ["ELSEWHERE", "MERMAID", "PLOTS", "ROOT", "on_files", "on_page_markdown"]
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = "python/docs/"
@@ -41,8 +43,10 @@ ELSEWHERE = {
 }
 """Pages that are read from where they stand: their paths in the repository, by their names here."""
 
-PLOTS = "benchmarks/plots/"
-"""Pictures that pages show, in the same place here."""
+PLOTS = "<!-- the site shows the plots here -->"
+"""The line of benchmarks/README.md that becomes the plots of growth."""
+FIGURES = ROOT / "benchmarks" / "growth.json"
+PICTURES = ROOT / ".cache" / "plots"
 
 _log = logging.getLogger("mkdocs.hooks.site")
 
@@ -59,21 +63,30 @@ def _path(page: str) -> str:
 
 
 def _page(path: str) -> str | None:
-    """The page of a file of the repository, or the picture, if it has one."""
-    if path.startswith(PLOTS) and (ROOT / path).exists():
-        return path
+    """The page of a file of the repository, if it has one."""
     if path.startswith(DOCS):
         return path.removeprefix(DOCS)
     return next((page for page, place in ELSEWHERE.items() if place == path), None)
+
+
+def _plots() -> list[Path]:
+    """The plots of growth; they are drawn again when the figures are newer."""
+    drawn = sorted(PICTURES.glob("*.svg"))
+    if not drawn or drawn[0].stat().st_mtime < FIGURES.stat().st_mtime:
+        if str(ROOT) not in sys.path:
+            sys.path.append(str(ROOT))
+        results = import_module("benchmarks.verdicts").Results.read([FIGURES])
+        drawn = sorted(results.draw(PICTURES))
+    return drawn
 
 
 def on_files(files: Files, config: Any) -> Files:
     for page, path in ELSEWHERE.items():
         if (ROOT / path).exists():
             files.append(File.generated(config, page, abs_src_path=str(ROOT / path)))
-    for picture in sorted((ROOT / PLOTS).glob("*.svg")):
-        name = PLOTS + picture.name
-        files.append(File.generated(config, name, abs_src_path=str(picture)))
+    for plot in _plots():
+        name = f"benchmarks/plots/{plot.name}"
+        files.append(File.generated(config, name, abs_src_path=str(plot)))
     if MERMAID.exists():
         files.append(File.generated(config, "assets/mermaid.min.js", abs_src_path=str(MERMAID)))
     else:
@@ -100,4 +113,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
             return match["text"][1:-1]  # a file that is no page, such as the licence
         return match[0]
 
-    return _LINK.sub(rewritten, markdown)
+    markdown = _LINK.sub(rewritten, markdown)
+    if PLOTS in markdown:
+        shown = "\n".join(f"![{plot.stem}](plots/{plot.name})" for plot in _plots())
+        markdown = markdown.replace(PLOTS, shown)
+    return markdown

@@ -83,6 +83,17 @@ def test_it_loads_nothing_from_elsewhere(site: Path) -> None:
     assert (site / "assets" / "mermaid.min.js").stat().st_size > 1_000_000
 
 
+def test_plots_are_drawn_from_the_figures(site: Path) -> None:
+    results = json.loads((ROOT / "benchmarks" / "growth.json").read_text())
+    page = (site / "benchmarks" / "index.html").read_text()
+    shown = set(re.findall(r'src="plots/growth-([\w-]+)\.svg"', page))
+    assert shown == {part["picture"] for part in results["parts"]}
+    plots = {name: (site / f"benchmarks/plots/growth-{name}.svg").read_text() for name in shown}
+    refuse(
+        part["title"] for part in results["parts"] if part["title"] not in plots[part["picture"]]
+    )
+
+
 def _diagrams() -> list[str]:
     return [
         text
