@@ -93,7 +93,7 @@ reference: test-environment ## generate sql/REFERENCE.md, the client's signature
 bench: bench-environment ## measure side by side; ARGS go to the runner
 	@$(RUN)/python benchmarks/run.py $(ARGS)
 
-bench-compare: demo-environment ## what unused features cost: every rate beside that of 0.1.0; ARGS likewise
+bench-compare: demo-environment ## every rate beside that of another revision; ARGS="--before HEAD~1"
 	@$(RUN)/python benchmarks/compare.py $(ARGS)
 
 bench-deferred: demo-environment ## deferred topics: latency, open transactions; ARGS likewise

@@ -1,8 +1,8 @@
-"""Measure this version beside the first release: what do features cost that nobody uses?
+"""Measure today's SQL beside that of an earlier revision: is anything slower, and by how much?
 
-Every rate that the first release has too is measured in rounds. In each round both run, one right
-after the other; who is first changes from round to round. What counts is the ratio of the two
-within a round, and how far the rounds are apart says how far the ratio can be trusted.
+Every rate is measured in rounds. Both versions run in each round, one right after the other, and
+the one that runs first changes from round to round. The ratio within a round is what counts. How
+far the ratios of the rounds are apart says how far their mean can be trusted.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ import fnmatch
 import json
 import math
 import random
+import re
 import statistics
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -28,17 +30,18 @@ from benchmarks.cells import CELLS, Length  # noqa: E402
 from benchmarks.cells.timed import Timed  # noqa: E402
 from benchmarks.harness import Bench, BenchmarkError, commit_of  # noqa: E402
 from benchmarks.report import plain_table  # noqa: E402
-from benchmarks.systems import RELEASED, SYSTEMS, System  # noqa: E402
+from benchmarks.revisions import Installed, installed  # noqa: E402
+from benchmarks.systems import SYSTEMS, System, install_script  # noqa: E402
 
 from pgq.embedded import EmbeddedServerError  # noqa: E402
 
-__all__ = ["COMPARED", "Comparison", "Trust", "main", "trust"]
+__all__ = ["BEFORE", "COMPARED", "Comparison", "Trust", "lacking", "main", "trust"]
+
+BEFORE = "before-house"
+"""The revision to compare with, unless another one is asked for."""
 
 COMPARED: Sequence[Timed] = [
-    cell
-    for cell in CELLS
-    # What the first draft could do, the release can; what came later is in neither of them.
-    if isinstance(cell, Timed) and {"earlier", "pgq"} <= set(cell.task.scripts)
+    cell for cell in CELLS if isinstance(cell, Timed) and "pgq" in cell.task.scripts
 ]
 
 STUDENT = (
@@ -184,6 +187,13 @@ def measure(
     )
 
 
+def lacking(cell: Timed, script: str) -> list[str]:
+    """The functions that a cell calls and an install script does not have."""
+    text = SYSTEMS["pgq"].script(cell.task.scripts["pgq"]).read_text()
+    called = set(re.findall(r"pgq\.(\w+)\(", text))
+    return sorted(name for name in called if f"create function pgq.{name}(" not in script)
+
+
 def options(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="compare.py", description=__doc__)
@@ -202,9 +212,16 @@ def options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seconds", type=int, default=3, help="length of a run (default 3)")
     parser.add_argument("--list", action="store_true", help="list the cells and stop")
     parser.add_argument(
-        "--before", type=Path, help="compare with this install script (default: that of 0.1.0)"
+        "--before",
+        default=BEFORE,
+        metavar="REVISION-OR-FILE",
+        help=f"compare with this revision, or this install script (default {BEFORE})",
     )
-    parser.add_argument("--sql", type=Path, help="install pgq from this script")
+    parser.add_argument(
+        "--sql",
+        metavar="REVISION-OR-FILE",
+        help="measure this in place of what `make build` has left",
+    )
     parser.add_argument("--pg-bin", type=Path, help="folder with the PostgreSQL programs to use")
     parser.add_argument("--wal", type=int, default=4, help="GB of WAL kept ready (default 4)")
     parser.add_argument("--json", type=Path, help="write all figures to this file")
@@ -223,45 +240,72 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for cell in COMPARED:
             print(f"{cell.name:22} {cell.title}")
         return 0 if chosen.list else 2
-    before, now = RELEASED, SYSTEMS["pgq"]
-    before = replace(before, installed_from=chosen.before or before.installed_from)
-    now = replace(now, installed_from=chosen.sql or now.installed_from)
+    try:
+        with ExitStack() as stack:
+            before = stack.enter_context(installed(chosen.before))
+            now = Installed(name="this checkout", script=install_script())
+            if chosen.sql is not None:
+                now = stack.enter_context(installed(chosen.sql))
+            return compare(cells, before, now, chosen)
+    except BenchmarkError as error:
+        print(error, file=sys.stderr)
+        return 2
+
+
+def compare(
+    cells: Sequence[Timed], before: Installed, now: Installed, chosen: argparse.Namespace
+) -> int:
+    """Measure the cells that both versions can do, and print the table."""
+    pgq = SYSTEMS["pgq"]
+    systems = (
+        replace(pgq, name="before", version_of=pgq.name, installed_from=before.script),
+        replace(pgq, installed_from=now.script),
+    )
+    texts = [one.script.read_text() for one in (before, now)]
+    missing = {
+        cell.name: names
+        for cell in cells
+        if (names := sorted({name for text in texts for name in lacking(cell, text)}))
+    }
     compared: list[Comparison] = []
-    missing: list[str] = []
+    notes = [f"left out: {name}: no {', '.join(names)}" for name, names in missing.items()]
+    failed = False
+    measured = [cell for cell in cells if cell.name not in missing]
     with Bench(bin_dir=chosen.pg_bin, wal_gigabytes=chosen.wal) as bench:
         machine = {
             "revision": commit_of(HERE),
-            "before": before.schema.name,
-            "now": now.schema.name,
+            "before": before.name,
+            "now": now.name,
             **bench.description(),
             "runs": f"at most {chosen.rounds} rounds of {chosen.seconds} s",
         }
-        for system in (before, now):
+        for system in systems:
             bench.install(f"template_{system.name}", system.schema)
         end = time.monotonic() + 60 * chosen.minutes
-        for done, cell in enumerate(cells):
-            most = (end - time.monotonic()) / (len(cells) - done)
+        for done, cell in enumerate(measured):
+            most = (end - time.monotonic()) / (len(measured) - done)
             try:
-                compared.append(measure(bench, cell, (before, now), chosen, most))
+                compared.append(measure(bench, cell, systems, chosen, most))
             except (BenchmarkError, EmbeddedServerError, psycopg.Error) as error:
                 print(f"  {cell.name} failed: {error}", file=sys.stderr)
-                missing.append(f"failed: {cell.name}: {error}")
+                notes.append(f"failed: {cell.name}: {error}")
+                failed = True
             finally:
                 cell.finish(bench)
-            if chosen.json is not None:  # whoever ends it early keeps what is there
-                chosen.json.write_text(written(machine, compared, missing))
+            if chosen.json is not None:  # a run that is ended early keeps its cells
+                chosen.json.write_text(written(machine, compared, notes))
     print(*(f"- {name}: {value}" for name, value in machine.items()), "", sep="\n")
-    print(plain_table(rows(compared), numbers={1, 2, 4, 5}), *missing, sep="\n")
-    return 1 if missing else 0
+    print(plain_table(rows(compared), numbers={1, 2, 4, 5}), *notes, sep="\n")
+    return 1 if failed else 0
 
 
 def written(
-    machine: Mapping[str, str], compared: Sequence[Comparison], missing: Sequence[str]
+    machine: Mapping[str, str], compared: Sequence[Comparison], notes: Sequence[str]
 ) -> str:
     """Everything, as JSON."""
     found = {
         "machine": machine,
-        "notes": list(missing),
+        "notes": list(notes),
         "figures": [one.figures() for one in compared],
         "all": _figures(trust([one.ratios for one in compared])),
     }

@@ -4,6 +4,7 @@ A clock tells little on a busy machine; a count of instructions is the same to a
 
     python benchmarks/instructions.py                                  # all calls, after make build
     python benchmarks/instructions.py --sql sketch.sql --call publish --call enqueue
+    python benchmarks/instructions.py --sql before-house                  # of another revision
     python benchmarks/instructions.py --setup tables.sql --statement "select f(1)" --statement "…"
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import psycopg
@@ -21,6 +23,8 @@ sys.path[:0] = [str(HERE.parent), str(HERE.parent / "python" / "src")]
 
 from benchmarks.calls import BASE, CALLS  # noqa: E402
 from benchmarks.counting import Call, Counter, CountError  # noqa: E402
+from benchmarks.pgbench import BenchmarkError  # noqa: E402
+from benchmarks.revisions import Installed, installed  # noqa: E402
 from benchmarks.systems import install_script  # noqa: E402
 
 from pgq.embedded import EmbeddedServerError  # noqa: E402
@@ -28,7 +32,6 @@ from pgq.embedded import EmbeddedServerError  # noqa: E402
 __all__ = ["main"]
 
 DEFAULT_BIN = Path("/usr/lib/postgresql/15/bin")
-INSTALL = install_script()
 
 
 def options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -38,7 +41,11 @@ def options(arguments: Sequence[str] | None) -> argparse.Namespace:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--sql", type=Path, help="install script (default: that of `make build`)")
+    parser.add_argument(
+        "--sql",
+        metavar="REVISION-OR-FILE",
+        help="count these functions (default: those that `make build` has left)",
+    )
     parser.add_argument("--bare", action="store_true", help="install nothing but --setup")
     parser.add_argument(
         "--call", action="append", default=[], help="only these; repeatable; see --list"
@@ -91,13 +98,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ]
     if chosen.profiles is not None:
         chosen.profiles.mkdir(parents=True, exist_ok=True)
-    script = None if chosen.bare else (chosen.sql or INSTALL)
     failed = False
     try:
-        with Counter(
-            bin_dir=chosen.pg_bin, script=script, clock=chosen.clock, profiles=chosen.profiles
-        ) as counter:
-            print(f"# {counter.version}; {script or 'nothing installed'}; clock {chosen.clock}")
+        with ExitStack() as stack:
+            pgq = Installed(name="this checkout", script=install_script())
+            if chosen.sql is not None:
+                pgq = stack.enter_context(installed(chosen.sql))
+            script, name = (None, "nothing installed") if chosen.bare else (pgq.script, pgq.name)
+            counter = stack.enter_context(
+                Counter(
+                    bin_dir=chosen.pg_bin,
+                    script=script,
+                    clock=chosen.clock,
+                    profiles=chosen.profiles,
+                )
+            )
+            print(f"# {counter.version}; {name}; clock {chosen.clock}")
             ready = counter.prepare(wanted, chosen.setup)
             for name, reason in counter.missing.items():
                 print(f"{name:22} {reason}")
@@ -113,7 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 plain = found if call.name == "insert" else plain
                 share = f"{found / plain:6.2f} x insert" if plain else ""
                 print(f"{call.name:22} {found:8.1f} thousand {share}", flush=True)
-    except (CountError, EmbeddedServerError, psycopg.Error) as error:
+    except (BenchmarkError, CountError, EmbeddedServerError, psycopg.Error) as error:
         print(error, file=sys.stderr)
         return 1
     return 1 if failed else 0

@@ -11,12 +11,11 @@ from pathlib import Path
 from benchmarks.cells import CELLS, Cell, Quantity
 from benchmarks.systems import SYSTEMS
 
-__all__ = ["Line", "Results", "Samples", "lines_of", "plain_table", "put_into"]
+__all__ = ["Line", "Results", "Samples", "lines_of", "plain_table"]
 
 Samples = Mapping[str, Sequence[Mapping[str, float]]]
 
 SUBJECT = "pgq"
-EARLIER = "earlier"
 BOUND = "bound"
 
 
@@ -27,8 +26,6 @@ def headings() -> tuple[str, ...]:
         *SYSTEMS,
         "unit",
         *(f"{name} ratio" for name in _compared()),
-        "target",
-        f"{SUBJECT} / {EARLIER}",
         "target",
         "",
     )
@@ -42,9 +39,6 @@ def _compared() -> list[str]:
 def _numbers() -> set[int]:
     """The columns that hold numbers."""
     return {*range(1, 1 + len(SYSTEMS)), *range(2 + len(SYSTEMS), len(headings()) - 1)}
-
-
-BEGIN, END = "<!-- figures: written by --readme -->", "<!-- end of the figures -->"
 
 
 @dataclass(frozen=True)
@@ -65,26 +59,16 @@ class Line:
 
     @property
     def met(self) -> bool | None:
-        """Whether all targets are reached; None without one, or without what it speaks of."""
+        """Whether the target is reached; None without one, or without the systems it needs."""
         wanted = self.quantity
         reached = (
             self.medians.get(SUBJECT)
             if wanted.reference is None
             else self.ratio(SUBJECT, wanted.reference)
         )
-        verdicts = []
-        if wanted.target is not None:
-            if reached is None:
-                return None
-            verdicts.append(
-                reached <= wanted.target if wanted.at_most else reached >= wanted.target
-            )
-        if wanted.earlier is not None:
-            to_earlier = self.ratio(SUBJECT, EARLIER)
-            if to_earlier is None:
-                return None
-            verdicts.append(to_earlier >= wanted.earlier)
-        return all(verdicts) if verdicts else None
+        if wanted.target is None or reached is None:
+            return None
+        return reached <= wanted.target if wanted.at_most else reached >= wanted.target
 
     def cells(self) -> list[str]:
         """The line as a row of the table."""
@@ -96,8 +80,6 @@ class Line:
             wanted.unit,
             *(_two_places(self.ratio(system, wanted.reference)) for system in _compared()),
             _target(wanted.target, at_most=wanted.at_most),
-            _two_places(self.ratio(SUBJECT, EARLIER)),
-            _target(wanted.earlier, at_most=False),
             {None: "", True: "pass", False: "MISS"}[self.met],
         ]
 
@@ -175,7 +157,6 @@ class Results:
                 "samples": line.samples,
                 "medians": line.medians,
                 "ratio": line.ratio(SUBJECT, line.quantity.reference),
-                "ratio_to_earlier": line.ratio(SUBJECT, EARLIER),
                 "met": line.met,
             }
             for line in self.lines
@@ -223,13 +204,3 @@ def plain_table(rows: Sequence[Sequence[str]], numbers: Container[int]) -> str:
         ).rstrip()
         for row in rows
     )
-
-
-def put_into(document: Path, text: str) -> None:
-    """Write the figures between the marks in a document."""
-    content = document.read_text()
-    before, begin, rest = content.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"{document} has no place for the figures")
-    document.write_text(f"{before}{begin}\n\n{text}\n{end}{after}")

@@ -1,4 +1,4 @@
-"""Measure pgq beside a plain table, published primitives and its first draft; print the ratios."""
+"""Measure pgq beside a plain table and published primitives; print the ratios."""
 
 from __future__ import annotations
 
@@ -94,9 +94,6 @@ def options(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--plot", type=Path, help="draw the ratios of all systems into this SVG file"
     )
     parser.add_argument(
-        "--readme", action="store_true", help="write the table into benchmarks/README.md"
-    )
-    parser.add_argument(
         "--of",
         type=Path,
         nargs="+",
@@ -104,8 +101,6 @@ def options(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="measure nothing, and show what earlier runs have written by --json",
     )
     chosen = parser.parse_args(arguments)
-    if chosen.quick and chosen.readme:
-        parser.error("a quick run has nothing to say in the README")
     if chosen.quick:
         chosen.rounds, chosen.seconds, chosen.snapshot_seconds, chosen.wal = 1, 2, 9, 1
     if min(chosen.rounds, chosen.seconds, chosen.wal) < 1 or chosen.snapshot_seconds < 3:
@@ -146,8 +141,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.of:
         results = Results.read(chosen.of)
         write(results, chosen)
-        if chosen.readme:
-            report.put_into(HERE / "README.md", results.markdown())
         print(results.plain())
         return 0
     length = Length(seconds=chosen.seconds, snapshot_seconds=chosen.snapshot_seconds)
@@ -174,8 +167,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # After each cell: a run that is ended early has not been for nothing.
             write(results, chosen)
     print(results.plain())
-    if chosen.readme:
-        report.put_into(HERE / "README.md", results.markdown())
     return 1 if any(note.startswith("failed") for note in missing) else 0
 
 

@@ -23,18 +23,18 @@ from pathlib import Path
 from benchmarks.harness import Bench, Database
 from benchmarks.pgbench import BenchmarkError, body_of
 
-__all__ = ["PEER", "RELEASED", "SYSTEMS", "System", "add_peer", "install_script"]
+__all__ = ["PEER", "SYSTEMS", "System", "add_peer", "install_script"]
 
 HERE = Path(__file__).resolve().parent
 
 
-def install_script() -> Path:
-    """The script that installs this version of pgq, as `make build` leaves it."""
-    control = (HERE.parent / "pgq.control").read_text()
+def install_script(root: Path = HERE.parent) -> Path:
+    """The script that installs the pgq of a checkout, as `make build` leaves it."""
+    control = (root / "pgq.control").read_text()
     version = re.search(r"^default_version\s*=\s*'([^']+)'", control, re.MULTILINE)
     if version is None:
         raise BenchmarkError("pgq.control names no default_version")
-    return HERE.parent / "migrations" / f"pgq--{version[1]}.sql"
+    return root / "migrations" / f"pgq--{version[1]}.sql"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,18 +97,9 @@ SYSTEMS: dict[str, System] = {
     for system in (
         System(name="bound", folder=HERE / "bound"),
         System(name="primitives", folder=HERE / "primitives"),
-        System(name="earlier", folder=HERE / "pgq_earlier"),
         System(name="pgq", folder=HERE / "pgq", installed_from=install_script()),
     )
 }
-
-RELEASED = System(
-    name="released",
-    folder=HERE / "pgq",
-    installed_from=HERE.parent / "migrations" / "pgq--0.1.0.sql",
-    version_of="pgq",
-)
-"""The first release: the same calls, without what the features of 0.2.0 add to them."""
 
 PEER = "primitives"
 """The system whose names of scripts a peer has."""

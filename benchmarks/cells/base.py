@@ -39,8 +39,6 @@ class Quantity:
     target: float | None = None
     reference: str | None = None
     at_most: bool = False
-    earlier: float | None = None
-    """What pgq is to reach as a ratio to its first draft."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -119,7 +119,7 @@ class Carrying(Cell):
         return windows, cleaned
 
     def runs(self, system: str) -> bool:
-        return system in ("earlier", "pgq")
+        return system in self.systems
 
 
 def _wait(seconds: float) -> Window:

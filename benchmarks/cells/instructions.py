@@ -53,7 +53,7 @@ def instructions(targets: Mapping[str, int]) -> Instructions:
     return Instructions(
         name="instructions",
         title="instructions",
-        systems=("bound", "earlier", "pgq"),
+        systems=("bound", "pgq"),
         once=True,
         quantities=[
             Quantity(

@@ -2,42 +2,101 @@
 
 from __future__ import annotations
 
-import re
+import shutil
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from support.house import ROOT, refuse
+from support.house import ROOT
 
 sys.path.append(str(ROOT))
 
-from benchmarks import compare, deferred, worker
+from benchmarks import compare, deferred, instructions, worker
 from benchmarks.calls import CALLS
-from benchmarks.systems import RELEASED, SYSTEMS
+from benchmarks.pgbench import BenchmarkError
+from benchmarks.revisions import installed
+from benchmarks.systems import install_script
 
-RELEASE = RELEASED.schema.read_text()
 
-
-def test_every_rate_of_the_first_release_is_compared_and_no_other():
+def test_every_rate_of_pgq_is_compared():
     names = {cell.name for cell in compare.COMPARED}
-    assert {"publish-1", "consume-1000", "enqueue-1", "work-1", "finish-100"} <= names
-    assert not {"ordered-1", "ordered-keys", "deferred-16"} & names
+    assert {"publish-1", "consume-1000", "enqueue-1", "ordered-1", "finish-100"} <= names
+    assert not {"deferred-16", "publish-wal", "snapshot-publish-1"} & names
 
 
-def test_the_first_release_has_every_function_that_is_compared():
-    assert RELEASE.startswith("\\echo Installing pgq 0.1.0 ")
-    scripts = {cell.task.scripts["pgq"] for cell in compare.COMPARED}
-    refuse(
-        f"{name}: {function}"
-        for name in scripts
-        for function in re.findall(r"pgq\.(\w+)\(", RELEASED.script(name).read_text())
-        if f"create function pgq.{function}(" not in RELEASE
-    )
+def test_a_rate_that_the_other_version_cannot_have_is_left_out():
+    [cell] = [cell for cell in compare.COMPARED if cell.name == "finish-1"]
+    today = install_script().read_text()
+    assert compare.lacking(cell, today) == []
+    before = today.replace("create function pgq.finish_and_claim(", "create function pgq.other(")
+    assert compare.lacking(cell, before) == ["finish_and_claim"]
 
 
-def test_the_first_release_has_the_scripts_of_today():
-    assert RELEASED.kind == SYSTEMS["pgq"].kind == "pgq"
-    assert RELEASED.name not in SYSTEMS
+def git(folder: Path, *arguments: str):
+    own = ("-c", "user.name=tests", "-c", "user.email=tests@localhost")
+    subprocess.run(["git", *own, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A repository with two revisions of one SQL file, and with today's build.py."""
+    if shutil.which("git") is None:
+        pytest.skip("no git")
+    tools, sql = tmp_path / "python" / "tools", tmp_path / "sql"
+    shutil.copytree(ROOT / "python" / "tools", tools, ignore=shutil.ignore_patterns("__pycache__"))
+    sql.mkdir()
+    (sql / "install.sql").write_text("\\ir first.sql\n")
+    (sql / "first.sql").write_text("select 1;\n")
+    (tmp_path / "pgq.control").write_text("default_version = '7.0.0'\n")
+    (tmp_path / "CHANGELOG.md").write_text("## 7.0.0 (unreleased)\n")
+    git(tmp_path, "init")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-m", "one")
+    git(tmp_path, "tag", "one")
+    (sql / "first.sql").write_text("select 2;\n")
+    git(tmp_path, "commit", "-a", "-m", "two")
+    return tmp_path
+
+
+def test_the_install_script_of_a_revision(repository: Path):
+    with installed("one", root=repository) as one, installed("HEAD", root=repository) as two:
+        assert one.script.name == "pgq--7.0.0.sql"
+        assert one.name.startswith("one (")
+        assert "select 1;" in one.script.read_text()
+        assert "select 2;" in two.script.read_text()
+    assert not one.script.exists()
+    assert not (repository / "migrations").exists()
+
+
+def test_an_install_script_is_taken_as_it_is(tmp_path: Path):
+    script = tmp_path / "sketch.sql"
+    script.write_text("select 1;")
+    with installed(str(script)) as found:
+        assert found.script == script
+    assert script.exists()
+
+
+def test_a_revision_without_what_is_built(repository: Path):
+    git(repository, "rm", "-r", "sql")
+    git(repository, "commit", "-m", "three")
+    with pytest.raises(BenchmarkError, match="revision HEAD has no sql"):
+        with installed("HEAD", root=repository):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("program", "option"), [(compare, "--before"), (compare, "--sql"), (instructions, "--sql")]
+)
+@pytest.mark.skipif(shutil.which("git") is None, reason="no git")
+def test_an_unknown_revision_is_one_line(
+    program: object, option: str, capsys: pytest.CaptureFixture[str]
+):
+    known = ["--before", str(install_script())] if program is compare else []
+    assert program.main([*known, option, "no-such"]) != 0  # type: ignore[attr-defined]
+    [line] = capsys.readouterr().err.splitlines()
+    assert line == "no-such is neither a file nor a revision that git knows"
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,0 @@
-select pgq.create_queue('bench');

@@ -1,2 +1,0 @@
--- One job per transaction.
-select pgq.enqueue('bench', body => :body::bytea);
