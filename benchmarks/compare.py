@@ -37,8 +37,8 @@ from pgq.embedded import EmbeddedServerError  # noqa: E402
 
 __all__ = ["BEFORE", "COMPARED", "Comparison", "Trust", "lacking", "main", "trust"]
 
-BEFORE = "before-house"
-"""The revision to compare with, unless another one is asked for."""
+BEFORE = "fda3290"
+"""The revision to compare with, unless another one is asked for: the SQL before its rebuild."""
 
 COMPARED: Sequence[Timed] = [
     cell for cell in CELLS if isinstance(cell, Timed) and "pgq" in cell.task.scripts

@@ -4,7 +4,7 @@ A clock tells little on a busy machine; a count of instructions is the same to a
 
     python benchmarks/instructions.py                                  # all calls, after make build
     python benchmarks/instructions.py --sql sketch.sql --call publish --call enqueue
-    python benchmarks/instructions.py --sql before-house                  # of another revision
+    python benchmarks/instructions.py --sql fda3290                  # of another revision
     python benchmarks/instructions.py --setup tables.sql --statement "select f(1)" --statement "…"
 """
 
