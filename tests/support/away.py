@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from support.waiting import wait_until
 from support.working import kill_backends
 
 __all__ = ["read_only", "read_only_at_once"]
@@ -33,6 +34,15 @@ def read_only(observer: psycopg.Connection[Any], name: str) -> Iterator[None]:
         )
 
 
+def _default(observer: psycopg.Connection[Any]) -> str:
+    """What the configuration says, whatever the session has set."""
+    found = observer.execute(
+        "select reset_val from pg_settings where name = 'default_transaction_read_only'"
+    ).fetchone()
+    assert found is not None
+    return str(found[0])
+
+
 @contextmanager
 def read_only_at_once(observer: psycopg.Connection[Any]) -> Iterator[None]:
     """All sessions of the server refuse to write in the block, but the observer's."""
@@ -40,6 +50,8 @@ def read_only_at_once(observer: psycopg.Connection[Any]) -> Iterator[None]:
     observer.execute("alter system set default_transaction_read_only = on")
     try:
         observer.execute("select pg_reload_conf()")
+        # all sessions are told at once, and look before their next command
+        wait_until(lambda: _default(observer) == "on", what="for the server to read its settings")
         yield
     finally:
         observer.execute("alter system reset default_transaction_read_only")
