@@ -26,6 +26,7 @@
 \ir store/_storage_class.sql
 \ir store/_segment_until.sql
 \ir store/_newest.sql
+\ir store/_last_message.sql
 \ir store/_is_kept.sql
 \ir store/_has_keys.sql
 
@@ -180,6 +181,7 @@
 \ir log/_claim.sql
 \ir log/claim_offsets.sql
 \ir log/fetch_range.sql
+\ir log/_pack.sql
 \ir log/fetch_packed.sql
 \ir log/consume.sql
 \ir log/fetch.sql

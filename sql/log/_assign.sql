@@ -57,7 +57,7 @@ begin
     stamp := greatest(pgq._clock(), newest.published_at, (_assign.state).segment_entered_at);
 
     if left_segments = '{}' then
-        -- for the leaf: (_assign.state).segment
+        -- for the first 16 leaves: (_assign.state).segment
         select array_agg(q.place)
         from (
             select s.place

@@ -23,7 +23,7 @@ declare
     current_seq bigint;
     position bigint;
     ready boolean;
-    last_message pgq.message_record;
+    last_message pgq._newest_message;
     keep interval := _claim.lease;
     token uuid;
     taken_to bigint;
@@ -33,7 +33,7 @@ begin
         token := gen_random_uuid();
     end if;
 
-    -- paste: parts/take.plpgsql
+    -- paste: parts/take.plpgsql with reader = _newest
 
     if taken_to is not null then
         claimed.partition := number;

@@ -11,7 +11,7 @@ declare
     late_xids xid8[] := (_has_staged.since).late_xids;
     is_there boolean;
 begin
-    -- for the leaf: _has_staged.segment
+    -- for the first 16 leaves: _has_staged.segment
     select
         exists (
             select

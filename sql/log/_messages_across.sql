@@ -22,7 +22,7 @@ begin
             _messages_across.last_offset
         ) as r
     loop
-        -- for the leaf: run.segment
+        -- for the first 16 leaves: run.segment
         return query
         select
             {_messages_across.partition},

@@ -16,7 +16,7 @@ as $$
 begin
     -- An update, so that what is stored out of line stays where it is. Each row is found by its
     -- place: with no other way left, a plan made on an empty table cannot read all of them.
-    -- for the leaf: _move_staged.segment
+    -- for the first 16 leaves: _move_staged.segment
     update pgq.message_{leaf} as m
     set
         partition_id = {_move_staged.partition_id},

@@ -47,13 +47,13 @@ begin
     end if;
 
     if _partition_figures.next_offset >= _partition_figures.segment_first_offset then
-        -- for the leaf: _partition_figures.segment
-        select m.published_at
-        from pgq.message_{leaf} as m
-        where m.partition_id = {_partition_figures.stored_partition_id}
-            and m.log_offset = {_partition_figures.next_offset}
-        into published_at;
-        -- end of the leaf
+        newest := pgq._newest(
+            _partition_figures.stored_partition_id,
+            _partition_figures.segment,
+            _partition_figures.next_offset,
+            _partition_figures.next_offset
+        );
+        published_at := newest.published_at;
         return next;
         return;
     end if;

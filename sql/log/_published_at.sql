@@ -7,7 +7,7 @@ as $$
 #variable_conflict use_column
 declare
     run record;
-    published_at timestamptz;
+    newest pgq._newest_message;
 begin
     select r.segment, r.stored_partition_id, r.shift, r.published_at
     into run
@@ -21,15 +21,15 @@ begin
         return null;
     end if;
 
-    -- for the leaf: run.segment
-    select coalesce({run.published_at}, m.published_at)
-    from pgq.message_{leaf} as m
-    where m.partition_id = {run.stored_partition_id}
-        and m.log_offset = {_published_at.log_offset} - {run.shift}
-    into published_at;
-    -- end of the leaf
-
-    return published_at;
+    newest := pgq._newest(
+        run.stored_partition_id,
+        run.segment,
+        _published_at.log_offset - run.shift,
+        _published_at.log_offset - run.shift
+    );
+    return case
+        when newest.log_offset is not null then coalesce(run.published_at, newest.published_at)
+    end;
 end
 $$;
 

@@ -28,17 +28,27 @@ declare
     current_seq bigint;
     position bigint;
     ready boolean;
-    last_message pgq.message_record;
+    last_message pgq._stored_message;
+    message pgq.message_record;
     keep interval;
     token uuid;
     taken_to bigint;
     claimed pgq._claim_state;
     read_rows bigint;
 begin
-    -- paste: parts/take.plpgsql
+    -- paste: parts/take.plpgsql with reader = _last_message
 
     if taken_to = position then
-        return next last_message;
+        message := (
+            number,
+            last_message.log_offset,
+            last_message.published_at,
+            last_message.key,
+            last_message.headers,
+            last_message.payload,
+            last_message.body
+        );
+        return next message;
         return;
     end if;
     if taken_to is null then
@@ -62,7 +72,7 @@ begin
     end if;
 
     if leaf is not null then
-        -- for the leaf: leaf
+        -- for the first 16 leaves: leaf
         return query
         select
             {number},

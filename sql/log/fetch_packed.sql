@@ -18,16 +18,8 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
-    most_messages constant integer := 1000;
-    most_bytes constant integer := 1048576;
     place pgq.partition;
     run record;
-    leaf integer;
-    stored_id bigint;
-    moved_by bigint;
-    stamp timestamptz;
-    position bigint;
-    upto bigint;
     next_offset bigint := fetch_packed.first_offset;
     packed pgq.packed_messages;
 begin
@@ -94,103 +86,16 @@ begin
         order by first_offset
     loop
         exit when run.first_offset > next_offset;
-        -- A variable is read faster than a field of a record, which a row would ask for.
-        leaf := run.segment;
-        stored_id := run.stored_partition_id;
-        moved_by := run.shift;
-        stamp := run.published_at;
-
         while next_offset <= run.last_offset loop
-            position := next_offset - moved_by;
-            upto := position + least(run.last_offset - next_offset, most_messages - 1);
-
-            -- What is not stored out of line is small: no more is asked where nothing is.
-            -- for the leaf: leaf
-            select
-                case
-                    when pg_relation_size(
-                        (
-                            select c.reltoastrelid
-                            from pg_class as c
-                            where c.oid = 'pgq.message_{leaf}'::regclass
-                        )
-                    ) = 0
-                        or not exists (
-                            select
-                            from pgq.message_{leaf} as m
-                            where m.partition_id = {stored_id}
-                                and m.log_offset between {position} and {upto}
-                                and greatest(pg_column_size(m.body), pg_column_size(m.payload))
-                                > 2000
-                        )
-                        then {upto}
-                    else (
-                        select max(s.log_offset)
-                        from (
-                            select
-                                m.log_offset,
-                                sum(coalesce(octet_length(m.body), octet_length(m.payload::text)))
-                                    over (
-                                        order by m.log_offset
-                                        rows between unbounded preceding and 1 preceding
-                                    ) as bytes_before
-                            from pgq.message_{leaf} as m
-                            where m.partition_id = {stored_id}
-                                and m.log_offset between {position} and {upto}
-                        ) as s
-                        where coalesce(s.bytes_before, 0) < {most_bytes}
-                    )
-                end
-            into upto;
-
-            select
-                {position} + {moved_by},
-                count(*)::integer,
-                array_agg(coalesce(m.body, convert_to(m.payload::text, 'UTF8'))),
-                case when count(m.key) > 0 then array_agg(convert_to(m.key, 'UTF8')) end,
-                array_agg(
-                    (
-                        tstzrange_subdiff(
-                            coalesce({stamp}, m.published_at),
-                            '2000-01-01 00:00:00Z'
-                        ) * 1e6
-                    )::bigint + 946684800000000
-                ),
-                case
-                    when count(m.headers) > 0 then array_agg(
-                        case
-                            when m.headers is not null then (
-                                select
-                                    coalesce(
-                                        jsonb_agg(jsonb_build_array(h.key, v.value)), '[]'
-                                    )::text
-                                from jsonb_each(m.headers) as h
-                                cross join lateral jsonb_array_elements_text(
-                                    case
-                                        when h.value @@ 'strict $.type() == "array"
-                                            && $.size() > 1
-                                            && !exists($[*] ? (
-                                                @.type() != "string" && @.type() != "null"
-                                            ))'
-                                            then h.value
-                                        else jsonb_build_array(h.value)
-                                    end
-                                ) as v (value)
-                            )
-                        end
-                    )
-                end
-            from (
-                select m.*
-                from pgq.message_{leaf} as m
-                where m.partition_id = {stored_id}
-                    and m.log_offset between {position} and {upto}
-                order by m.log_offset
-            ) as m
-            into packed;
-            -- end of the leaf
-
-            exit runs when upto is null or packed.messages < upto - position + 1;
+            packed := pgq._pack(
+                run.segment,
+                run.stored_partition_id,
+                next_offset - run.shift,
+                least(run.last_offset, next_offset + 999) - run.shift,
+                run.shift,
+                run.published_at
+            );
+            exit runs when packed.messages is null;
 
             return next packed;
             next_offset := next_offset + packed.messages;

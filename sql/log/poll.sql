@@ -32,7 +32,7 @@ begin
     end if;
 
     if claimed.segment is not null then
-        -- for the leaf: claimed.segment
+        -- for the first 16 leaves: claimed.segment
         return query
         select
             {claimed.lease_token},

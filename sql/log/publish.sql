@@ -28,8 +28,7 @@ declare
     first_offset bigint;
     entered_at timestamptz;
     until timestamptz;
-    newest_offset bigint;
-    newest_at timestamptz;
+    newest pgq._newest_message;
     followed boolean;
     roles text [];
     caller text;
@@ -328,22 +327,14 @@ begin
 
     -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
     -- Two plain statements take less time than one that joins.
-    -- for the leaf: leaf
-    select m.log_offset, m.published_at
-    from pgq.message_{leaf} as m
-    where m.partition_id = {home_id}
-        and m.log_offset >= {first_offset}
-    order by m.log_offset desc
-    limit 1
-    into newest_offset, newest_at;
-    -- end of the leaf
+    newest := pgq._newest(home_id, leaf, first_offset);
     insert into pgq.message (
         partition_id, log_offset, published_at, segment, key, headers, payload, body
     )
     values (
         home_id,
-        coalesce(newest_offset + 1, first_offset),
-        greatest(pgq._clock(), newest_at, entered_at),
+        coalesce(newest.log_offset + 1, first_offset),
+        greatest(pgq._clock(), newest.published_at, entered_at),
         leaf,
         publish.key,
         publish.headers,
@@ -351,7 +342,7 @@ begin
         publish.body
     );
 
-    published.log_offset := coalesce(newest_offset + 1, first_offset);
+    published.log_offset := coalesce(newest.log_offset + 1, first_offset);
     return next published;
 end
 $$;

@@ -305,7 +305,7 @@ begin
             end loop;
         end if;
 
-        -- for the leaf: leaf
+        -- for the first 16 leaves: leaf
         return query
         with gone as (
             delete from pgq.job as j

@@ -7,7 +7,7 @@ as $$
 #variable_conflict use_column
 begin
     -- Those that begin alike are one: an index has no room for longer ones.
-    -- for the leaf: _keys_of_jobs.segment
+    -- for the first 16 leaves: _keys_of_jobs.segment
     return query
     select t.job_id, left(m.key, 255)
     from unnest({_keys_of_jobs.met}) as t

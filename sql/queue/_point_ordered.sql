@@ -19,7 +19,7 @@ declare
     ids bigint[];
 begin
     -- A long key must not undo the publish: those that begin alike are one.
-    -- for the leaf: _point_ordered.segment
+    -- for the first 16 leaves: _point_ordered.segment
     select array_agg(left(m.key, 255) order by m.log_offset)
     from pgq.message_{leaf} as m
     where m.partition_id = {_point_ordered.partition_id}

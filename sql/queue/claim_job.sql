@@ -37,6 +37,8 @@ declare
     job_key text;
     job_attempts integer;
     special boolean;
+    message pgq._stored_message;
+    job pgq.claimed_job;
 begin
     if claim_job.lease is not null then
         perform pgq._check_interval('lease', claim_job.lease, false);

@@ -21,6 +21,7 @@ declare
     letters bigint := coalesce(fetch_dead_letters.max_jobs, 100);
     dead pgq.dead_job;
     letter pgq.dead_letter;
+    message pgq._stored_message;
 begin
     perform pgq._check_count('max_jobs', letters, 1, 1000000);
     if (fetch_dead_letters.after_died_at is null) <> (fetch_dead_letters.after_job_id is null) then
@@ -50,23 +51,23 @@ begin
         order by d.died_at, d.job_id
         limit letters
     loop
-        letter.enqueued_at := null;
-        -- for the leaf: dead.segment
-        select m.published_at, m.key, m.headers, m.payload, m.body
-        from pgq.message_{leaf} as m
-        where m.partition_id = {dead.partition_id}
-            and m.log_offset = {dead.log_offset}
-        into letter.enqueued_at, letter.key, letter.headers, letter.payload, letter.body;
-        -- end of the leaf
+        message := pgq._last_message(
+            dead.partition_id, dead.segment, dead.log_offset, dead.log_offset
+        );
 
         -- The snapshot may be from before cleanup moved the payload to another segment.
-        if letter.enqueued_at is null and not pgq._is_kept(dead.segment) then
+        if message.log_offset is null and not pgq._is_kept(dead.segment) then
             raise exception 'retention moved the payload of job % while it was being read',
                 dead.job_id
                 using errcode = '40001',
                     hint = 'Try again.';
         end if;
 
+        letter.enqueued_at := message.published_at;
+        letter.key := message.key;
+        letter.headers := message.headers;
+        letter.payload := message.payload;
+        letter.body := message.body;
         letter.job_id := dead.job_id;
         letter.attempt := dead.attempt;
         letter.last_error := dead.last_error;

@@ -42,6 +42,8 @@ declare
     job_key text;
     job_attempts integer;
     special boolean;
+    message pgq._stored_message;
+    job pgq.claimed_job;
     finished_queue_id bigint;
     finished_leaf integer;
     finished_attempt integer;

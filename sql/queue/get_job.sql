@@ -14,6 +14,7 @@ as $$
 declare
     held pgq.job;
     info pgq.job_info;
+    message pgq._stored_message;
     moment timestamptz := pgq._clock();
 begin
     if get_job.job_id is null then
@@ -84,16 +85,12 @@ begin
         return;
     end if;
 
-    -- for the leaf: held.segment
-    select m.published_at, m.key, m.headers, m.payload, m.body
-    from pgq.message_{leaf} as m
-    where m.partition_id = {held.partition_id}
-        and m.log_offset = {held.log_offset}
-    into info.enqueued_at, info.key, info.headers, info.payload, info.body;
-    -- end of the leaf
+    message := pgq._last_message(
+        held.partition_id, held.segment, held.log_offset, held.log_offset
+    );
 
     -- The snapshot may be from before cleanup moved the payload to another segment.
-    if info.enqueued_at is null and not pgq._is_kept(held.segment) then
+    if message.log_offset is null and not pgq._is_kept(held.segment) then
         raise exception 'retention moved the payload of job % while it was being read',
             get_job.job_id
             using errcode = '40001',
@@ -106,6 +103,11 @@ begin
     info.label := held.label;
     info.unique_key := held.unique_key;
     info.last_error := held.last_error;
+    info.enqueued_at := message.published_at;
+    info.key := message.key;
+    info.headers := message.headers;
+    info.payload := message.payload;
+    info.body := message.body;
     return next info;
 end
 $$;

@@ -26,7 +26,7 @@ begin
     );
     execute format(
         'create table pgq.idempotency_%1$s (
-            like pgq.idempotency, primary key (scope_id, idempotency_key)
+            like pgq.idempotency, primary key (scope_id, idempotency_key, segment)
         )',
         _create_leaf.leaf
     );

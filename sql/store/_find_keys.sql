@@ -7,7 +7,7 @@ as $$
 #variable_conflict use_column
 begin
     -- Key by key: a plan for an array might read all keys of the scope.
-    -- for the leaf: _find_keys.segment
+    -- for the first 48 leaves: _find_keys.segment
     return query
     select
         f.idempotency_key,

@@ -45,7 +45,7 @@ begin
                 and n.noted_at + $4 <= $2
             limit 1
         ) as o
-        on conflict (scope_id, idempotency_key) do update
+        on conflict (scope_id, idempotency_key, segment) do update
         set
             noted_at = excluded.noted_at,
             job_id = null,

@@ -5,18 +5,8 @@ stable
 parallel safe
 as $$
 #variable_conflict use_column
-declare
-    kept boolean;
 begin
-    -- for the leaf: _is_kept.segment
-    select true
-    from pgq.message_{leaf} as m
-    where m.partition_id = 0
-    limit 1
-    into kept;
-    -- end of the leaf
-
-    return kept is not null;
+    return (pgq._newest(0, _is_kept.segment, -9223372036854775808)).log_offset is not null;
 end
 $$;
 

@@ -1,4 +1,9 @@
-create function pgq._newest(partition_id bigint, segment integer, first_offset bigint)
+create function pgq._newest(
+    partition_id bigint,
+    segment integer,
+    first_offset bigint,
+    last_offset bigint default 9223372036854775807
+)
 returns pgq._newest_message
 language plpgsql
 stable
@@ -8,19 +13,19 @@ as $$
 declare
     newest pgq._newest_message;
 begin
-    -- for the leaf: _newest.segment
+    -- for the first 48 leaves: _newest.segment
     select m.log_offset, m.published_at
     from pgq.message_{leaf} as m
     where m.partition_id = {_newest.partition_id}
-        and m.log_offset >= {_newest.first_offset}
+        and m.log_offset between {_newest.first_offset} and {_newest.last_offset}
     order by m.log_offset desc
     limit 1
-    into newest.log_offset, newest.published_at;
+    into newest;
     -- end of the leaf
 
     return newest;
 end
 $$;
 
-comment on function pgq._newest(bigint, integer, bigint) is
-'The last message of a partition in a segment, from an offset on; null when there is none.';
+comment on function pgq._newest(bigint, integer, bigint, bigint) is
+'Where the last message of a range of offsets is and when it was published; null when there is none.';

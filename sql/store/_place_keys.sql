@@ -21,34 +21,30 @@ declare
     moment timestamptz := pgq._clock();
 begin
     foreach leaf in array coalesce(_place_keys.segments, '{}') loop
-        -- The rows are there. They are found by their index whatever the planner thinks, which
-        -- might join with all keys of the scope.
-        -- for the leaf: leaf
-        insert into pgq.idempotency_{leaf} (
+        insert into pgq.idempotency (
             scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
         )
         select
-            {_place_keys.scope_id},
-            {moment},
+            _place_keys.scope_id,
+            moment,
             w.job_id,
             w.log_offset,
-            {leaf},
+            leaf,
             w.partition,
             w.idempotency_key
         from (
             select
-                unnest({_place_keys.idempotency_keys}) as idempotency_key,
-                unnest({_place_keys.job_ids}) as job_id,
-                unnest({_place_keys.partitions}) as partition,
-                unnest({_place_keys.log_offsets}) as log_offset
+                unnest(_place_keys.idempotency_keys) as idempotency_key,
+                unnest(_place_keys.job_ids) as job_id,
+                unnest(_place_keys.partitions) as partition,
+                unnest(_place_keys.log_offsets) as log_offset
         ) as w
-        on conflict (scope_id, idempotency_key) do update
+        on conflict (scope_id, idempotency_key, segment) do update
         set
             noted_at = excluded.noted_at,
             job_id = excluded.job_id,
             partition = excluded.partition,
             log_offset = excluded.log_offset;
-        -- end of the leaf
     end loop;
 end
 $$;

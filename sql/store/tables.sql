@@ -96,7 +96,8 @@ create table pgq.idempotency (
     log_offset bigint,
     segment integer not null,
     partition integer,
-    idempotency_key text collate "C" not null
+    idempotency_key text collate "C" not null,
+    primary key (scope_id, idempotency_key, segment)
 )
 partition by list (segment);
 

@@ -3,7 +3,18 @@ create type pgq._newest_message as (
     published_at timestamptz
 );
 
-comment on type pgq._newest_message is 'The last message of a partition in a segment.';
+comment on type pgq._newest_message is 'Which is the last message of a range, and from when.';
+
+create type pgq._stored_message as (
+    log_offset bigint,
+    published_at timestamptz,
+    key text,
+    headers jsonb,
+    payload jsonb,
+    body bytea
+);
+
+comment on type pgq._stored_message is 'A message as it is stored.';
 
 create type pgq._noted_key as (
     idempotency_key text collate "C",

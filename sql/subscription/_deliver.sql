@@ -44,7 +44,7 @@ begin
         if target.filter is null and target.routing_regex is null then
             matched := array(select generate_series(_deliver.first_offset, _deliver.last_offset));
         else
-            -- for the leaf: _deliver.segment
+            -- for the first 48 leaves: _deliver.segment
             select array_agg(m.log_offset order by m.log_offset)
             from pgq.message_{leaf} as m
             where m.partition_id = {_deliver.stored_partition_id}

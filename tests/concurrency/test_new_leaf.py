@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from psycopg.types.json import Jsonb
 
-from leaves import STATIC
 from support.bulk import begin, numbers, stage, stage_long
 from support.queue import claim_one
 from support.session import Connect, Session, row
 
+INSTALLED = 16  # leaves that an installation makes
 RETENTION = {"known": "10 days", "new": "20 days"}
 
 
@@ -125,7 +125,7 @@ def test_the_new_leaf_is_found(connect: Connect, full: Session, way: str) -> Non
         WAYS[way](session, full, "known")
 
     _furnish(full, "new")
-    assert row(full, "select max(leaf) from pgq.leaf") == (STATIC,)
+    assert row(full, "select max(leaf) from pgq.leaf") == (INSTALLED,)
     WAYS[way](session, full, "new")
     session.commit()
     assert row(
@@ -134,5 +134,5 @@ def test_the_new_leaf_is_found(connect: Connect, full: Session, way: str) -> Non
         select exists (select from pgq.message where segment = %(leaf)s and partition_id <> 0)
             or exists (select from pgq.job_archive where segment = %(leaf)s)
         """,
-        {"leaf": STATIC},
+        {"leaf": INSTALLED},
     ) == (True,)

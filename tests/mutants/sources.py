@@ -8,7 +8,7 @@ from pathlib import Path
 
 __all__ = ["bodies", "code_lines", "masked", "sources"]
 
-# `exception 'argument must not be null'` is a text, and `-- for the leaf: x` belongs to the tools
+# `exception 'must not be null'` is a text, `-- for the first 16 leaves: x` belongs to the tools
 _HIDDEN = re.compile(r"--[^\n]*|'(?:[^']|'')*'")
 _FUNCTION = re.compile(r"\nas \$\$\n(.*?)\n\$\$;", re.DOTALL)
 _VIEW = re.compile(r"^create view .*?\bas$(.*?;)\n", re.DOTALL | re.MULTILINE)
