@@ -72,7 +72,6 @@
 
 -- Access: who may do what with a topic or a queue
 \ir access/_caller.sql
-\ir access/_of_first.sql
 \ir access/_act_for.sql
 \ir access/_has_role.sql
 \ir access/_may.sql
@@ -156,6 +155,8 @@
 \ir log/_publish_spread.sql
 \ir log/_publish_keyed.sql
 \ir log/publish_batch.sql
+\ir log/_publish_guarded.sql
+\ir log/_publish_deferred.sql
 \ir log/publish.sql
 
 -- The log: offsets of deferred topics
@@ -254,6 +255,8 @@
 \ir queue/_take_key.sql
 \ir queue/_take_keys.sql
 \ir queue/_check_room.sql
+\ir queue/_check_job.sql
+\ir queue/_admit_job.sql
 \ir queue/enqueue.sql
 \ir queue/enqueue_batch.sql
 

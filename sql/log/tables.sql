@@ -45,9 +45,7 @@ create table pgq.partition (
     segment_until timestamptz not null,
     deferred boolean not null default false,
     left_segments integer[] not null default '{}',
-    layout integer generated always as (
-        case when deferred then (partitions << 20) + (followed::integer << 19) + segment end
-    ) stored,
+    publish_ring integer generated always as (case when not deferred then ring end) stored,
     publishers text[] collate "C",
     consumers text[] collate "C",
     stored_partition_id bigint not null,
@@ -56,6 +54,7 @@ create table pgq.partition (
 );
 
 create index partition_ring on pgq.partition (topic, ring);
+create index partition_publish_ring on pgq.partition (topic, publish_ring);
 
 comment on table pgq.partition is
 'One row per topic partition; a publisher locks it until commit, and does not change it.';
@@ -84,8 +83,8 @@ comment on column pgq.partition.consumers is 'The roles that may read it; null: 
 comment on column pgq.partition.stored_partition_id is
 'Under which partition_id its messages are stored now, from segment_first_offset on: its own, or
 another one since runs of a bulk write were taken into the log.';
-comment on column pgq.partition.layout is
-'What a session remembers of a deferred topic, in one number: partitions, followed and segment.';
+comment on column pgq.partition.publish_ring is
+'The same for publishers; null: deferred, and no publisher locks it.';
 
 -- A journal, as group_position: the row with the highest seq counts. Nothing is lost without it: a
 -- staged message is one that has not been moved yet, and where this does not say from where to look

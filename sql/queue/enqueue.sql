@@ -30,15 +30,8 @@ declare
     queue_delay interval;
     ttl interval;
     usual boolean;
-    roles text [];
-    caller text;
-    moment timestamptz;
-    due_at timestamptz;
-    holder_id bigint;
-    turn_key text;
-    turn_at timestamptz;
-    free text[];
     added pgq.enqueue_result;
+    admitted pgq._admitted_job;
 begin
     -- The transaction id first, then the segment and the clock: cleanup and the floor rely on it.
     -- They wait for every transaction that was running when a segment was sealed, or a floor
@@ -55,14 +48,15 @@ begin
         or current_setting('transaction_isolation') <> 'read committed'
         or pg_current_xact_id() is null
     then
-        perform pgq._check_content(enqueue.payload, enqueue.headers, enqueue.body);
-        perform pgq._check_count('priority', coalesce(enqueue.priority, 0), 0, 9);
-        perform pgq._check_label(enqueue.label collate "C");
-        perform pgq._check_unique_key(enqueue.unique_key collate "C");
-        if enqueue.max_attempts is not null then
-            perform pgq._check_count('max_attempts', enqueue.max_attempts, 1, 2147483647);
-        end if;
-
+        perform pgq._check_job(
+            enqueue.payload,
+            enqueue.headers,
+            enqueue.priority,
+            enqueue.label collate "C",
+            enqueue.unique_key,
+            enqueue.max_attempts,
+            enqueue.body
+        );
         if enqueue.idempotency_key is not null then
             perform pgq._check_idempotency_keys(
                 'idempotency_key', array[enqueue.idempotency_key collate "C"], 1
@@ -101,92 +95,47 @@ begin
         q.queue_id,
         q.partition_id,
         q.segment,
-        q.delay,
-        q.job_ttl,
         pgq._clock(),
         nextval('pgq.job_id'),
         false,
+        q.delay,
+        q.job_ttl,
         enqueue.delay is null
         and enqueue.run_at is null
         and enqueue.unique_key is null
-        and q.plain_enqueue,
-        q.publishers
+        and q.plain_enqueue
     into
         target_id,
         store_id,
         leaf,
-        queue_delay,
-        ttl,
-        moment,
+        admitted.enqueued_at,
         added.job_id,
         added.duplicate,
-        usual,
-        roles
+        queue_delay,
+        ttl,
+        usual
     from pgq.queue as q
-    where q.queue = enqueue.queue collate "C";
+    where q.queue = enqueue.queue collate "C"
+        and (q.publishers is null or pgq._may(q.publishers));
 
-    -- Several conditions, since each takes time in proportion to what it names.
-    if (usual and roles is null) is not true then
-        if roles is not null then
-            caller := pgq._caller();
-            if (caller collate "C" = any(roles)) is not true then
-                if pgq._of_first(caller, roles) is not true then
-                    if not pgq._may(roles) then
-                        -- As if it were not there.
-                        target_id := null;
-                        usual := null;
-                    end if;
-                end if;
-            end if;
+    if usual is not true then
+        if target_id is null then
+            perform pgq._check_access(null, enqueue.queue collate "C", 'publish');
+            perform pgq._fail_unknown_queue(enqueue.queue collate "C");
         end if;
-        if usual is not true then
-            if target_id is null then
-                perform pgq._check_access(null, enqueue.queue collate "C", 'publish');
-                perform pgq._fail_unknown_queue(enqueue.queue collate "C");
-            end if;
-            if enqueue.key is not null
-                and (select q.ordered from pgq.queue as q where q.queue_id = target_id)
-            then
-                turn_key := enqueue.key;
-                free := pgq._join_order(target_id, array[turn_key]);
-                added.job_id := nextval('pgq.job_id');
-                moment := pgq._clock();
-            end if;
-            if enqueue.delay is not null or enqueue.run_at is not null then
-                due_at := pgq._due_at(
-                    enqueue.queue collate "C", moment, enqueue.delay, enqueue.run_at, ttl
-                );
-            end if;
-            if enqueue.unique_key is not null then
-                holder_id := pgq._take_key(
-                    target_id, enqueue.unique_key collate "C", added.job_id, true
-                );
-                if holder_id <> added.job_id then
-                    if turn_key is not null then
-                        perform pgq._turns(target_id, null, free);
-                    end if;
-                    return query
-                    select holder_id, true;
-                    return;
-                end if;
-            end if;
-            if turn_key is not null and cardinality(free) = 0 then
-                turn_at := coalesce(due_at, moment + queue_delay);
-                due_at := 'infinity';
-            end if;
-            -- The notification is heard when this transaction commits.
-            perform
-                case
-                    when q.max_unfinished is not null
-                        then pgq._check_room(q.queue_id, q.max_unfinished, 1, added.job_id)
-                end,
-                case
-                    when q.notify
-                        then pg_notify('pgq_queue', case when q.restricted then '' else q.queue end)
-                end
-            from pgq.queue as q
-            where q.queue_id = target_id
-                and (q.notify or q.max_unfinished is not null);
+        admitted := pgq._admit_job(
+            target_id,
+            added.job_id,
+            enqueue.key collate "C",
+            enqueue.unique_key,
+            enqueue.delay,
+            enqueue.run_at
+        );
+        added.job_id := admitted.job_id;
+        if admitted.is_duplicate then
+            added.duplicate := true;
+            return next added;
+            return;
         end if;
     end if;
 
@@ -211,16 +160,16 @@ begin
         target_id,
         store_id,
         added.job_id,
-        moment + ttl,
-        coalesce(due_at, moment + queue_delay),
+        coalesce(admitted.expires_at, admitted.enqueued_at + ttl),
+        coalesce(admitted.visible_at, admitted.enqueued_at + queue_delay),
         leaf,
         0,
         coalesce(enqueue.priority, 0),
         enqueue.label,
         enqueue.unique_key,
         enqueue.max_attempts,
-        turn_key,
-        turn_at
+        admitted.ordered_key,
+        admitted.due_at
     );
 
     if leaf > 15 then
@@ -232,7 +181,7 @@ begin
     values (
         store_id,
         added.job_id,
-        moment,
+        admitted.enqueued_at,
         leaf,
         enqueue.key,
         enqueue.headers,

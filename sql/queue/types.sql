@@ -234,6 +234,18 @@ comment on type pgq._met_job is
 'A job that a claim of a queue with max_leased_per_key has met and locked; see pgq.job.';
 comment on column pgq._met_job.place is 'Its place in pgq.job.';
 
+create type pgq._admitted_job as (
+    job_id bigint,
+    enqueued_at timestamptz,
+    visible_at timestamptz,
+    expires_at timestamptz,
+    ordered_key text collate "C",
+    due_at timestamptz,
+    is_duplicate boolean
+);
+
+comment on type pgq._admitted_job is 'What decides when a new job may be claimed, and by which key.';
+
 create type pgq._chosen_jobs as (
     places tid array,
     leaves integer array,

@@ -1,0 +1,82 @@
+create function pgq._publish_deferred(
+    topic text,
+    payload jsonb,
+    key text,
+    headers jsonb,
+    partition integer,
+    body bytea
+)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    -- The transaction id first, then the segment: see _close_segments.
+    xid bigint := txid_current();
+    chosen integer;
+    home_id bigint;
+    leaf integer;
+    followed boolean;
+begin
+    -- Nothing is locked, so any partition will do; the next transaction takes another one.
+    if _publish_deferred.partition is null and _publish_deferred.key is null then
+        select p.partition, p.partition_id, p.segment, p.followed
+        into chosen, home_id, leaf, followed
+        from pgq.partition as p
+        where p.topic = _publish_deferred.topic
+            and p.ring <= (xid * 633 & 1023)
+            and p.deferred
+            and (p.publishers is null or pgq._may(p.publishers))
+        order by p.ring desc
+        limit 1;
+    else
+        select p.partition, p.partition_id, p.segment, p.followed
+        into chosen, home_id, leaf, followed
+        from pgq.partition as p
+        where p.topic = _publish_deferred.topic
+            and p.partition = coalesce(
+                _publish_deferred.partition,
+                (
+                    select pgq._home(_publish_deferred.key, q.partitions)
+                    from pgq.partition as q
+                    where q.topic = _publish_deferred.topic
+                        and q.partition = 0
+                )
+            )
+            and p.deferred
+            and (p.publishers is null or pgq._may(p.publishers));
+    end if;
+
+    if chosen is null then
+        return null;
+    end if;
+
+    if leaf > 15 then
+        perform pgq._lock_leaf(leaf);
+    end if;
+    insert into pgq.message (
+        partition_id, log_offset, published_at, segment, key, headers, payload, body
+    )
+    values (
+        (home_id << 40) + (xid & 1099511627775),
+        nextval('pgq.staged_number') << 20,
+        pgq._clock(),
+        leaf,
+        _publish_deferred.key,
+        _publish_deferred.headers,
+        _publish_deferred.payload,
+        _publish_deferred.body
+    );
+    if followed then
+        perform pgq._announce(home_id);
+    end if;
+
+    return chosen;
+end
+$$;
+
+comment on function pgq._publish_deferred(text, jsonb, text, jsonb, integer, bytea) is
+'Stores a message that gets its offset later (see _stage_batch) and returns its partition; null when
+there is no deferred topic of that name for the caller. Locks nothing.';

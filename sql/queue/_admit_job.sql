@@ -1,0 +1,82 @@
+create function pgq._admit_job(
+    queue_id bigint,
+    job_id bigint,
+    key text,
+    unique_key text,
+    delay interval,
+    run_at timestamptz
+)
+returns pgq._admitted_job
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    settings pgq.queue;
+    holder_id bigint;
+    free text[];
+    admitted pgq._admitted_job;
+begin
+    select q.*
+    into settings
+    from pgq.queue as q
+    where q.queue_id = _admit_job.queue_id;
+
+    -- The key before the id: jobs of a key follow each other in the order of their ids.
+    admitted.job_id := _admit_job.job_id;
+    if settings.ordered and _admit_job.key is not null then
+        admitted.ordered_key := _admit_job.key;
+        free := pgq._join_order(_admit_job.queue_id, array[_admit_job.key]);
+        admitted.job_id := nextval('pgq.job_id');
+    end if;
+
+    admitted.enqueued_at := pgq._clock();
+    admitted.expires_at := admitted.enqueued_at + settings.job_ttl;
+    admitted.visible_at := admitted.enqueued_at + settings.delay;
+    if _admit_job.delay is not null or _admit_job.run_at is not null then
+        admitted.visible_at := pgq._due_at(
+            settings.queue,
+            admitted.enqueued_at,
+            _admit_job.delay,
+            _admit_job.run_at,
+            settings.job_ttl
+        );
+    end if;
+
+    if _admit_job.unique_key is not null then
+        holder_id := pgq._take_key(
+            _admit_job.queue_id, _admit_job.unique_key, admitted.job_id, true
+        );
+        if holder_id <> admitted.job_id then
+            if admitted.ordered_key is not null then
+                perform pgq._turns(_admit_job.queue_id, null, free);
+            end if;
+            admitted.job_id := holder_id;
+            admitted.is_duplicate := true;
+            return admitted;
+        end if;
+    end if;
+
+    if admitted.ordered_key is not null and cardinality(free) = 0 then
+        admitted.due_at := admitted.visible_at;
+        admitted.visible_at := 'infinity';
+    end if;
+    if settings.max_unfinished is not null then
+        perform pgq._check_room(
+            _admit_job.queue_id, settings.max_unfinished, 1, admitted.job_id
+        );
+    end if;
+    if settings.notify then
+        -- Heard when this transaction commits.
+        perform pg_notify(
+            'pgq_queue', case when settings.restricted then '' else settings.queue end
+        );
+    end if;
+    return admitted;
+end
+$$;
+
+comment on function pgq._admit_job(bigint, bigint, text, text, interval, timestamptz) is
+'What enqueue asks for a job with a delay or a unique key, or for a queue that is ordered, has a
+max_unfinished or notifies. is_duplicate: another job has the key, and that is its id.';
