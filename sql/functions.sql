@@ -28,6 +28,7 @@
 \ir store/_newest.sql
 \ir store/_last_message.sql
 \ir store/_is_kept.sql
+\ir store/_check_nothing_kept.sql
 \ir store/_has_keys.sql
 
 -- The message store and its idempotency keys
@@ -114,7 +115,7 @@
 \ir log/_settle_partitions.sql
 \ir log/_add_partitions.sql
 \ir log/_lock_topic.sql
-\ir log/_note_leftovers.sql
+\ir log/_note_dropped_topic.sql
 \ir log/create_topic.sql
 \ir log/alter_topic.sql
 \ir log/drop_topic.sql
@@ -197,8 +198,6 @@
 
 -- The log: cleaning
 \ir log/_clean_positions.sql
-\ir log/_void_leftovers.sql
-\ir log/_hide_leftover.sql
 \ir log/_forget_segment.sql
 \ir log/_assign_staged.sql
 \ir log/_leave_segment.sql
@@ -240,7 +239,6 @@
 
 -- The queue: queues
 \ir queue/_queue_info.sql
-\ir queue/_note_leftover_jobs.sql
 \ir queue/create_queue.sql
 \ir queue/alter_queue.sql
 \ir queue/drop_queue.sql
@@ -467,7 +465,7 @@
 \ir metrics/metrics_text.sql
 
 -- Retention
-\ir retention/_clean_leftovers.sql
+\ir retention/_clean_dropped.sql
 \ir retention/_clean_windows.sql
 \ir retention/_close_segments.sql
 \ir retention/_class_in_use.sql

@@ -6,9 +6,9 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
-    -- What they store goes with its segment; where nothing is emptied it is deleted.
-    insert into pgq.leftover (partition_id, segment, first_offset, last_offset, remove_at)
-    select r.stored_partition_id, r.segment, 1, 9223372036854775807, pgq._clock()
+    -- What they store goes with its segment; where nothing is truncated it is deleted.
+    insert into pgq.dropped_range (partition_id, segment, first_offset, last_offset)
+    select r.stored_partition_id, r.segment, 1, 9223372036854775807
     from pgq.staged_run as r
     inner join pgq.segment as g on g.segment = r.segment
     inner join pgq.storage_class as c on c.storage_class_id = g.storage_class_id

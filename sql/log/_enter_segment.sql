@@ -67,23 +67,6 @@ begin
     entered.segment_entered_at := greatest(newest.published_at, entered.segment_entered_at);
     entered.stored_partition_id := entered.partition_id;
 
-    if class.retention is not null and newest.log_offset is not null then
-        -- What was stored without a retention is kept for the one that counts from now on.
-        insert into pgq.leftover (partition_id, segment, first_offset, last_offset, remove_at)
-        select
-            (_enter_segment.state).stored_partition_id,
-            g.segment,
-            (_enter_segment.state).segment_first_offset,
-            newest.log_offset,
-            pgq._clock() + class.retention
-        from pgq.segment as g
-        inner join pgq.storage_class as c on c.storage_class_id = g.storage_class_id
-        where g.segment = (_enter_segment.state).segment
-            and c.retention is null
-        on conflict (partition_id, segment, first_offset) do update
-        set last_offset = excluded.last_offset;
-    end if;
-
     update pgq.partition as p
     set
         segment = entered.segment,

@@ -7,8 +7,8 @@ as $$
 #variable_conflict use_column
 begin
     -- Older messages that were to be kept longer, before the retention became shorter, go from
-    -- sight with it. Those that were stored without a retention stand where nothing is emptied, so
-    -- they are noted to be removed.
+    -- sight with it. Those that stand where nothing is truncated, from before the topic had
+    -- max_bytes, are deleted.
     with emptied as (
         select s.partition_id, max(s.first_offset) as first_offset
         from pgq.segment_range as s
@@ -24,7 +24,7 @@ begin
         returning r.*
     )
 
-    insert into pgq.leftover (partition_id, segment, first_offset, last_offset, remove_at)
+    insert into pgq.dropped_range (partition_id, segment, first_offset, last_offset)
     select
         o.stored_partition_id,
         o.segment,
@@ -34,15 +34,13 @@ begin
             from pgq.segment_range as n
             where n.partition_id = o.partition_id
                 and n.first_offset > o.first_offset
-        ) - 1 - o.shift,
-        pgq._clock()
+        ) - 1 - o.shift
     from gone as o
     inner join pgq.segment as g on g.segment = o.segment
     inner join pgq.storage_class as c on c.storage_class_id = g.storage_class_id
     where c.retention is null
         and o.segment <> _forget_segment.segment
-    on conflict (partition_id, segment, first_offset) do update
-    set remove_at = least(leftover.remove_at, excluded.remove_at);
+    on conflict do nothing;
 end
 $$;
 

@@ -21,6 +21,7 @@ as $$
 declare
     target pgq.topic;
     settings pgq.topic_info;
+    retention_before interval;
     class pgq.storage_class;
     previous integer;
 begin
@@ -61,6 +62,7 @@ begin
     into settings
     from pgq._topic_info(alter_topic.topic collate "C") as i;
 
+    retention_before := settings.retention;
     settings.partitions := coalesce(alter_topic.partitions, settings.partitions);
     settings.retention := coalesce(alter_topic.retention, settings.retention);
     settings.max_bytes := coalesce(alter_topic.max_bytes, settings.max_bytes);
@@ -77,6 +79,17 @@ begin
     perform pgq._check_topic_settings(
         settings.partitions, settings.retention, settings.max_bytes, settings.idempotency_window
     );
+    if retention_before is null and settings.retention is not null then
+        perform pgq._check_nothing_kept(
+            'topic',
+            array(
+                select distinct r.stored_partition_id
+                from pgq.partition as p
+                inner join pgq.segment_range as r on r.partition_id = p.partition_id
+                where p.topic_id = target.topic_id
+            )
+        );
+    end if;
     if settings.partitions < target.partitions then
         raise exception 'argument "partitions" must not be lower than before'
             using errcode = '22023',
@@ -108,7 +121,6 @@ begin
     into target;
 
     perform pgq._settle_partitions(target.topic_id, 1024);
-    perform pgq._note_leftovers(target.topic_id, settings.retention, false);
 
     if settings.partitions > previous then
         perform pgq._add_partitions(target, class, previous, settings.partitions - 1);
@@ -127,8 +139,8 @@ comment on function pgq.alter_topic(
 A partition that an open transaction publishes to gets the new settings from the next cleanup.
 partitions can only grow; then most keys move to another partition, so the order within a key holds
 before the change and after it, not across. A new retention or max_bytes is for messages published
-from now on; where there was no retention before, what is stored is kept for the new one from now
-on. With a shorter one, what is older goes together with the first that it removes. A new
+from now on; with a shorter one, what is older goes together with the first that it removes. A topic
+that has stored anything without a retention does not get one. A new
 idempotency_window counts for keys noted before as well, from when each was noted; but what was
 noted by a shorter one is forgotten when that ends. no_limit lifts settings: retention, max_bytes.
 restricted: true opens it only to roles with access, see grant_access; false opens it to all that

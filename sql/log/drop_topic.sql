@@ -66,7 +66,7 @@ begin
     group_ids := array(
         select g.group_id from pgq.consumer_group as g where g.topic_id = target.topic_id
     );
-    perform pgq._note_leftovers(target.topic_id, '0', true);
+    perform pgq._note_dropped_topic(target.topic_id);
 
     delete from pgq.assignment as a
     using pgq.partition as p

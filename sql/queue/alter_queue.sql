@@ -152,6 +152,11 @@ begin
     end if;
     perform pgq._check_queue_settings(settings);
     perform pgq._check_queue_together(settings);
+    if retention_before is null and settings.retention is not null then
+        perform pgq._check_nothing_kept('queue', array[q.partition_id])
+        from pgq.queue as q
+        where q.queue = alter_queue.queue collate "C";
+    end if;
 
     class := pgq._storage_class(settings.retention, null, null);
     update pgq.queue as q
@@ -182,7 +187,6 @@ begin
     returning q.queue_id, q.partition_id
     into target_id, store_id;
 
-    perform pgq._note_leftover_jobs(target_id, store_id, retention_before, settings.retention);
     perform pgq._note_former_window(store_id, window_before, settings.idempotency_window);
 
     if settings.max_attempts < coalesce(attempts_before, 2147483647) then
@@ -266,8 +270,8 @@ max_leased, max_leased_per_key, rate_limit, max_unfinished. Jobs that are stored
 new lease counts from the next claim. Jobs that have had a lowered max_attempts already become dead
 letters, but for those that were enqueued with one of their own. unique_until is asked when a job is
 claimed or dies: a dead letter that has kept its key keeps it; after_dead_letter when a job dies.
-Whether a queue is ordered cannot be changed. Where there was no retention before, what is finished
-is kept for the new one from now on. A new idempotency_window counts for keys noted before as well,
+Whether a queue is ordered cannot be changed. A queue that has stored anything without a retention
+does not get one. A new idempotency_window counts for keys noted before as well,
 from when each was noted; but what was noted by a shorter one is forgotten when that ends. A
 max_leased below what is leased takes no job away: claims get nothing until it is less;
 max_leased_per_key is lowered in the same way, and lifting it waits for claims that are under way.

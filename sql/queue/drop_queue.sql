@@ -100,7 +100,20 @@ begin
     delete from pgq.claim_count as c
     where c.queue_id = target.queue_id;
 
-    perform pgq._note_leftover_jobs(target.queue_id, target.partition_id, target.retention, '0');
+    insert into pgq.dropped_range (
+        partition_id, segment, first_offset, last_offset, queue_id, noted_xid
+    )
+    select
+        target.partition_id,
+        g.segment,
+        0,
+        9223372036854775807,
+        target.queue_id,
+        pg_current_xact_id()
+    from pgq.segment as g
+    inner join pgq.storage_class as c on c.storage_class_id = g.storage_class_id
+    where c.retention is null
+        and c.owner_id is null;
 end
 $$;
 

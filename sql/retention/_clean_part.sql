@@ -33,10 +33,10 @@ begin
         when 'writes' then
             return query
             select r.* from pgq._clean_writes(_clean_part.moment) as r;
-        when 'leftovers' then
+        when 'dropped messages' then
             return query
             select r.*
-            from pgq._clean_leftovers(
+            from pgq._clean_dropped(
                 _clean_part.started,
                 _clean_part.horizon,
                 _clean_part.settled,

@@ -35,7 +35,7 @@ begin
     end;
 
     perform pgq._forget_segment(_truncate_segment.segment);
-    delete from pgq.leftover as o
+    delete from pgq.dropped_range as o
     where o.segment = _truncate_segment.segment;
     delete from pgq.segment as s
     where s.segment = _truncate_segment.segment;

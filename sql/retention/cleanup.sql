@@ -33,7 +33,7 @@ begin
         'subscriptions',
         'workers',
         'writes',
-        'leftovers',
+        'dropped messages',
         'truncation',
         'positions',
         'windows',
@@ -85,7 +85,7 @@ What it does, by the action that the row has:
 - offsets assigned: messages of a deferred topic, which nobody consumed yet, got their offsets;
 - bulk write forgotten: it was not committed within its timeout, or what it writes to was dropped;
 - staged write removed: nothing is left of what was staged for a write that was given up;
-- leftovers removed: what a segment had from a time without a retention, and is not kept any more;
+- dropped messages deleted: of a topic, queue or write without a retention that was dropped;
 - segment sealed: new messages go to another segment from now on;
 - segment closed: nothing is added to it any more;
 - payloads moved: those of jobs that live on, and of dead letters, to another segment;

@@ -142,32 +142,28 @@ comment on column pgq.former_window.horizon is
 comment on column pgq.former_window.ends_at is
 'From then on none of its keys counts any more; null: such transactions may still run.';
 
-create table pgq.leftover (
+create table pgq.dropped_range (
     partition_id bigint not null,
     segment integer not null,
     first_offset bigint not null,
     last_offset bigint not null,
     queue_id bigint,
-    remove_at timestamptz not null,
     noted_xid xid8,
     horizon xid8,
     primary key (partition_id, segment, first_offset)
 );
 
-create index leftover_due on pgq.leftover (remove_at);
-
-comment on table pgq.leftover is
-'What was stored without a retention by a topic or queue that has one now, or was dropped. Its
-segment may never be truncated, so cleanup deletes these messages.';
-comment on column pgq.leftover.partition_id is 'Whose messages they are.';
-comment on column pgq.leftover.segment is 'The segment that holds them.';
-comment on column pgq.leftover.first_offset is 'The first of them.';
-comment on column pgq.leftover.last_offset is 'The last of them.';
-comment on column pgq.leftover.queue_id is 'The queue whose jobs they are; null: a topic''s.';
-comment on column pgq.leftover.remove_at is 'From when on they are to go.';
-comment on column pgq.leftover.noted_xid is
+comment on table pgq.dropped_range is
+'Messages that nobody can reach any more in segments that are never truncated: what a topic or queue
+without a retention leaves when it is dropped. Cleanup deletes them.';
+comment on column pgq.dropped_range.partition_id is 'Whose messages they were.';
+comment on column pgq.dropped_range.segment is 'The segment that holds them.';
+comment on column pgq.dropped_range.first_offset is 'The first of them.';
+comment on column pgq.dropped_range.last_offset is 'The last of them.';
+comment on column pgq.dropped_range.queue_id is 'The queue whose jobs they were; null: a topic''s.';
+comment on column pgq.dropped_range.noted_xid is
 'The transaction that noted it, where others could still store more of them; null: nobody could.';
-comment on column pgq.leftover.horizon is
+comment on column pgq.dropped_range.horizon is
 'From this transaction on nobody could; null: cleanup has not found out yet.';
 
 -- Partitions of topics and queues draw their ids from here, so that message needs no second key.

@@ -42,7 +42,7 @@ QUEUES: dict[str, dict[str, Any]] = {
 }
 
 PARTS = [
-    *("jobs", "effects", "subscriptions", "workers", "writes", "leftovers"),
+    *("jobs", "effects", "subscriptions", "workers", "writes", "dropped messages"),
     *("truncation", "positions", "windows", "offsets", "closing", "sealing"),
 ]
 """The parts of cleanup, in its order."""

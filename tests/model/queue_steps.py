@@ -363,6 +363,9 @@ class QueueSteps(Machine):
         ttl, keep = data.draw(lives), data.draw(lives)
         attempts = data.draw(st.sampled_from([1, 2, 5]))
         if what == "alter":
+            known = self.broker.queues.get(queue)
+            if known and known.retention is None:
+                keep = None  # what has stored without a retention does not get one
             self.step(
                 member,
                 "alter_queue",

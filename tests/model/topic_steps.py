@@ -71,6 +71,8 @@ class TopicSteps(Machine):
         elif what == "alter":
             known = self.broker.topics.get(topic)
             more = min(known.partitions + 1, 4) if known and data.draw(seldom) else None
+            if known and known.retention is None:
+                keep = None  # what has stored without a retention does not get one
             self.step(
                 member, "alter_topic", topic, partitions=more, **limited(retention=keep), undo=undo
             )

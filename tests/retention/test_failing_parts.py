@@ -19,7 +19,7 @@ PARTS = {
     "subscriptions": "_clean_subscriptions",
     "workers": "_clean_workers",
     "writes": "_clean_writes",
-    "leftovers": "_clean_leftovers",
+    "dropped messages": "_clean_dropped",
     "truncation": "_truncate_segments",
     "positions": "_clean_positions",
     "windows": "_clean_windows",

@@ -103,7 +103,7 @@ def test_what_is_given_up_is_removed(
     clean(connection)
     assert connection.execute("select count(*) from pgq.staged_run").fetchone() == (0,)
     assert held(connection)[0] == 1
-    assert connection.execute("select count(*) from pgq.leftover").fetchone() == (0,)
+    assert connection.execute("select count(*) from pgq.dropped_range").fetchone() == (0,)
     assert contents_of(connection, "other") == {0: [1]}
 
 
@@ -121,32 +121,6 @@ def test_a_topic_without_retention_is_dropped(connection: Session, clock: Clock)
     clean(connection)
     assert held(connection)[0] == 1
     assert contents_of(connection, "other") == {0: [1]}
-
-
-@pytest.mark.parametrize("back", [False, True], ids=["kept", "taken back"])
-def test_a_topic_gets_a_retention(connection: Session, clock: Clock, back: bool) -> None:
-    """What stands where nothing is emptied is deleted in its time, unless that is lifted."""
-    topic = topic_of(connection, None)
-    write_id = begin(connection, topic=topic)
-    stage_long(connection, write_id, numbers(1, LONG))
-    connection.commit_write(write_id=write_id)
-    connection.publish(topic=topic, payload=1)
-    connection.alter_topic(topic=topic, retention="3 days")
-    connection.publish(topic=topic, payload=2)
-    clean(connection)
-    clock.advance("2 days")
-    if back:
-        connection.alter_topic(topic=topic, no_limit=["retention"])
-        connection.publish(topic=topic, payload=3)
-    clean(connection)
-    clock.advance("2 days")
-    clean(connection)
-    if back:
-        assert contents_of(connection, topic) == {0: [*numbers(1, LONG), 1, 2, 3]}
-        assert connection.execute("select count(*) from pgq.leftover").fetchone() == (0,)
-    else:
-        assert contents_of(connection, topic) == {0: [2]}
-        assert held(connection)[0] == 1
 
 
 def test_given_up_messages_let_a_segment_age(connection: Session, clock: Clock) -> None:

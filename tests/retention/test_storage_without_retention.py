@@ -1,7 +1,7 @@
-"""What was stored while nothing was to be removed, and is not wanted for ever any more.
+"""What is stored without a retention is kept for ever, until its topic or queue is dropped.
 
-A topic or queue that had no retention gets one, or is dropped: what it stored goes by the new
-retention, or at once, also where others that keep for ever share its storage.
+So one that has stored anything gets no retention. What is dropped goes at once, also where others
+share its storage.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from typing import Any
 import psycopg
 import pytest
 
-from support.clock import Clock
-from support.log import offsets
 from support.queue import Job, claim_one, enqueue, enqueue_many, new_queue
 from support.session import Session, new_name, refused, row
 from support.storage import actions, clean
@@ -45,129 +43,67 @@ def ack(log: Session, job: Job) -> None:
 
 
 def stored(log: Session) -> int:
-    """How many payloads there are; the marks of partitions that moved on are none."""
+    """How many payloads there are; the first row of each segment is none."""
     return int(row(log, "select count(*) from pgq.message where isfinite(published_at)")[0])
 
 
-def pass_by(log: Session, clock: Clock, days: int) -> None:
-    """Days go by, with a cleanup every six hours."""
-    for _ in range(4 * days):
-        clock.advance("6 hours")
-        clean(log)
-
-
-def test_a_topic_that_gets_a_retention(log: Session, clock: Clock, company: int) -> None:
-    """Old messages stay as long as the new retention says from now on, and then go."""
+@pytest.mark.parametrize("deferred", [False, True])
+def test_a_topic_gets_no_retention(log: Session, company: int, deferred: bool) -> None:
+    """Not when it has stored anything, be it without an offset; what it had goes on as before."""
     topic = new_name("topic")
-    log.create_topic(topic=topic, partitions=1, no_limit=["retention"])
-    log.create_group(topic=topic, consumer_group="readers")
-    log.publish_batch(topic=topic, payloads=[1, 2, 3])
-    clock.advance("100 days")
-    clean(log)
-    log.alter_topic(topic=topic, retention="6 days")
-    pass_by(log, clock, 5)
-    assert offsets(log.fetch(topic=topic, consumer_group="readers")) == [1, 2, 3]
-    log.publish_batch(topic=topic, payloads=[4, 5])
-    pass_by(log, clock, 5)
-    assert stored(log) == company + 2
-    refused("MQ004", log.fetch, topic=topic, consumer_group="readers")
-    [place] = log.list_offsets(topic=topic)
-    assert (place.first_offset, place.last_offset) == (4, 5)
-    log.seek(topic=topic, consumer_group="readers", start="earliest")
-    assert offsets(log.fetch(topic=topic, consumer_group="readers")) == [4, 5]
-
-
-def test_a_topic_that_had_a_retention_now_and_then(log: Session, clock: Clock) -> None:
-    """What it stored without one behind what goes is kept, though it stands in the same segment."""
-    topic = new_name("topic")
-    forever = {"no_limit": ["retention"]}
-    log.create_topic(topic=topic, partitions=1, **forever)
-    log.create_group(topic=topic, consumer_group="readers")
-    for number, settings in enumerate(
-        [forever, {"retention": "9 hours"}, forever, {"retention": "30 days"}, forever], start=1
-    ):
-        log.alter_topic(topic=topic, **settings)
-        log.publish(topic=topic, payload=number)
-    pass_by(log, clock, 2)
-    log.seek(topic=topic, consumer_group="readers", start="earliest")
-    assert offsets(log.fetch(topic=topic, consumer_group="readers")) == [3, 4, 5]
-    assert stored(log) == 3
-
-
-def test_a_topic_that_gets_a_retention_and_is_never_published_to_again(
-    log: Session, clock: Clock, company: int
-) -> None:
-    """Nothing has to happen to it; the next offset is the one behind what is gone."""
-    topic = new_name("topic")
-    log.create_topic(topic=topic, partitions=2, no_limit=["retention"])
-    log.publish_batch(topic=topic, payloads=[1, 2, 3], partition=1)
-    log.alter_topic(topic=topic, retention="6 days")
-    pass_by(log, clock, 10)
-    assert stored(log) == company
-    assert log.publish(topic=topic, payload=4, partition=1).log_offset == 4
-
-
-def test_a_queue_that_gets_a_retention(log: Session, clock: Clock, company: int) -> None:
-    """Finished and dead jobs go by the new retention; the payload of a waiting one stays."""
-    queue = new_queue(log, no_limit=["job_ttl", "retention"], max_attempts=1)
-    enqueue_many(log, queue, 3)
-    ack(log, claim_one(log, queue))
-    dead = claim_one(log, queue)
-    assert log.nack(job_id=dead.job_id, lease_token=dead.lease_token)
-    clock.advance("100 days")
-    clean(log)
-    log.alter_queue(queue=queue, retention="6 days")
-    archived = "select count(*) from pgq.archived_jobs where queue = %s"
-    assert row(log, archived, [queue]) == (1,)
-    pass_by(log, clock, 10)
-    assert row(log, archived, [queue]) == (0,)
-    assert row(log, "select count(*) from pgq.dead_letters where queue = %s", [queue]) == (0,)
+    log.create_topic(topic=topic, partitions=2, deferred=deferred, no_limit=["retention"])
+    log.publish(topic=topic, payload=1, partition=1)
+    error = refused("22023", log.alter_topic, topic=topic, retention="6 days")
+    assert "without a retention" in str(error)
+    assert "outage" in str(error.diag.message_hint)
+    assert log.alter_topic(topic=topic, notify=True).retention is None
     assert stored(log) == company + 1
-    assert claim_one(log, queue).payload == 2
 
 
-@pytest.mark.parametrize("what", ["topic", "queue"])
-def test_other_settings_do_not_put_it_off(
-    log: Session, clock: Clock, company: int, what: str
-) -> None:
-    """Altered every day, what was stored goes by the retention that it got first all the same."""
-    if what == "topic":
-        name = new_name("topic")
-        log.create_topic(topic=name, partitions=1, no_limit=["retention"])
-        log.publish_batch(topic=name, payloads=[1, 2, 3])
-    else:
-        name = new_queue(log, no_limit=["job_ttl", "retention"])
-        for number in range(3):
-            enqueue(log, name, number)
-            ack(log, claim_one(log, name))
-    for day in range(6):
-        settings = {"notify": day % 2 == 0} if day else {"retention": "6 days"}
-        log.call(f"alter_{what}", **{what: name}, **settings)
-        pass_by(log, clock, 1)
-        assert stored(log) == company + (3 if day < 5 else 0)
+@pytest.mark.parametrize("first", ["without one", "with one"])
+def test_an_empty_topic_gets_a_retention(log: Session, company: int, first: str) -> None:
+    """Nothing was stored, or only before the retention was lifted, or it was rolled back."""
+    topic = new_name("topic")
+    lifted = {"no_limit": ["retention"]}
+    log.create_topic(topic=topic, partitions=1, **(lifted if first == "without one" else {}))
+    if first == "with one":
+        log.publish(topic=topic, payload=1)
+        log.alter_topic(topic=topic, **lifted)
+    with pytest.raises(ZeroDivisionError), log.transaction():
+        log.publish(topic=topic, payload=2)
+        raise ZeroDivisionError
+    assert log.alter_topic(topic=topic, retention="6 days").retention.days == 6
+    assert log.publish(topic=topic, payload=3).log_offset == (1 if first == "without one" else 2)
 
 
-@pytest.mark.parametrize("altered", [True, False], ids=["after it got one", "without one"])
-def test_a_topic_that_is_dropped(log: Session, company: int, altered: bool) -> None:
+def test_a_queue_gets_no_retention(log: Session, company: int) -> None:
+    """Not when it has stored anything, finished or not; an empty one does."""
+    queue = new_queue(log, no_limit=["job_ttl", "retention"])
+    log.alter_queue(queue=queue, retention="6 days")
+    log.alter_queue(queue=queue, no_limit=["retention"])
+    enqueue(log, queue)
+    refused("22023", log.alter_queue, queue=queue, retention="6 days")
+    ack(log, claim_one(log, queue))
+    error = refused("22023", log.alter_queue, queue=queue, retention="6 days", lease="1 minute")
+    assert "drain" in str(error.diag.message_hint)
+    assert row(log, "select lease < '1 minute' from pgq.queue where queue = %s", [queue]) == (True,)
+
+
+def test_a_topic_that_is_dropped(log: Session, company: int) -> None:
     """Its messages go with the next cleanups, without any time passing."""
     topic = new_name("topic")
     log.create_topic(topic=topic, partitions=2, no_limit=["retention"])
     log.publish_batch(topic=topic, payloads=[1, 2, 3])
-    if altered:
-        log.alter_topic(topic=topic, retention="6 days")
     log.drop_topic(topic=topic)
     clean(log)
     assert stored(log) == company
 
 
-@pytest.mark.parametrize("altered", [True, False], ids=["after it got one", "without one"])
-def test_a_queue_that_is_dropped(log: Session, company: int, altered: bool) -> None:
+def test_a_queue_that_is_dropped(log: Session, company: int) -> None:
     """Its payloads go with the next cleanups, those of finished jobs too."""
     queue = new_queue(log, no_limit=["job_ttl", "retention"])
     enqueue_many(log, queue, 3)
     ack(log, claim_one(log, queue))
-    if altered:
-        log.alter_queue(queue=queue, retention="6 days")
     log.execute("select pgq.drop_queue(%s)", [queue])
     clean(log)
     assert stored(log) == company
@@ -175,8 +111,7 @@ def test_a_queue_that_is_dropped(log: Session, company: int, altered: bool) -> N
     assert kept == (1 if company else 0,)
 
 
-@pytest.mark.parametrize("way", ["altered", "dropped"])
-def test_much_goes_in_several_calls(log: Session, clock: Clock, company: int, way: str) -> None:
+def test_much_goes_in_several_calls(log: Session, company: int) -> None:
     """Where it stands among what others keep, it is removed in batches."""
     topic = new_name("topic")
     log.create_topic(topic=topic, partitions=1, no_limit=["retention"])
@@ -185,13 +120,8 @@ def test_much_goes_in_several_calls(log: Session, clock: Clock, company: int, wa
         " from generate_series(1, %s::integer) as n))",
         [topic, MANY],
     )
-    if way == "dropped":
-        log.drop_topic(topic=topic)
-        assert not company or stored(log) == company + MANY
-    else:
-        log.alter_topic(topic=topic, retention="6 days")
-        clean(log)
-        clock.advance("10 days")
+    log.drop_topic(topic=topic)
+    assert not company or stored(log) == company + MANY
     left = [stored(log)]
     while left[-1] > company and len(left) < 20:
         done = actions(log)
@@ -200,22 +130,3 @@ def test_much_goes_in_several_calls(log: Session, clock: Clock, company: int, wa
     assert left[-1] == company
     if company:
         assert max(before - after for before, after in pairwise(left)) < MANY
-
-
-def test_one_that_keeps_for_ever_again(log: Session, clock: Clock) -> None:
-    """What is stored when the retention is lifted in time is kept."""
-    topic, queue = new_name("topic"), new_queue(log, no_limit=["job_ttl", "retention"])
-    log.create_topic(topic=topic, partitions=1, no_limit=["retention"])
-    log.publish(topic=topic, payload=1)
-    enqueue(log, queue, 1)
-    ack(log, claim_one(log, queue))
-    log.alter_topic(topic=topic, retention="6 days")
-    log.alter_queue(queue=queue, retention="6 days")
-    pass_by(log, clock, 4)
-    log.alter_topic(topic=topic, no_limit=["retention"])
-    log.alter_queue(queue=queue, no_limit=["retention"])
-    log.publish(topic=topic, payload=2)
-    pass_by(log, clock, 10)
-    rows = log.fetch_range(topic=topic, partition=0, first_offset=1, last_offset=2)
-    assert [message.payload for message in rows] == [1, 2]
-    assert row(log, "select payload from pgq.archived_jobs") == (1,)

@@ -1,4 +1,4 @@
-"""A topic that gets a retention while somebody publishes to it, and maintenance beside readers."""
+"""A topic that gets another retention beside a publisher, and maintenance beside readers."""
 
 from __future__ import annotations
 
@@ -16,44 +16,12 @@ READERS = {"consumer_group": "readers"}
 
 @pytest.fixture
 def topic(connection: Session) -> str:
-    """A topic without a retention, with five messages that its group has read."""
-    connection.create_topic(topic="t", partitions=1, no_limit=["retention"])
+    """A topic with five messages that its group has read."""
+    connection.create_topic(topic="t", partitions=1, retention="1 day")
     connection.create_group(topic="t", **READERS)
     connection.publish_batch(topic="t", payloads=[1, 2, 3, 4, 5])
     assert len(connection.consume(topic="t", **READERS)) == 5
     return "t"
-
-
-@pytest.mark.parametrize("commits", [False, True], ids=["rolled back", "committed"])
-def test_a_partition_that_is_held_keeps_its_newest_messages(
-    connect: Connect, connection: Session, clock: Clock, topic: str, commits: bool
-) -> None:
-    """They stay for the whole retention from then on, and no offset is given twice."""
-    publisher = connect()
-    assert publisher.publish(topic=topic, payload=6).log_offset == 6
-    connection.alter_topic(topic=topic, retention="1 minute")
-    clock.advance("61 seconds")
-    connection.cleanup()
-    if commits:
-        publisher.commit()
-        assert connection.publish(topic=topic, payload=7).log_offset == 7
-    else:
-        publisher.rollback()
-        assert connection.publish(topic=topic, payload=6).log_offset == 6
-    last = 7 if commits else 6
-    clean(connection)
-    assert offsets(connection.consume(topic=topic, **READERS)) == list(range(6, last + 1))
-    clock.advance("59 seconds")
-    clean(connection)
-    [place] = connection.list_offsets(topic=topic)
-    assert place.last_offset == last
-    assert place.first_offset <= 6
-    for _ in range(3):
-        clock.advance("1 minute")
-        clean(connection)
-    [place] = connection.list_offsets(topic=topic)
-    assert (place.first_offset, place.last_offset) == (last + 1, last)
-    assert connection.publish(topic=topic, payload=8).log_offset == last + 1
 
 
 def test_a_message_from_after_the_change_is_kept_as_long_as_it_says(
@@ -178,28 +146,6 @@ def test_a_partition_that_was_read_in_the_future_has_its_turn(
     clock.advance("-30 minutes")
     read = [connection.consume(topic="t", max_messages=1, **READERS)[0].partition for _ in range(6)]
     assert 1 in read
-
-
-def test_a_note_that_is_taken_back_while_it_is_acted_on(
-    connect: Connect, connection: Session, clock: Clock, topic: str
-) -> None:
-    """What is hidden goes, though the topic keeps all for ever again."""
-    connection.publish_batch(topic=topic, payloads=list(range(12_000)))
-    connection.alter_topic(topic=topic, retention="1 minute")
-    connection.publish(topic=topic, payload=1)
-    clock.advance("61 seconds")
-    cleaner, other = connect(), connect()
-    assert "more" in actions(cleaner)
-    altering = blocked(
-        connection, other, lambda: other.alter_topic(topic=topic, no_limit=["retention"])
-    )
-    cleaner.commit()
-    results(altering)
-    other.commit()
-    clean(connection)
-    [place] = connection.list_offsets(topic=topic)
-    stored = "select count(*) from pgq.message where partition_id > 0"
-    assert row(connection, stored) == (place.last_offset - place.first_offset + 1,)
 
 
 def test_partitions_at_one_place_of_the_ring(connection: Session) -> None:

@@ -179,7 +179,6 @@ _QUERIES = {
     "reads": """
         select has_table_privilege('pgq.segment', 'select')
             and has_table_privilege('pgq.storage_class', 'select')
-            and has_table_privilege('pgq.leftover', 'select')
             and has_table_privilege('pgq.group_position', 'select')
             and has_table_privilege('pgq.group_partition', 'select') as may
         """,
@@ -212,9 +211,6 @@ _QUERIES = {
             from pgq.segment as s
             inner join pgq.storage_class as c on c.storage_class_id = s.storage_class_id
             where s.state = 'closed'
-            union all
-            select 'messages to remove', o.remove_at
-            from pgq.leftover as o
             union all
             -- a journal keeps its last 1000 rows
             select 'journals of positions to trim', p.recorded_at

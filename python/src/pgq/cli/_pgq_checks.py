@@ -190,7 +190,7 @@ def cleaning(look: Examination) -> None:
     now = look.ask("clock")[0]["moment"]
     for row in look.ask("overdue", LATE):
         late = now - row["due_at"]
-        removes = row["task"] in ("segments to empty", "messages to remove")
+        removes = row["task"] in ("segments to empty",)
         look.note(
             "retention" if removes else "cleanup",
             ERROR if late > timedelta(days=1) else WARNING,

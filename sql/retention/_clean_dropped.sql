@@ -1,4 +1,4 @@
-create function pgq._clean_leftovers(
+create function pgq._clean_dropped(
     started pg_snapshot,
     horizon xid8,
     settled xid8,
@@ -11,59 +11,20 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    target pgq.leftover;
+    target pgq.dropped_range;
     report pgq.cleanup_action;
     budget bigint := 10000;
     removed bigint;
     archived bigint;
 begin
-    perform pgq._void_leftovers();
-
-    -- The clock was ahead when they were noted.
-    update pgq.leftover as o
-    set remove_at = _clean_leftovers.moment + k.keep
-    from (
-        select
-            l.partition_id,
-            l.segment,
-            l.first_offset,
-            case when c.storage_class_id is null then interval '0' else c.retention end as keep
-        from pgq.leftover as l
-        left join pgq.queue as q on q.queue_id = l.queue_id
-        left join pgq.partition as p
-            on p.partition_id = coalesce(
-                (
-                    select r.partition_id
-                    from pgq.segment_range as r
-                    where r.stored_partition_id = l.partition_id
-                    limit 1
-                ),
-                l.partition_id
-            )
-        left join pgq.topic as t on t.topic_id = p.topic_id
-        left join pgq.storage_class as c
-            on c.storage_class_id = coalesce(q.storage_class_id, t.storage_class_id)
-    ) as k
-    where k.partition_id = o.partition_id
-        and k.segment = o.segment
-        and k.first_offset = o.first_offset
-        and o.remove_at > _clean_leftovers.moment + k.keep;
-
     for target in
         select o.*
-        from pgq.leftover as o
-        where o.remove_at <= _clean_leftovers.moment
-            and (
-                o.horizon is null
-                or o.horizon <= _clean_leftovers.settled
-                or o.horizon >= pg_snapshot_xmax(pg_current_snapshot())
-            )
-        order by o.remove_at
+        from pgq.dropped_range as o
+        where o.horizon is null
+            or o.horizon <= _clean_dropped.settled
+            or o.horizon >= pg_snapshot_xmax(pg_current_snapshot())
         for update skip locked
     loop
-        -- What goes, goes from sight first.
-        perform pgq._hide_leftover(target);
-
         -- Jobs that live on keep their payloads, elsewhere: those of a queue, or those that point
         -- at messages of a topic.
         for report in
@@ -72,7 +33,7 @@ begin
                 target.segment,
                 target.queue_id,
                 case when target.queue_id is null then target.partition_id end,
-                _clean_leftovers.moment,
+                _clean_dropped.moment,
                 budget::integer
             ) as r
         loop
@@ -80,7 +41,7 @@ begin
             return next report;
         end loop;
         if budget <= 0 then
-            return next row('more', 'leftovers', 1)::pgq.cleanup_action;
+            return next row('more', 'dropped messages', 1)::pgq.cleanup_action;
             return;
         end if;
 
@@ -131,11 +92,11 @@ begin
 
         if removed + archived > 0 then
             return next row(
-                'leftovers removed', target.segment::text, removed + archived
+                'dropped messages deleted', target.segment::text, removed + archived
             )::pgq.cleanup_action;
         end if;
         if budget <= 0 then
-            return next row('more', 'leftovers', 1)::pgq.cleanup_action;
+            return next row('more', 'dropped messages', 1)::pgq.cleanup_action;
             return;
         end if;
 
@@ -152,19 +113,19 @@ begin
                 or target.horizon >= pg_snapshot_xmax(pg_current_snapshot())
             )
         then
-            update pgq.leftover as o
-            set horizon = _clean_leftovers.horizon
+            update pgq.dropped_range as o
+            set horizon = _clean_dropped.horizon
             where o.partition_id = target.partition_id
                 and o.segment = target.segment
                 and o.first_offset = target.first_offset
                 and (
-                    pg_visible_in_snapshot(target.noted_xid, _clean_leftovers.started)
+                    pg_visible_in_snapshot(target.noted_xid, _clean_dropped.started)
                     or target.noted_xid >= pg_snapshot_xmax(pg_current_snapshot())
                 );
             continue;
         end if;
 
-        delete from pgq.leftover as o
+        delete from pgq.dropped_range as o
         where o.partition_id = target.partition_id
             and o.segment = target.segment
             and o.first_offset = target.first_offset;
@@ -172,6 +133,5 @@ begin
 end
 $$;
 
-comment on function pgq._clean_leftovers(pg_snapshot, xid8, xid8, timestamptz) is
-'The part of cleanup that deletes what was stored without a retention and is not to be kept any
-more.';
+comment on function pgq._clean_dropped(pg_snapshot, xid8, xid8, timestamptz) is
+'The part of cleanup that deletes what was dropped where no segment is ever truncated.';

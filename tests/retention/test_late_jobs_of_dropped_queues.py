@@ -1,4 +1,4 @@
-"""Jobs that are enqueued while a queue without a retention is dropped, or gets a retention.
+"""Jobs that are enqueued while a queue without a retention is dropped.
 
 Their transactions end after cleanup has removed what the queue had stored; what they stored goes
 as well, for its segment may never be emptied.
@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from support.clock import Clock
-from support.queue import claim_one, enqueue, new_queue
+from support.queue import enqueue, new_queue
 from support.session import Connect, Session, row
 from support.storage import clean
 
@@ -25,7 +24,7 @@ def _left(connection: Session) -> tuple[int, int, int]:
         connection,
         """
         select (select count(*) from pgq.message where isfinite(published_at)),
-            (select count(*) from pgq.job_archive), (select count(*) from pgq.leftover)
+            (select count(*) from pgq.job_archive), (select count(*) from pgq.dropped_range)
         """,
     )
     return payloads, finished, notes
@@ -51,34 +50,6 @@ def test_a_queue_that_is_dropped(
     for _ in range(2):
         clean(connection)
     assert _left(connection) == (0, 0, 0)
-
-
-def test_a_queue_that_gets_a_retention(
-    connect: Connect, connection: Session, clock: Clock, queue: str
-) -> None:
-    """The transaction lasts longer than that; its job lives on, and its payload is moved."""
-    slow = connect()
-    enqueue(slow, queue, "late")
-    connection.alter_queue(queue=queue, retention="6 days")
-    clock.advance("7 days")
-    for _ in range(3):
-        clean(connection)
-    slow.commit()
-    for _ in range(2):
-        clean(connection)
-    assert _left(connection) == (1, 0, 0)
-    kept = row(
-        connection,
-        """
-        select c.retention is not null, j.segment = m.segment
-        from pgq.job as j, pgq.message as m
-        inner join pgq.segment as s on s.segment = m.segment
-        inner join pgq.storage_class as c on c.storage_class_id = s.storage_class_id
-        where isfinite(m.published_at)
-        """,
-    )
-    assert kept == (True, True)
-    assert claim_one(connection, queue).payload == "late"
 
 
 def test_cleanup_in_the_middle_of_a_transaction(

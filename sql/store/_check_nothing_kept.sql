@@ -1,0 +1,60 @@
+create function pgq._check_nothing_kept(target text, partition_ids bigint[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    leaf integer;
+    is_there boolean;
+begin
+    for leaf in
+        select s.segment
+        from pgq.segment as s
+        inner join pgq.storage_class as c on c.storage_class_id = s.storage_class_id
+        where c.retention is null
+    loop
+        -- Messages of a deferred topic without an offset have its id in the upper bits of theirs.
+        execute format(
+            'select exists (
+                select
+                from unnest($1) as i (partition_id)
+                cross join lateral (
+                    (
+                        select
+                        from pgq.message_%1$s as m
+                        where m.partition_id = i.partition_id
+                        limit 1
+                    )
+                    union all
+                    (
+                        select
+                        from pgq.message_%1$s as m
+                        where m.partition_id >= i.partition_id << 40
+                            and m.partition_id < (i.partition_id + 1) << 40
+                        limit 1
+                    )
+                ) as m
+            )',
+            leaf
+        )
+        into is_there
+        using _check_nothing_kept.partition_ids;
+
+        if is_there then
+            raise exception 'a % that has stored anything without a retention cannot get one',
+                _check_nothing_kept.target
+                using errcode = '22023',
+                    detail = 'What is stored is kept for ever.',
+                    hint = 'Create a new one with this retention, and drain this one. '
+                        'Where messages have to last through an outage, a long retention will do.';
+        end if;
+    end loop;
+end
+$$;
+
+comment on function pgq._check_nothing_kept(text, bigint[]) is
+'Refuses a retention for a topic or queue that has stored messages without one (22023), since these
+stand in segments that are never truncated. What an open transaction stores is not seen; it stays
+until the topic or queue is dropped.';
