@@ -274,6 +274,10 @@
 \ir queue/_met_jobs.sql
 \ir queue/_limited_jobs.sql
 \ir queue/_expand_runs.sql
+\ir queue/_with_label_floors.sql
+\ir queue/_plan_claim.sql
+\ir queue/_choose_jobs.sql
+\ir queue/_end_claim.sql
 \ir queue/_claim_jobs.sql
 \ir queue/claim_job.sql
 \ir queue/_still_leased.sql
@@ -313,7 +317,6 @@
 -- The queue: cleaning
 \ir queue/_expired_jobs.sql
 \ir queue/_expire_jobs.sql
-\ir queue/_mark_exhausted.sql
 \ir queue/_bury_lost.sql
 \ir queue/_below_floor.sql
 \ir queue/_ahead_runs.sql

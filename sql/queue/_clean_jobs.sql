@@ -1,9 +1,4 @@
-create function pgq._clean_jobs(
-    started pg_snapshot,
-    horizon xid8,
-    settled xid8,
-    moment timestamptz
-)
+create function pgq._clean_jobs(moment timestamptz)
 returns setof pgq.cleanup_action
 language plpgsql
 volatile
@@ -29,10 +24,6 @@ begin
         ended := ended + report.amount;
         return next report;
     end loop;
-
-    unfinished := pgq._mark_exhausted(
-        _clean_jobs.started, _clean_jobs.horizon, _clean_jobs.settled, batch
-    ) or unfinished;
 
     for report in
         select r.*
@@ -224,6 +215,6 @@ begin
 end
 $$;
 
-comment on function pgq._clean_jobs(pg_snapshot, xid8, xid8, timestamptz) is
+comment on function pgq._clean_jobs(timestamptz) is
 'The part of cleanup that removes expired jobs and old dead letters and buries jobs that lost their
 workers.';

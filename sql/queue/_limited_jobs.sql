@@ -1,14 +1,4 @@
-create function pgq._limited_jobs(
-    queue_id bigint,
-    max_leased_per_key integer,
-    max_jobs integer,
-    label text,
-    most_attempts integer,
-    moment timestamptz,
-    floor_times timestamptz[],
-    floor_ids bigint[],
-    subscribed boolean
-)
+create function pgq._limited_jobs(plan pgq._claim_plan, label text)
 returns pgq._chosen_jobs
 language plpgsql
 volatile
@@ -18,10 +8,10 @@ as $$
 #variable_conflict use_column
 declare
     chosen pgq._chosen_jobs;
-    times timestamptz[] := _limited_jobs.floor_times;
-    ids bigint[] := _limited_jobs.floor_ids;
-    wanted integer := _limited_jobs.max_jobs;
-    piece integer := _limited_jobs.max_jobs;
+    times timestamptz[] := plan.floor_times;
+    ids bigint[] := plan.floor_ids;
+    wanted integer := plan.wanted;
+    piece integer := plan.wanted;
     met pgq._met_job[];
     parked bigint[];
     parked_keys text[];
@@ -35,23 +25,23 @@ declare
 begin
     chosen.stamps := '{}';
     loop
-        if _limited_jobs.subscribed and _limited_jobs.label is null then
+        if plan.is_subscribed and _limited_jobs.label is null then
             perform pgq._expand_runs(
-                _limited_jobs.queue_id,
+                plan.queue_id,
                 piece,
-                _limited_jobs.moment,
-                _limited_jobs.most_attempts,
+                plan.moment,
+                plan.max_attempts,
                 times[1],
                 ids[1]
             );
         end if;
 
         met := pgq._met_jobs(
-            _limited_jobs.queue_id,
+            plan.queue_id,
             piece,
             _limited_jobs.label,
-            _limited_jobs.most_attempts,
-            _limited_jobs.moment,
+            plan.max_attempts,
+            plan.moment,
             times,
             ids
         );
@@ -72,7 +62,7 @@ begin
             cross join lateral (
                 select h.job_ids
                 from pgq.limited_key as h
-                where h.queue_id = _limited_jobs.queue_id
+                where h.queue_id = plan.queue_id
                     and h.limited_key = k.limited_key
                 order by h.seq desc
                 limit 1
@@ -85,7 +75,7 @@ begin
                 j.job_id,
                 j.priority,
                 j.visible_at,
-                j.lease_token is not null and j.visible_at > _limited_jobs.moment as leased,
+                j.lease_token is not null and j.visible_at > plan.moment as leased,
                 _limited_jobs.label is null
                 or j.label is not distinct from _limited_jobs.label
                 or j.lease_token is not null
@@ -94,7 +84,7 @@ begin
                         select true
                         from pgq.job as o
                         where o.job_id = j.job_id
-                            and o.visible_at - _limited_jobs.moment <= interval '0'
+                            and o.visible_at - plan.moment <= interval '0'
                         limit 1
                         for update skip locked
                     ),
@@ -112,8 +102,8 @@ begin
                 and j.due_at is null
                 and (
                     j.expires_at is null
-                    or j.expires_at > _limited_jobs.moment
-                    or (j.lease_token is not null and j.visible_at > _limited_jobs.moment)
+                    or j.expires_at > plan.moment
+                    or (j.lease_token is not null and j.visible_at > plan.moment)
                 )
         ),
 
@@ -178,7 +168,7 @@ begin
                 + row_number() over (
                     partition by k.limited_key, k.leased or not k.fits
                     order by k.priority, not k.has_place, k.visible_at, k.job_id
-                ) <= _limited_jobs.max_leased_per_key as free
+                ) <= plan.max_leased_per_key as free
             from known as k
         ),
 
@@ -214,7 +204,7 @@ begin
         changed as (
             select
                 row(
-                    _limited_jobs.queue_id,
+                    plan.queue_id,
                     j.limited_key,
                     null,
                     coalesce(
@@ -261,7 +251,7 @@ begin
         from judged as j;
 
         if parked is not null then
-            perform pgq._park_jobs(_limited_jobs.queue_id, parked, parked_keys);
+            perform pgq._park_jobs(plan.queue_id, parked, parked_keys);
         end if;
         if changes is not null then
             perform pgq._write_keys(changes, false);
@@ -290,16 +280,6 @@ begin
 end
 $$;
 
-comment on function pgq._limited_jobs(
-    bigint,
-    integer,
-    integer,
-    text,
-    integer,
-    timestamptz,
-    timestamptz[],
-    bigint[],
-    boolean
-) is
+comment on function pgq._limited_jobs(pgq._claim_plan, text) is
 'Which jobs a claim takes from a queue with max_leased_per_key, whose claim_lock the caller has. Due
 jobs that it meets on the way, and whose keys are at the limit, are parked.';

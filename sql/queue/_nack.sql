@@ -27,19 +27,6 @@ begin
         return;
     end if;
 
-    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-        -- An old snapshot may name a limit of attempts that was lowered since, and cleanup has
-        -- marked what had as many; then 40001.
-        perform pgq._unchanged(j.queue_id)
-        from (
-            select k.queue_id
-            from pgq.job as k
-            where k.job_id = any(rest)
-                and k.lease_token = _nack.lease_token
-            limit 1
-        ) as j;
-    end if;
-
     while cardinality(rest) > 0 loop
         -- Deleted and inserted again, as by a claim. Not joined with the queue: an old plan might
         -- walk all its jobs.

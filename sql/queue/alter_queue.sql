@@ -37,7 +37,6 @@ declare
     class pgq.storage_class;
     target_id bigint;
     store_id bigint;
-    attempts_before integer;
     retention_before interval;
     window_before interval;
     limit_before integer;
@@ -86,7 +85,6 @@ begin
     into settings
     from pgq._queue_info(alter_queue.queue collate "C") as i;
 
-    attempts_before := settings.max_attempts;
     retention_before := settings.retention;
     window_before := settings.idempotency_window;
     leased_before := settings.max_leased;
@@ -189,16 +187,6 @@ begin
 
     perform pgq._note_former_window(store_id, window_before, settings.idempotency_window);
 
-    if settings.max_attempts < coalesce(attempts_before, 2147483647) then
-        insert into pgq.lowered_queue (queue_id, lowered_xid, marked_id)
-        values (target_id, pg_current_xact_id(), 0)
-        on conflict (queue_id) do update
-        set lowered_xid = excluded.lowered_xid,
-            horizon = null,
-            marked_id = excluded.marked_id,
-            missed_id = null;
-    end if;
-
     if settings.max_leased is not null and leased_before is null
         or settings.rate_limit is not null and limit_before is null
         or settings.max_leased_per_key is not null and per_key_before is null
@@ -267,8 +255,8 @@ comment on function pgq.alter_queue(
 'Changes settings of a queue and returns it; what is null stays as it is.
 See create_queue for the settings. no_limit lifts settings: max_attempts, job_ttl, retention,
 max_leased, max_leased_per_key, rate_limit, max_unfinished. Jobs that are stored keep their times; a
-new lease counts from the next claim. Jobs that have had a lowered max_attempts already become dead
-letters, but for those that were enqueued with one of their own. unique_until is asked when a job is
+new lease counts from the next claim. So does a lowered max_attempts: a claim that meets a job which
+has had as many makes a dead letter of it, unless the job was enqueued with a limit of its own. unique_until is asked when a job is
 claimed or dies: a dead letter that has kept its key keeps it; after_dead_letter when a job dies.
 Whether a queue is ordered cannot be changed. A queue that has stored anything without a retention
 does not get one. A new idempotency_window counts for keys noted before as well,

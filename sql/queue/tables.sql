@@ -100,24 +100,6 @@ comment on column pgq.queue.plain_enqueue is
 comment on column pgq.queue.plain_claim is
 'Whether no setting asks a claim for more than to lease what is due.';
 
-create table pgq.lowered_queue (
-    queue_id bigint primary key references pgq.queue (queue_id) on delete cascade,
-    lowered_xid xid8 not null,
-    horizon xid8,
-    marked_id bigint not null,
-    missed_id bigint
-);
-
-comment on table pgq.lowered_queue is
-'Queues whose max_attempts was lowered, until cleanup has marked their jobs that have had as many.';
-comment on column pgq.lowered_queue.lowered_xid is
-'By which transaction; claims that were in progress then may know the limit before.';
-comment on column pgq.lowered_queue.horizon is
-'From this transaction on none knows it; null: cleanup has not found out yet.';
-comment on column pgq.lowered_queue.marked_id is 'Up to which job_id it is done.';
-comment on column pgq.lowered_queue.missed_id is
-'The first job_id that somebody had locked meanwhile: it begins there again; null: none.';
-
 create sequence pgq.job_id as bigint cache 1;
 
 comment on sequence pgq.job_id is 'Ids of jobs, unique over all queues.';

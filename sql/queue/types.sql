@@ -234,6 +234,29 @@ comment on type pgq._met_job is
 'A job that a claim of a queue with max_leased_per_key has met and locked; see pgq.job.';
 comment on column pgq._met_job.place is 'Its place in pgq.job.';
 
+create type pgq._claim_plan as (
+    queue_id bigint,
+    wanted integer,
+    lease interval,
+    max_attempts integer,
+    is_limited boolean,
+    max_leased_per_key integer,
+    is_ordered boolean,
+    is_subscribed boolean,
+    moment timestamptz,
+    floor_times timestamptz array,
+    floor_ids bigint array,
+    common_times timestamptz array,
+    common_ids bigint array,
+    recorded_at timestamptz,
+    label_recorded_at timestamptz,
+    epoch bigint
+);
+
+comment on type pgq._claim_plan is
+'How many jobs a claim wants, what its queue says, and from where on, by priority, it looks: the
+floors of its label, or the common ones.';
+
 create type pgq._admitted_job as (
     job_id bigint,
     enqueued_at timestamptz,

@@ -16,12 +16,7 @@ begin
         when 'jobs' then
             return query
             select r.action, pgq._shown_target(r.target), r.amount
-            from pgq._clean_jobs(
-                _clean_part.started,
-                _clean_part.horizon,
-                _clean_part.settled,
-                _clean_part.moment
-            ) as r;
+            from pgq._clean_jobs(_clean_part.moment) as r;
         when 'effects' then
             return query
             select r.* from pgq._clean_effects() as r;

@@ -144,30 +144,6 @@ def test_a_limit_holds_for_who_has_an_older_snapshot(
     assert claim(connection, queue) == []
 
 
-@pytest.mark.parametrize("call", ["claim_job", "finish_and_claim"])
-def test_a_lowered_limit_of_attempts_holds_for_who_has_an_older_snapshot(
-    connect: Connect, connection: Session, clock: Clock, call: str
-) -> None:
-    """It would lease a job for the last time, and not know it."""
-    queue = new_queue(connection, max_attempts=5)
-    job_id = enqueue(connection, queue)
-    session = connect(isolation_level="repeatable read")
-    session.execute("select pg_current_xact_id()")
-    connection.alter_queue(queue=queue, max_attempts=1)
-    for _ in range(3):
-        connection.cleanup()
-    assert row(connection, "select count(*) from pgq.lowered_queue") == (0,)
-
-    def claimed() -> Any:
-        return session.call(call, queue=queue)
-
-    assert answer_of(session, claimed) == TRY_AGAIN
-    assert [job.job_id for job in answer_of(session, claimed)] == [job_id]
-    clock.advance("1 day")
-    connection.cleanup()
-    assert [letter.job_id for letter in connection.fetch_dead_letters(queue=queue)] == [job_id]
-
-
 CALLS: dict[str, Callable[[Session, str, Job], Any]] = {
     "claim_job": lambda session, queue, job: session.claim_job(queue=queue),
     "claim several": lambda session, queue, job: session.claim_job(queue=queue, max_jobs=2),

@@ -48,8 +48,6 @@ class HouseSteps(Machine):
         """Somebody who has looked at queues stays open, or ends: floors and segments must wait."""
         if self.run.bystander.info.transaction_status:
             self.run.bystander.rollback()
-            self.broker.open_transaction = 0
         else:
             self.run.bystander.execute("select pg_current_xact_id(), count(*) from pgq.queue")
             self.number += 1
-            self.broker.open_transaction = self.number

@@ -95,8 +95,6 @@ class Queue:
 
     ``shortest`` is its shortest retention so far. ``noted``: its idempotency keys,
     with the ids of jobs. ``pending``: the jobs of publishes that have no ids yet.
-    ``lowered``: its max_attempts was lowered, beside
-    that open transaction (0: none), and cleanup has not looked since which jobs have had as many.
     """
 
     lease: timedelta
@@ -121,7 +119,6 @@ class Queue:
     max_unfinished: int | None
     paused: bool = False
     shortest: timedelta | None = None
-    lowered: int | None = None
     allowance: Any = None
     jobs: dict[int, Waiting] = field(default_factory=dict)
     dead: dict[int, Ended] = field(default_factory=dict)
@@ -177,7 +174,6 @@ class Queues(Clocked):
     """Settings, and what is done to all jobs of a queue."""
 
     queues: dict[str, Queue] = field(default_factory=dict)
-    open_transaction: int = 0
 
     def _queue(self, queue: str) -> Queue:
         if queue not in self.queues:
@@ -200,7 +196,7 @@ class Queues(Clocked):
         self, got: Any, queue: str, *, no_limit: Sequence[str] = (), **given: Any
     ) -> None:
         altered = self._queue(queue)
-        before, per_key = altered.max_attempts, altered.max_leased_per_key
+        per_key = altered.max_leased_per_key
         for name, value in given.items():
             if value is not None:
                 setattr(altered, name, value)
@@ -213,8 +209,6 @@ class Queues(Clocked):
             for job in altered.jobs.values():
                 if job.due_at is not None:
                     job.visible_at, job.due_at = max(job.due_at, self.now), None
-        if altered.max_attempts is not None and altered.max_attempts < (before or 2**31):
-            altered.lowered = self.open_transaction
         if altered.retention is not None:
             altered.shortest = min(altered.shortest or altered.retention, altered.retention)
         self._check_queue(got, queue)
@@ -276,15 +270,10 @@ class Queues(Clocked):
                 if job.job_id in queue.jobs and job.is_over(self.now) and not held:
                     self.remove(queue, job)
                     self.expire(queue, job)
-            # those that were open then may have claimed by the limit before
-            looking = queue.lowered not in (None, self.open_transaction or None)
             for job in list(queue.jobs.values()):
-                job.last_attempt |= looking and queue.is_exhausted(job)
                 lost = job.visible_at <= self.now
                 if lost and job.last_attempt and queue.is_exhausted(job):
                     self.bury_lost(queue, job)
-            if looking:
-                queue.lowered = None
             if queue.retention is not None:
                 for number, letter in list(queue.dead.items()):
                     if letter.ended_at + queue.retention <= self.now:

@@ -324,15 +324,3 @@ def test_many_dead_letters_of_a_queue_that_is_gone(connection: Session, clock: C
         left += row(connection, "select count(*) from pgq.dead_job")
     assert left == [10_010, 10, 10]
     assert stats(connection, other) == {"dead": 10}
-
-
-def test_many_that_have_had_all_attempts_since_it_was_lowered(connection: Session) -> None:
-    """So many that they are not marked in one call."""
-    queue = new_queue(connection, max_attempts=3)
-    _fill(connection, queue, 20_000)
-    jobs = claim(connection, queue, 20_000)
-    numbers = [job.job_id for job in jobs]
-    connection.nack_batch(job_ids=numbers, lease_token=jobs[0].lease_token, delay="0")
-    connection.alter_queue(queue=queue, max_attempts=1)
-    _until_no_more(connection)
-    assert stats(connection, queue) == {"dead": 20_000}

@@ -1,0 +1,137 @@
+create function pgq._plan_claim(queue text, max_jobs integer, lease interval, label text)
+returns pgq._claim_plan
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    plan pgq._claim_plan;
+    paused boolean;
+    noted_from timestamptz;
+begin
+    select
+        q.queue_id,
+        _plan_claim.max_jobs,
+        coalesce(_plan_claim.lease, q.lease),
+        coalesce(q.max_attempts, 2147483647),
+        q.max_leased is not null or q.rate_limit is not null,
+        q.max_leased_per_key,
+        q.ordered,
+        q.subscribed,
+        pgq._clock(),
+        f.floor_times,
+        f.floor_ids,
+        f.recorded_at,
+        f.epoch,
+        q.paused,
+        f.note_floor
+    into
+        plan.queue_id,
+        plan.wanted,
+        plan.lease,
+        plan.max_attempts,
+        plan.is_limited,
+        plan.max_leased_per_key,
+        plan.is_ordered,
+        plan.is_subscribed,
+        plan.moment,
+        plan.floor_times,
+        plan.floor_ids,
+        plan.recorded_at,
+        plan.epoch,
+        paused,
+        noted_from
+    from pgq.queue as q
+    cross join lateral (
+        select g.floor_times, g.floor_ids, g.recorded_at, g.epoch, g.note_floor
+        from pgq.queue_floor as g
+        where g.queue_id = q.queue_id
+            and g.label = ''
+        order by g.seq desc
+        limit 1
+    ) as f
+    where q.queue = _plan_claim.queue
+        and (q.consumers is null or pgq._may(q.consumers));
+
+    if plan.queue_id is null then
+        perform pgq._check_access(null, _plan_claim.queue, 'consume');
+        perform pgq._fail_unknown_queue(_plan_claim.queue);
+    end if;
+    if paused then
+        plan.wanted := 0;
+    end if;
+    if plan.wanted = 0 then
+        return plan;
+    end if;
+
+    if plan.is_subscribed and _plan_claim.label is null then
+        -- Before anything is locked that others may wait for. What comes of it is due now.
+        perform pgq._deliver_staged(
+            plan.queue_id,
+            plan.moment,
+            plan.max_attempts,
+            case when plan.recorded_at <= plan.moment then plan.floor_times end,
+            plan.floor_ids
+        );
+        plan.moment := pgq._clock();
+    end if;
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        -- An old snapshot may not show that the queue was paused since; then 40001.
+        perform pgq._unchanged(plan.queue_id);
+    end if;
+    if plan.is_limited or plan.max_leased_per_key is not null then
+        plan.wanted := pgq._allowed_claims(plan.queue_id, plan.wanted);
+        if plan.wanted = 0 then
+            return plan;
+        end if;
+    end if;
+    if plan.is_ordered or plan.max_leased_per_key is not null then
+        if plan.recorded_at > plan.moment
+            or plan.recorded_at < plan.moment - interval '5 seconds'
+            and pg_stat_get_dead_tuples('pgq.ordered_note'::regclass) < 3000
+        then
+            noted_from := '-infinity';
+        end if;
+        -- What comes up now is due now.
+        if plan.is_ordered then
+            perform pgq._settle_notes(plan.queue_id, noted_from, plan.moment, plan.wanted);
+        end if;
+        if plan.max_leased_per_key is not null then
+            plan.max_leased_per_key := pgq._open_keys(
+                plan.queue_id,
+                case when plan.recorded_at <= plan.moment then noted_from end,
+                plan.wanted
+            );
+        end if;
+        plan.moment := pgq._clock();
+    end if;
+
+    if plan.recorded_at > plan.moment and plan.recorded_at > pgq._clock() then
+        -- The clock was set back, and whoever could start the floors again may be busy.
+        plan.floor_times := array_fill('-infinity'::timestamptz, array[10]);
+        plan.floor_ids := array_fill(0::bigint, array[10]);
+        plan.epoch := null;
+    end if;
+    if plan.is_subscribed and _plan_claim.label is null and plan.max_leased_per_key is null then
+        perform pgq._expand_runs(
+            plan.queue_id,
+            plan.wanted,
+            plan.moment,
+            plan.max_attempts,
+            plan.floor_times[1],
+            plan.floor_ids[1]
+        );
+    end if;
+    plan.common_times := plan.floor_times;
+    plan.common_ids := plan.floor_ids;
+    if _plan_claim.label is not null then
+        plan := pgq._with_label_floors(plan, _plan_claim.label);
+    end if;
+    return plan;
+end
+$$;
+
+comment on function pgq._plan_claim(text, integer, interval, text) is
+'What a claim asks its queue: how many jobs it may lease, and from where on it looks for them. It
+makes ready what is due: jobs of subscriptions, and the next ones of keys.';

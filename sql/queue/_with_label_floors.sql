@@ -1,0 +1,48 @@
+create function pgq._with_label_floors(plan pgq._claim_plan, label text)
+returns pgq._claim_plan
+language plpgsql
+volatile
+parallel unsafe
+as $$
+#variable_conflict use_column
+declare
+    raised pgq._claim_plan := plan;
+begin
+    -- The higher one of the floors of all claims and those of this label.
+    select
+        coalesce(
+            array_agg(greatest(g.floor_time, o.floor_time) order by o.place), raised.floor_times
+        ),
+        coalesce(
+            array_agg(
+                case
+                    when g.floor_time > o.floor_time then g.floor_id
+                    when g.floor_time < o.floor_time then o.floor_id
+                    else greatest(g.floor_id, o.floor_id)
+                end
+                order by o.place
+            ),
+            raised.floor_ids
+        ),
+        min(f.recorded_at)
+    into raised.floor_times, raised.floor_ids, raised.label_recorded_at
+    from (
+        select h.floor_times, h.floor_ids, h.recorded_at, h.epoch
+        from pgq.queue_floor as h
+        where h.queue_id = raised.queue_id
+            and h.label = '=' || _with_label_floors.label
+        order by h.seq desc
+        limit 1
+    ) as f
+    cross join lateral unnest(f.floor_times, f.floor_ids)
+        with ordinality as g (floor_time, floor_id, place)
+    inner join unnest(raised.floor_times, raised.floor_ids)
+        with ordinality as o (floor_time, floor_id, place)
+        on o.place = g.place
+    where f.epoch = raised.epoch;
+    return raised;
+end
+$$;
+
+comment on function pgq._with_label_floors(pgq._claim_plan, text) is
+'The plan of a claim with the floors of a label, where these are higher.';
