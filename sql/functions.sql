@@ -32,6 +32,7 @@
 \ir store/_has_keys.sql
 
 -- The message store and its idempotency keys
+\ir store/_key_tier.sql
 \ir store/_note_former_window.sql
 \ir store/_key_segments.sql
 \ir store/_find_keys.sql

@@ -151,6 +151,7 @@ begin
         perform pgq._place_keys(
             notes.segments,
             scope,
+            span,
             array_agg(g.idempotency_key),
             null,
             array_agg(g.partition),

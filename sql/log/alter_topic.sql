@@ -141,8 +141,8 @@ partitions can only grow; then most keys move to another partition, so the order
 before the change and after it, not across. A new retention or max_bytes is for messages published
 from now on; with a shorter one, what is older goes together with the first that it removes. A topic
 that has stored anything without a retention does not get one. A new
-idempotency_window counts for keys noted before as well, from when each was noted; but what was
-noted by a shorter one is forgotten when that ends. no_limit lifts settings: retention, max_bytes.
+idempotency_window counts for keys that are noted from now on; those from before end by theirs.
+no_limit lifts settings: retention, max_bytes.
 restricted: true opens it only to roles with access, see grant_access; false opens it to all that
 have EXECUTE, and removes its grants. end_dependents: as in grant_access.
 Errors: MQ001 unknown topic, 22004 a required argument is null, 22023 bad setting, 2BP01 what others

@@ -124,6 +124,7 @@ begin
         perform pgq._place_keys(
             notes.segments,
             scope,
+            span,
             array_agg(g.idempotency_key),
             array_agg(g.job_id),
             null,

@@ -259,8 +259,8 @@ new lease counts from the next claim. So does a lowered max_attempts: a claim th
 has had as many makes a dead letter of it, unless the job was enqueued with a limit of its own. unique_until is asked when a job is
 claimed or dies: a dead letter that has kept its key keeps it; after_dead_letter when a job dies.
 Whether a queue is ordered cannot be changed. A queue that has stored anything without a retention
-does not get one. A new idempotency_window counts for keys noted before as well,
-from when each was noted; but what was noted by a shorter one is forgotten when that ends. A
+does not get one. A new idempotency_window counts for keys that are noted from now on; those from
+before end by theirs. A
 max_leased below what is leased takes no job away: claims get nothing until it is less;
 max_leased_per_key is lowered in the same way, and lifting it waits for claims that are under way.
 rate_burst follows the rate_limit unless it was given. restricted: true opens it only to roles with

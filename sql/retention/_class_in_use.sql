@@ -11,7 +11,7 @@ begin
     ) or exists (
         select from pgq.queue as q where q.storage_class_id = _class_in_use.storage_class_id
     ) or exists (
-        -- A class for keys stays until nobody has a window of this length. A call that is the first
+        -- A class for keys stays until nobody has a window of this tier. A call that is the first
         -- one to note a key in it does not say so in its row, which would make others wait.
         select
         from pgq.storage_class as c
@@ -22,17 +22,19 @@ begin
                 exists (
                     select
                     from pgq.topic as t
-                    where interval_send(t.idempotency_window) = interval_send(c.retention)
+                    where interval_send(pgq._key_tier(t.idempotency_window))
+                        = interval_send(c.retention)
                 )
                 or exists (
                     select
                     from pgq.queue as q
-                    where interval_send(q.idempotency_window) = interval_send(c.retention)
+                    where interval_send(pgq._key_tier(q.idempotency_window))
+                        = interval_send(c.retention)
                 )
                 or exists (
                     select
                     from pgq.former_window as f
-                    where interval_send(f.idempotency_window) = interval_send(c.retention)
+                    where interval_send(f.tier) = interval_send(c.retention)
                 )
             )
     );

@@ -11,7 +11,7 @@ begin
     return query
     select
         f.idempotency_key,
-        f.noted_at,
+        f.ends_at,
         f.job_id,
         f.partition,
         f.log_offset
@@ -28,4 +28,4 @@ end
 $$;
 
 comment on function pgq._find_keys(integer, bigint, text[]) is
-'The rows of idempotency keys in a segment, also those past their window.';
+'The rows of idempotency keys in a segment, also those that have ended.';

@@ -2,8 +2,8 @@ create function pgq._insert_keys(
     segment integer,
     scope_id bigint,
     idempotency_keys text[],
-    idempotency_window interval,
-    moment timestamptz
+    moment timestamptz,
+    ends_at timestamptz
 )
 returns text[]
 language plpgsql
@@ -18,10 +18,10 @@ begin
     perform pgq._lock_leaf(_insert_keys.segment);
     -- Waits for others who have inserted one of them and are still at work. Without a lock on what
     -- they leave: those who find the same would wait for each other.
-    insert into pgq.idempotency (scope_id, noted_at, segment, idempotency_key)
+    insert into pgq.idempotency (scope_id, ends_at, segment, idempotency_key)
     select
         _insert_keys.scope_id,
-        _insert_keys.moment,
+        _insert_keys.ends_at,
         _insert_keys.segment,
         w.idempotency_key
     from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
@@ -32,33 +32,33 @@ begin
         return _insert_keys.idempotency_keys;
     end if;
 
-    -- The row of a key that is past its window is used again.
+    -- The row of a key that has ended is used again.
     execute format(
-        'insert into pgq.idempotency_%1$s as k (scope_id, noted_at, segment, idempotency_key)
+        'insert into pgq.idempotency_%1$s as k (scope_id, ends_at, segment, idempotency_key)
         select $1, $2, %1$s, w.idempotency_key
         from unnest($3) as w (idempotency_key)
         cross join lateral (
-            select n.noted_at
+            select n.ends_at
             from pgq.idempotency_%1$s as n
             where n.scope_id = $1
                 and n.idempotency_key = w.idempotency_key
-                and n.noted_at + $4 <= $2
+                and n.ends_at <= $4
             limit 1
         ) as o
         on conflict (scope_id, idempotency_key, segment) do update
         set
-            noted_at = excluded.noted_at,
+            ends_at = excluded.ends_at,
             job_id = null,
             partition = null,
             log_offset = null
-        where k.noted_at + $4 <= excluded.noted_at',
+        where k.ends_at <= $4',
         _insert_keys.segment
     )
     using
         _insert_keys.scope_id,
-        _insert_keys.moment,
+        _insert_keys.ends_at,
         _insert_keys.idempotency_keys,
-        _insert_keys.idempotency_window;
+        _insert_keys.moment;
 
     -- Of rows without a position only those of this call are visible.
     execute format(
@@ -82,6 +82,6 @@ begin
 end
 $$;
 
-comment on function pgq._insert_keys(integer, bigint, text[], interval, timestamptz) is
+comment on function pgq._insert_keys(integer, bigint, text[], timestamptz, timestamptz) is
 'Notes keys in a segment, without a position, and returns them but for those that somebody else has
 noted there meanwhile. The keys come in ascending order.';

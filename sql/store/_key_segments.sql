@@ -30,11 +30,11 @@ begin
         into state.class_ids, state.segments, state.written, unopened
         from (
             select
-                _key_segments.idempotency_window as span,
+                pgq._key_tier(_key_segments.idempotency_window) as span,
                 true as written
             union all
             select
-                f.idempotency_window,
+                f.tier,
                 f.ends_at is null
             from pgq.former_window as f
             where f.scope_id = _key_segments.scope_id

@@ -9,27 +9,28 @@ volatile
 parallel unsafe
 as $$
 #variable_conflict use_column
+declare
+    tier_before interval := pgq._key_tier(_note_former_window.window_before);
+    tier_now interval := pgq._key_tier(_note_former_window.window_now);
 begin
-    if interval_send(_note_former_window.window_before)
-        = interval_send(_note_former_window.window_now)
-    then
+    if tier_before = tier_now then
         return;
     end if;
 
     delete from pgq.former_window as f
     where f.scope_id = _note_former_window.scope_id
-        and interval_send(f.idempotency_window) = interval_send(_note_former_window.window_now);
+        and f.tier = tier_now;
 
-    insert into pgq.former_window (scope_id, idempotency_window, keep, noted_xid)
+    insert into pgq.former_window (scope_id, tier, keep, noted_xid)
     values (
         _note_former_window.scope_id,
+        tier_before,
         _note_former_window.window_before,
-        least(_note_former_window.window_before, _note_former_window.window_now),
         pg_current_xact_id()
     );
 end
 $$;
 
 comment on function pgq._note_former_window(bigint, interval, interval) is
-'Notes that a queue or topic, whose row the caller has locked, gets another window: what was noted
-by the one before is still to be found.';
+'Notes that a queue or topic, whose row the caller has locked, gets another window: keys that were
+noted by the one before are still to be found, and others who know only that one may note more.';

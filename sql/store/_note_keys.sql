@@ -63,8 +63,8 @@ begin
                 select distinct on (f.idempotency_key) f
                 from unnest(state.segments) as s (segment)
                 cross join lateral pgq._find_keys(s.segment, _note_keys.scope_id, pending) as f
-                where f.noted_at + _note_keys.idempotency_window > moment
-                order by f.idempotency_key, f.noted_at desc
+                where f.ends_at > moment
+                order by f.idempotency_key, f.ends_at desc
             );
             looked := true;
             raise exception 'these locks are not needed any more'
@@ -95,7 +95,11 @@ begin
         done := '{}';
         foreach leaf in array state.written loop
             kept := pgq._insert_keys(
-                leaf, _note_keys.scope_id, pending, _note_keys.idempotency_window, moment
+                leaf,
+                _note_keys.scope_id,
+                pending,
+                moment,
+                moment + _note_keys.idempotency_window
             );
             done := done || leaf;
             if cardinality(kept) < cardinality(pending) then
@@ -145,7 +149,7 @@ begin
                 -f.place::integer,
                 f.idempotency_key
             from unnest(known) with ordinality
-                as f (idempotency_key, noted_at, job_id, partition, log_offset, place)
+                as f (idempotency_key, ends_at, job_id, partition, log_offset, place)
         ) as g
     ) as w
     where w.place > 0;
@@ -156,7 +160,7 @@ begin
         array_agg(f.log_offset order by f.place)
     into notes.job_ids, notes.partitions, notes.log_offsets
     from unnest(known) with ordinality
-        as f (idempotency_key, noted_at, job_id, partition, log_offset, place);
+        as f (idempotency_key, ends_at, job_id, partition, log_offset, place);
 
     return notes;
 end

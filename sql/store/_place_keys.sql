@@ -1,6 +1,7 @@
 create function pgq._place_keys(
     segments integer[],
     scope_id bigint,
+    idempotency_window interval,
     idempotency_keys text[],
     job_ids bigint[],
     partitions integer[],
@@ -18,15 +19,15 @@ as $$
 declare
     leaf integer;
     -- Only now: the call may have waited.
-    moment timestamptz := pgq._clock();
+    until timestamptz := pgq._clock() + _place_keys.idempotency_window;
 begin
     foreach leaf in array coalesce(_place_keys.segments, '{}') loop
         insert into pgq.idempotency (
-            scope_id, noted_at, job_id, log_offset, segment, partition, idempotency_key
+            scope_id, ends_at, job_id, log_offset, segment, partition, idempotency_key
         )
         select
             _place_keys.scope_id,
-            moment,
+            until,
             w.job_id,
             w.log_offset,
             leaf,
@@ -41,7 +42,7 @@ begin
         ) as w
         on conflict (scope_id, idempotency_key, segment) do update
         set
-            noted_at = excluded.noted_at,
+            ends_at = excluded.ends_at,
             job_id = excluded.job_id,
             partition = excluded.partition,
             log_offset = excluded.log_offset;
@@ -50,6 +51,6 @@ end
 $$;
 
 comment on function pgq._place_keys(
-    integer[], bigint, text[], bigint[], integer[], bigint[]
+    integer[], bigint, interval, text[], bigint[], integer[], bigint[]
 ) is
 'Notes what the keys stand for that this call has noted in these segments.';

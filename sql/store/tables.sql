@@ -23,7 +23,7 @@ comment on column pgq.storage_class.segment is
 that segment locks this row, and opening another one changes it.';
 comment on column pgq.storage_class.for_keys is
 'Whether idempotency keys were noted in it: then it stays, as long as there is a window of this
-length.';
+tier, see _key_tier.';
 
 create table pgq.leaf (
     leaf integer primary key,
@@ -91,7 +91,7 @@ comment on column pgq.message.body is 'The content as raw bytes; null when paylo
 
 create table pgq.idempotency (
     scope_id bigint not null,
-    noted_at timestamptz not null,
+    ends_at timestamptz not null,
     job_id bigint,
     log_offset bigint,
     segment integer not null,
@@ -102,12 +102,13 @@ create table pgq.idempotency (
 partition by list (segment);
 
 comment on table pgq.idempotency is
-'Idempotency keys, in segments of the class whose retention is their window; a leaf is truncated
-together with the messages of that number. One key may stand in several segments; the row that was
-noted last counts.';
+'Idempotency keys, in segments of a class that keeps them for their window or longer (_key_tier); a
+leaf is truncated together with the messages of that number. One key may stand in several segments;
+the row that ends last counts.';
 comment on column pgq.idempotency.scope_id is
 'Where it counts: the partition_id of a queue, or of partition 0 of a topic.';
-comment on column pgq.idempotency.noted_at is 'When it was noted; its window counts from here.';
+comment on column pgq.idempotency.ends_at is
+'Until when it counts: its window after it was noted.';
 comment on column pgq.idempotency.job_id is 'The job that it was given with; null: a message.';
 comment on column pgq.idempotency.log_offset is
 'The offset of the message that it was given with; null: a job.';
@@ -118,24 +119,19 @@ comment on column pgq.idempotency.idempotency_key is 'The key.';
 
 create table pgq.former_window (
     scope_id bigint not null,
-    idempotency_window interval not null,
+    tier interval not null,
     keep interval not null,
     noted_xid xid8 not null,
     horizon xid8,
-    ends_at timestamptz
+    ends_at timestamptz,
+    primary key (scope_id, tier)
 );
 
-create unique index former_window_key on pgq.former_window
-(scope_id, interval_send(idempotency_window));
--- Where all tables are published, what has no key could not be changed.
-alter table pgq.former_window replica identity full;
-
 comment on table pgq.former_window is
-'Windows that queues and topics had before: keys that were noted then stand in another class.';
+'Windows that queues and topics had before, where keys that were noted then stand in another class.';
 comment on column pgq.former_window.scope_id is 'Whose window it was; see idempotency.';
-comment on column pgq.former_window.idempotency_window is 'How long it was.';
-comment on column pgq.former_window.keep is
-'How long such keys may still count: the shorter one of this window and the next.';
+comment on column pgq.former_window.tier is 'The retention of that class, see _key_tier.';
+comment on column pgq.former_window.keep is 'How long the window was.';
 comment on column pgq.former_window.noted_xid is 'The transaction that changed it.';
 comment on column pgq.former_window.horizon is
 'Transactions below this one may still note keys by it; null: cleanup has not found out yet.';

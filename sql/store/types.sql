@@ -18,7 +18,7 @@ comment on type pgq._stored_message is 'A message as it is stored.';
 
 create type pgq._noted_key as (
     idempotency_key text collate "C",
-    noted_at timestamptz,
+    ends_at timestamptz,
     job_id bigint,
     partition integer,
     log_offset bigint

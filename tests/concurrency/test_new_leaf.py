@@ -17,7 +17,7 @@ from support.queue import claim_one
 from support.session import Connect, Session, row
 
 INSTALLED = 16  # leaves that an installation makes
-RETENTION = {"known": "10 days", "new": "20 days"}
+RETENTION = {"known": "7 days", "new": "31 days"}
 
 
 def _furnish(session: Session, name: str) -> None:

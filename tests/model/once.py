@@ -7,41 +7,24 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-__all__ = ["Noted", "followers", "may_be_found", "must_be_found", "narrow"]
+__all__ = ["Noted", "followers", "must_be_found"]
 
 
 @dataclass
 class Noted:
-    """An idempotency key: when it was given, and with which job or message.
+    """An idempotency key: with which job or message it was given, and until when it counts."""
 
-    ``shortest`` is the shortest window that its queue or topic has had since. ``latest``: when it
-    may have been given again, if nobody can tell.
-    """
-
-    at: datetime
     place: Any
-    shortest: timedelta
-    latest: datetime
+    ends_at: datetime
 
     @classmethod
     def new(cls, at: datetime, place: Any, window: timedelta) -> Noted:
-        return cls(at, place, window, at)
+        return cls(place, at + window)
 
 
 def must_be_found(note: Noted | None, now: datetime) -> bool:
-    """Whether a call with the key has to be a duplicate."""
-    return note is not None and note.at + note.shortest > now
-
-
-def may_be_found(note: Noted | None, window: timedelta, now: datetime) -> bool:
-    """Whether it can be one: where the window has grown, keys of before may be forgotten or not."""
-    return note is not None and note.latest + window > now
-
-
-def narrow(noted: dict[str, Noted], window: timedelta) -> None:
-    """The window was changed."""
-    for note in noted.values():
-        note.shortest = min(note.shortest, window)
+    """Whether a call with the key is a duplicate."""
+    return note is not None and note.ends_at > now
 
 
 def followers(

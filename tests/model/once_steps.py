@@ -10,7 +10,6 @@ from hypothesis.stateful import rule
 
 from model.drawn import KEYS, members, once, partitions, queues, seldom, topics, windows
 from model.house_steps import HouseSteps
-from model.once import Noted, may_be_found, must_be_found
 from model.queue_steps import QueueSteps
 from model.topic_steps import TopicSteps
 
@@ -23,18 +22,6 @@ batches = st.lists(st.tuples(once, st.sampled_from([None, *KEYS])), max_size=6)
 
 class OnceSteps(TopicSteps, QueueSteps, HouseSteps):
     """What is written once, though it is sent again."""
-
-    def certain(self, owner: Any, keys: list[str | None]) -> list[str | None]:
-        """Without those of which it is open whether they are forgotten by now."""
-        now = self.broker.now
-
-        def is_open(note: Noted | None) -> bool:
-            found = may_be_found(note, owner.idempotency_window, now)
-            return found and not must_be_found(note, now)
-
-        if owner is None:
-            return keys
-        return [None if is_open(owner.noted.get(key or "")) else key for key in keys]
 
     @rule(
         member=members,
@@ -57,11 +44,10 @@ class OnceSteps(TopicSteps, QueueSteps, HouseSteps):
     ) -> None:
         """Sent, and sent again after what comes between."""
         for each in (*between, None):
-            known = self.broker.topics.get(topic)
             contents, given = self.batch([key for _, key in batch], keyed)
             options: dict[str, Any] = {
                 "partition": partition,
-                "idempotency_keys": self.certain(known, [key for key, _ in batch]),
+                "idempotency_keys": [key for key, _ in batch],
             }
             self.step(
                 member,
@@ -97,10 +83,9 @@ class OnceSteps(TopicSteps, QueueSteps, HouseSteps):
     ) -> None:
         """Sent, and sent again after what comes between."""
         for each in (*between, None):
-            known = self.broker.queues.get(queue)
             contents, given = self.batch([key for _, key in batch], True)
             options: dict[str, Any] = {
-                "idempotency_keys": self.certain(known, [key for key, _ in batch]),
+                "idempotency_keys": [key for key, _ in batch],
                 "labels": [None] * len(batch),
                 "unique_keys": ["one" if n == 3 else None for n in range(len(batch))],
                 "delay": delay,

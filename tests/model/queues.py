@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from model.content import Clocked, Content, check_existing
-from model.once import Noted, narrow
+from model.once import Noted
 from pgq import UnknownQueue
 
 __all__ = ["LAST_LEASE_RAN_OUT", "NEVER", "Ended", "Queue", "Queues", "Waiting"]
@@ -202,7 +202,6 @@ class Queues(Clocked):
                 setattr(altered, name, value)
         for name in no_limit:
             setattr(altered, name, None)
-        narrow(altered.noted, altered.idempotency_window)
         if altered.rate_limit is None:
             altered.rate_interval = altered.rate_burst = None
         if per_key is not None and altered.max_leased_per_key is None:

@@ -11,7 +11,7 @@ from uuid import UUID
 from psycopg.errors import DependentObjectsStillExist
 
 from model.content import Clocked, Content, check_existing
-from model.once import Noted, followers, may_be_found, must_be_found, narrow
+from model.once import Noted, followers, must_be_found
 from pgq import (
     OffsetRange,
     PublishBatchResult,
@@ -167,7 +167,6 @@ class Topics(Clocked):
         altered = self._topic(topic)
         if idempotency_window is not None:
             altered.idempotency_window = idempotency_window
-            narrow(altered.noted, idempotency_window)
         for _ in range(altered.partitions, partitions or 0):
             altered.logs.append(Partition())
             for group in altered.groups.values():
@@ -249,10 +248,6 @@ class Topics(Clocked):
             assert note is not None
             assert got == note.place
             return
-        if may_be_found(note, found.idempotency_window, self.now):
-            assert note is not None
-            if got == note.place:
-                return
         if partition is not None and not 0 <= partition < found.partitions:
             raise UnknownPartition
         if partition is not None:

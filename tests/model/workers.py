@@ -12,7 +12,7 @@ from model.content import Content, ends_at
 from model.key_limits import Rooms, judge, park, rise
 from model.letters import Letters
 from model.limits import has_room, most_claims, note_claims
-from model.once import Noted, followers, may_be_found, must_be_found
+from model.once import Noted, followers, must_be_found
 from model.queues import Queue, Waiting
 from pgq import EnqueueResult, Job, LeaseLost, QueueFull
 
@@ -102,11 +102,6 @@ class Workers(Letters):
             assert note is not None
             assert got == note.place
             return
-        if may_be_found(note, target.idempotency_window, self.now):
-            assert note is not None
-            if got == note.place:
-                note.latest = self.now
-                return
         # a refusal is the same for whatever answer
         added = got if isinstance(got, type) else [got]
         self.enqueue_batch(

@@ -63,8 +63,8 @@ def test_a_call_reads_little(
     if kind == "queue":
         scope = "select partition_id from pgq.queue"
     connection.execute(
-        "insert into pgq.idempotency (scope_id, noted_at, job_id, segment, idempotency_key)"
-        f" select ({scope}), pgq._clock(), n, (select segment from pgq.storage_class"
+        "insert into pgq.idempotency (scope_id, ends_at, job_id, segment, idempotency_key)"
+        f" select ({scope}), pgq._clock() + '1 day', n, (select segment from pgq.storage_class"
         " where retention = '1 day'), 'key ' || n from generate_series(1, %s) as n".encode(),
         [MANY],
     )

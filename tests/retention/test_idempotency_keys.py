@@ -69,7 +69,7 @@ def test_cleanup_removes_them(connection: Session, clock: Clock, target: Target)
         target.write(connection, f"at {hour}")
         clean(connection)
         clock.advance("3 hours")
-    oldest = row(connection, "select pgq._clock() - min(noted_at) from pgq.idempotency")[0]
+    oldest = row(connection, "select pgq._clock() + '1 day' - min(ends_at) from pgq.idempotency")[0]
     assert 24 * 3600 <= oldest.total_seconds() <= 36 * 3600
     assert rows_of(connection) <= 14
     for hour in range(39, 60, 3):
@@ -264,10 +264,10 @@ def test_lookups_do_not_keep_segments(
 @pytest.mark.parametrize(
     ("window", "passed", "duplicate"),
     [
-        ("2 hours", "1 hour", True),
-        ("2 hours", "3 hours", False),
-        ("3 days", "20 hours", True),
-        ("3 days", "3 days", False),
+        ("2 hours", "23 hours", True),
+        ("2 hours", "24 hours", False),
+        ("3 days", "23 hours", True),
+        ("3 days", "24 hours", False),
     ],
 )
 @pytest.mark.parametrize("cleaned", [False, True])
@@ -280,7 +280,7 @@ def test_a_changed_window(
     duplicate: bool,
     cleaned: bool,
 ) -> None:
-    """Counts for what was noted before as well, from when it was."""
+    """Counts for what is noted from then on: what was noted before ends by the one of then."""
     target.write(connection, "a", 0)
     target.alter(connection, idempotency_window=window)
     if cleaned:
@@ -292,6 +292,22 @@ def test_a_changed_window(
             clean(connection)
     assert target.write(connection, "a", 1)[1] is duplicate
     assert target.write(connection, "a", 2)[1] is True
+
+
+def test_a_window_is_exact_within_its_tier(
+    connection: Session, clock: Clock, target: Target
+) -> None:
+    """Whatever else keeps its keys in the same segments, which last longer than any of them."""
+    for window, key in (("61 minutes", "a"), ("1 day", "b"), ("5 hours", "c")):
+        target.alter(connection, idempotency_window=window)
+        target.write(connection, key, 0)
+    assert len(key_states(connection)) == 1
+    clock.advance("60 minutes")
+    assert [target.write(connection, key, 1)[1] for key in "abc"] == [True, True, True]
+    clock.advance("1 minute")
+    assert [target.write(connection, key, 2)[1] for key in "bca"] == [True, True, False]
+    clock.advance("239 minutes")
+    assert [target.write(connection, key, 3)[1] for key in "bca"] == [True, False, True]
 
 
 def test_a_window_that_changes_to_and_fro(
