@@ -33,6 +33,10 @@
 
 -- The message store and its idempotency keys
 \ir store/_key_tier.sql
+\ir store/_lengths.sql
+\ir store/_new_lengths.sql
+\ir store/_check_storage_bounds.sql
+\ir store/set_storage_bounds.sql
 \ir store/_note_former_window.sql
 \ir store/_key_segments.sql
 \ir store/_find_keys.sql

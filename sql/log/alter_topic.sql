@@ -104,6 +104,12 @@ begin
         and p.partition = 0;
 
     previous := target.partitions;
+    perform pgq._check_storage_bounds(
+        settings.retention,
+        settings.idempotency_window,
+        settings.max_bytes is not null,
+        target.topic_id
+    );
     class := pgq._storage_class(
         settings.retention,
         settings.max_bytes,
@@ -147,4 +153,5 @@ restricted: true opens it only to roles with access, see grant_access; false ope
 have EXECUTE, and removes its grants. end_dependents: as in grant_access.
 Errors: MQ001 unknown topic, 22004 a required argument is null, 22023 bad setting, 2BP01 what others
 have set up needs the access that they lose, 40001 above READ COMMITTED when another transaction was
-first (try again), 42501 no admin access, 54000 no more partitions of deferred topics.';
+first (try again), 42501 no admin access, 54000 no more partitions of deferred topics, or
+retentions, windows or sizes that are too many: see set_storage_bounds.';

@@ -22,6 +22,7 @@ declare
     settings pgq.topic_info;
     existing pgq.topic_info;
     made pgq.topic;
+    new_id bigint;
     class pgq.storage_class;
 begin
     perform pgq._check_name('topic', create_topic.topic collate "C");
@@ -80,8 +81,21 @@ begin
         return;
     end if;
 
-    class := pgq._storage_class(settings.retention, null, null);
+    -- The id first: a topic with max_bytes has a class of its own.
+    new_id := nextval(pg_get_serial_sequence('pgq.topic', 'topic_id'));
+    perform pgq._check_storage_bounds(
+        settings.retention,
+        settings.idempotency_window,
+        settings.max_bytes is not null,
+        new_id
+    );
+    class := pgq._storage_class(
+        settings.retention,
+        settings.max_bytes,
+        case when settings.max_bytes is not null then new_id end
+    );
     insert into pgq.topic (
+        topic_id,
         topic,
         partitions,
         storage_class_id,
@@ -92,7 +106,9 @@ begin
         deferred,
         made_by
     )
+    overriding system value
     values (
+        new_id,
         create_topic.topic,
         settings.partitions,
         class.storage_class_id,
@@ -125,12 +141,6 @@ begin
         return;
     end if;
 
-    if settings.max_bytes is not null then
-        class := pgq._storage_class(settings.retention, settings.max_bytes, made.topic_id);
-        update pgq.topic as t
-        set storage_class_id = class.storage_class_id
-        where t.topic_id = made.topic_id;
-    end if;
     perform pgq._add_partitions(made, class, 0, settings.partitions - 1);
     if create_topic.restricted then
         perform pgq._restrict(create_topic.topic collate "C", null, true, null, null, false);
@@ -163,4 +173,5 @@ default false. Topics with one retention share their storage; use few different 
 be called at each start of an application, settings that are not given are not compared.
 Errors: MQ005 the topic exists with other settings than those given, 22004 a required argument is
 null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
-(try again), 54000 no more deferred topics.';
+(try again), 54000 no more deferred topics, or retentions, windows or sizes that are too many: see
+set_storage_bounds.';

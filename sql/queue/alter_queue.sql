@@ -156,6 +156,9 @@ begin
         where q.queue = alter_queue.queue collate "C";
     end if;
 
+    perform pgq._check_storage_bounds(
+        settings.retention, settings.idempotency_window, false, null
+    );
     class := pgq._storage_class(settings.retention, null, null);
     update pgq.queue as q
     set
@@ -268,4 +271,5 @@ access, see grant_access; false opens it to all that have EXECUTE, and removes i
 end_dependents: as in grant_access.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad setting, 2BP01 what others
 have set up needs the access that they lose, 40001 above READ COMMITTED when another transaction was
-first (try again), 42501 no admin access.';
+first (try again), 42501 no admin access, 54000 retentions or
+windows that are too many: see set_storage_bounds.';

@@ -135,6 +135,9 @@ begin
     end if;
 
     perform pgq._check_queue_together(settings);
+    perform pgq._check_storage_bounds(
+        settings.retention, settings.idempotency_window, false, null
+    );
     class := pgq._storage_class(settings.retention, null, null);
     insert into pgq.queue (
         queue,
@@ -335,4 +338,4 @@ get access by grant_access may use it, beside the caller; by default false. So t
 called at each start of an application, settings that are not given are not compared.
 Errors: MQ005 the queue exists with other settings than those given, 22004 a required argument is
 null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
-(try again).';
+(try again), 54000 retentions or windows that are too many: see set_storage_bounds.';

@@ -25,6 +25,20 @@ comment on column pgq.storage_class.for_keys is
 'Whether idempotency keys were noted in it: then it stays, as long as there is a window of this
 tier, see _key_tier.';
 
+create table pgq.storage_bound (
+    is_only_row boolean primary key default true check (is_only_row),
+    max_retentions integer not null default 24,
+    max_sized_topics integer not null default 100
+);
+
+comment on table pgq.storage_bound is
+'How many storage classes there may be: see set_storage_bounds, which the owner of pgq calls. Each
+takes tables, and locks wherever all are looked at.';
+comment on column pgq.storage_bound.is_only_row is 'There is one row at most; none: the defaults.';
+comment on column pgq.storage_bound.max_retentions is
+'Different lengths of retentions and idempotency windows together.';
+comment on column pgq.storage_bound.max_sized_topics is 'Topics with max_bytes.';
+
 create table pgq.leaf (
     leaf integer primary key,
     free boolean not null

@@ -1,0 +1,41 @@
+create function pgq.set_storage_bounds(
+    max_retentions integer default null,
+    max_sized_topics integer default null
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+set search_path = pgq, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    perform pgq._check_count(
+        'max_retentions', coalesce(set_storage_bounds.max_retentions, 1), 1, 1000
+    );
+    perform pgq._check_count(
+        'max_sized_topics', coalesce(set_storage_bounds.max_sized_topics, 1), 1, 1000
+    );
+
+    insert into pgq.storage_bound as b (max_retentions, max_sized_topics)
+    values (
+        coalesce(set_storage_bounds.max_retentions, 24),
+        coalesce(set_storage_bounds.max_sized_topics, 100)
+    )
+    on conflict (is_only_row) do update
+    set
+        max_retentions = coalesce(set_storage_bounds.max_retentions, b.max_retentions),
+        max_sized_topics = coalesce(set_storage_bounds.max_sized_topics, b.max_sized_topics);
+end
+$$;
+
+comment on function pgq.set_storage_bounds(integer, integer) is
+'Sets how many different retentions, and topics with max_bytes, there may be; null keeps a bound.
+Each takes up to five segments of three tables, and each segment costs locks and time wherever all
+are looked at: views, metrics, cleanup, dumps. max_retentions: different lengths of retentions and
+idempotency windows together, where a window counts as 1 hour, or as 1, 7, 31 or 366 days, whichever
+is the next longer one; 24 unless it is set. max_sized_topics: 100 unless it is set. Both are from 1
+to 1000. What is there already stays, also above a bound; a create or alter that would need more is
+refused, a publish never. Only the owner of pgq can set them.
+Errors: 22023 bad bound, 40001 above READ COMMITTED when another transaction was first (try again),
+42501 the caller is not the owner of pgq.';
