@@ -259,16 +259,15 @@ comment on function pgq.alter_queue(
 See create_queue for the settings. no_limit lifts settings: max_attempts, job_ttl, retention,
 max_leased, max_leased_per_key, rate_limit, max_unfinished. Jobs that are stored keep their times; a
 new lease counts from the next claim. So does a lowered max_attempts: a claim that meets a job which
-has had as many makes a dead letter of it, unless the job was enqueued with a limit of its own. unique_until is asked when a job is
-claimed or dies: a dead letter that has kept its key keeps it; after_dead_letter when a job dies.
-Whether a queue is ordered cannot be changed. A queue that has stored anything without a retention
-does not get one. A new idempotency_window counts for keys that are noted from now on; those from
-before end by theirs. A
-max_leased below what is leased takes no job away: claims get nothing until it is less;
-max_leased_per_key is lowered in the same way, and lifting it waits for claims that are under way.
-rate_burst follows the rate_limit unless it was given. restricted: true opens it only to roles with
-access, see grant_access; false opens it to all that have EXECUTE, and removes its grants.
-end_dependents: as in grant_access.
+has had as many makes a dead letter of it, unless the job was enqueued with a limit of its own.
+unique_until is asked when a job is claimed or dies: a dead letter that has kept its key keeps it;
+after_dead_letter when a job dies. Whether a queue is ordered cannot be changed. A queue that has
+stored anything without a retention does not get one. A new idempotency_window counts for keys that
+are noted from now on; those from before end by theirs. A max_leased below what is leased takes no
+job away: claims get nothing until it is less; max_leased_per_key is lowered in the same way, and
+lifting it waits for claims that are under way. rate_burst follows the rate_limit unless it was
+given. restricted: true opens it only to roles with access, see grant_access; false opens it to all
+that have EXECUTE, and removes its grants. end_dependents: as in grant_access.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad setting, 2BP01 what others
 have set up needs the access that they lose, 40001 above READ COMMITTED when another transaction was
 first (try again), 42501 no admin access, 54000 retentions or

@@ -267,7 +267,8 @@ create type pgq._admitted_job as (
     is_duplicate boolean
 );
 
-comment on type pgq._admitted_job is 'What decides when a new job may be claimed, and by which key.';
+comment on type pgq._admitted_job is
+'What decides when a new job may be claimed, and by which key.';
 
 create type pgq._chosen_jobs as (
     places tid array,

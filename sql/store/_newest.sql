@@ -28,4 +28,4 @@ end
 $$;
 
 comment on function pgq._newest(bigint, integer, bigint, bigint) is
-'Where the last message of a range of offsets is and when it was published; null when there is none.';
+'The offset of the last message of a range, and when it was published; null when there is none.';

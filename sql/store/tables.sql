@@ -142,7 +142,7 @@ create table pgq.former_window (
 );
 
 comment on table pgq.former_window is
-'Windows that queues and topics had before, where keys that were noted then stand in another class.';
+'Windows that queues and topics had before, whose keys stand in another class.';
 comment on column pgq.former_window.scope_id is 'Whose window it was; see idempotency.';
 comment on column pgq.former_window.tier is 'The retention of that class, see _key_tier.';
 comment on column pgq.former_window.keep is 'How long the window was.';
