@@ -33,10 +33,6 @@
 
 -- The message store and its idempotency keys
 \ir store/_key_tier.sql
-\ir store/_lengths.sql
-\ir store/_new_lengths.sql
-\ir store/_check_storage_bounds.sql
-\ir store/set_storage_bounds.sql
 \ir store/_note_former_window.sql
 \ir store/_key_segments.sql
 \ir store/_find_keys.sql
@@ -473,6 +469,10 @@
 \ir metrics/metrics_text.sql
 
 -- Retention
+\ir retention/_lengths.sql
+\ir retention/_new_lengths.sql
+\ir retention/_check_storage_bounds.sql
+\ir retention/set_storage_bounds.sql
 \ir retention/_clean_dropped.sql
 \ir retention/_clean_windows.sql
 \ir retention/_close_segments.sql

@@ -94,6 +94,7 @@ OTHERS = {
     "repair_clock",
     "run_schedules",
     "schedule_cleanup",
+    "set_storage_bounds",
 }
 
 # As if what is named by an id or a name of its own were not there, also to who sees the queue.

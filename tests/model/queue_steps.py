@@ -364,12 +364,9 @@ class QueueSteps(Machine):
         attempts = data.draw(st.sampled_from([1, 2, 5]))
         if what == "alter":
             known = self.broker.queues.get(queue)
-            if known and known.retention is None:
-                keep = None  # what has stored without a retention does not get one
+            keep = keep if known and known.retention else None  # one that has none gets none
             self.step(
-                member,
-                "alter_queue",
-                queue,
+                *(member, "alter_queue", queue),
                 lease=data.draw(leases),
                 max_attempts=attempts,
                 delay=data.draw(st.sampled_from([timedelta(0), timedelta(seconds=10), None])),

@@ -21,8 +21,7 @@ def checked_database(
 ) -> Iterator[psycopg.Connection[Any]]:
     """A database with pgq and plpgsql_check: the test's own, or one of another major's server."""
     if _has_extension(connection):
-        connection.execute("create extension plpgsql_check")
-        connection.execute(STAND_IN.read_bytes())
+        _prepare(connection)
         yield connection
         return
     for folder in system_folders():
@@ -36,11 +35,17 @@ def checked_database(
             with psycopg.connect(server.dsn, autocommit=True) as other:
                 if _has_extension(other):
                     load_pgq(conninfo=server.dsn)
-                    other.execute("create extension plpgsql_check")
-                    other.execute(STAND_IN.read_bytes())
+                    _prepare(other)
                     yield other
                     return
     pytest.skip("no server here has the extension plpgsql_check (postgresql-NN-plpgsql-check)")
+
+
+def _prepare(connection: psycopg.Connection[Any]) -> None:
+    """With all the leaves that statements name, of which an installation makes the first 16."""
+    connection.execute("create extension plpgsql_check")
+    connection.execute(STAND_IN.read_bytes())
+    connection.execute("select pgq._create_leaf(n) from generate_series(16, 47) as n")
 
 
 def _has_extension(connection: psycopg.Connection[Any]) -> bool:

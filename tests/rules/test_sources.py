@@ -49,10 +49,11 @@ USES = {
         "metrics",
     ),
 }
-# What a folder uses of one that it does not know otherwise: what delivers, and who is subscribed.
+# What a folder uses of one that it does not know otherwise: what delivers, who is subscribed, and how
+# many storage classes there may be.
 SINGLE = {
-    "log": {"_announce", "_deliver", "_deliver_across", "subscription"},
-    "queue": {"_deliver_staged"},
+    "log": {"_announce", "_check_storage_bounds", "_deliver", "_deliver_across", "subscription"},
+    "queue": {"_check_storage_bounds", "_deliver_staged"},
 }
 KNOW_MORE = (
     "shared/guard.sql",

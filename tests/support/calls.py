@@ -99,6 +99,7 @@ GIVEN: dict[str, Arguments] = {
     "run_schedules": {},
     "schedule_cleanup": {},
     "seek": {**GROUP, "start": "latest"},
+    "set_storage_bounds": {},
     "subscribe": {"subscription": "new", **TOPIC, **QUEUE},
     "unsubscribe": {"subscription": "b"},
     "write_chunk": {

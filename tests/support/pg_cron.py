@@ -11,7 +11,8 @@ STAND_IN = Path(__file__).with_suffix(".sql")
 
 
 def use_pg_cron(pgq: Any) -> None:
-    """Every call of the functions that ask pg_cron for something."""
+    """Every call of the functions for the owner: those that ask pg_cron, and the bounds."""
     pgq.session.execute(STAND_IN.read_bytes())
     pgq.schedule_cleanup()
     pgq.unschedule_cleanup()
+    pgq.set_storage_bounds(max_retentions=100)

@@ -819,6 +819,14 @@ SIGNATURES: Mapping[str, Signature] = {
         required=frozenset({"topic", "consumer_group"}),
         returns="rows",
     ),
+    "set_storage_bounds": Signature(
+        arguments={
+            "max_retentions": "integer",
+            "max_sized_topics": "integer",
+        },
+        required=frozenset(),
+        returns="scalar",
+    ),
     "subscribe": Signature(
         arguments={
             "subscription": "text",

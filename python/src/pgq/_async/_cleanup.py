@@ -41,6 +41,20 @@ class Cleanup(Calling):
         """
         return await self._value(int, "schedule_cleanup", schedule=schedule)
 
+    async def set_storage_bounds(
+        self, *, max_retentions: int | None = None, max_sized_topics: int | None = None
+    ) -> None:
+        """Set how many different retentions, and topics with max_bytes, there may be.
+
+        24 and 100 by default; ``None`` keeps a bound. For the owner of pgq.
+        """
+        await self._value(
+            object,
+            "set_storage_bounds",
+            max_retentions=max_retentions,
+            max_sized_topics=max_sized_topics,
+        )
+
     async def unschedule_cleanup(self) -> bool:
         """End what :meth:`schedule_cleanup` began; False when there was nothing to end."""
         return await self._value(bool, "unschedule_cleanup")
