@@ -52,6 +52,9 @@ demo: demo-environment ## real data through topic, groups and queue; ARGS="--row
 demo-spark: demo-spark-environment ## the same data through Spark, in batch and as a stream
 	@$(RUN)/python -m pgq demo-spark $(ARGS)
 
+check: lint-environment ## within a minute: linters and tests of what has changed since the last commit; ARGS="sql/queue/nack.sql"
+	@$(RUN)/python python/tools/check.py $(ARGS)
+
 test: test-environment ## the suite on the embedded PostgreSQL; ARGS="-k publish" selects
 	@$(RUN)/pytest -n auto -m "not slow" $(ARGS)
 
@@ -170,7 +173,7 @@ docs-environment: build
 lint-environment: build
 	@python/tools/environment.sh demo push spark test lint
 
-.PHONY: help demo demo-spark test test-all test-matrix explore faults fuzz mutants lint build install installcheck reference bench bench-compare bench-deferred bench-metrics bench-growth bench-runs bench-months bench-held bench-client bench-worker \
+.PHONY: help demo demo-spark check test test-all test-matrix explore faults fuzz mutants lint build install installcheck reference bench bench-compare bench-deferred bench-metrics bench-growth bench-runs bench-months bench-held bench-client bench-worker \
 	bench-spark bench-shards release clean postgrest demo-environment bench-environment demo-spark-environment test-environment lint-environment site site-serve docs-environment
 
 endif

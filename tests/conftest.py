@@ -26,6 +26,11 @@ from support.clock import Clock
 from support.databases import Databases
 from support.java import JAVA_OPTIONS
 from support.postgrest import Postgrest
+from support.second_chance import (  # noqa: F401  hooks
+    pytest_collection_modifyitems,
+    pytest_runtest_logreport,
+    pytest_sessionfinish,
+)
 from support.session import Connect, Session
 from support.shards import Shards
 from support.side_by_side import (  # noqa: F401  hooks

@@ -26,7 +26,7 @@ import re
 import textwrap
 from pathlib import Path
 
-__all__ = ["write_out"]
+__all__ = ["pasted", "write_out"]
 
 _MARKED = re.compile(
     r"^(?P<indent> *)-- for the first (?P<count>\d+) leaves: (?P<leaf>\S+)\n(?P<body>.*?)^ *-- end of the leaf\n",
@@ -43,8 +43,8 @@ _PASTE = re.compile(
 _VALUE = re.compile(r"(\w+) = (\S+?)(?:, |$)")
 
 
-def write_out(path: Path) -> str:
-    """The text of a source with its parts and each marked statement written out."""
+def pasted(path: Path) -> str:
+    """The text of a source with its parts."""
 
     def part(found: re.Match[str]) -> str:
         text = (path.parent / found["part"]).read_text().replace("{function}", path.stem)
@@ -52,7 +52,12 @@ def write_out(path: Path) -> str:
             text = text.replace(f"{{{name}}}", value)
         return textwrap.indent(text, found["indent"])
 
-    result = _MARKED.sub(_copies, _PASTE.sub(part, path.read_text()))
+    return _PASTE.sub(part, path.read_text())
+
+
+def write_out(path: Path) -> str:
+    """The text of a source with its parts and each marked statement written out."""
+    result = _MARKED.sub(_copies, pasted(path))
     if _MARKED_BADLY.search(result):
         raise ValueError("a statement marked for the leaf has no end, or no begin")
     return result
