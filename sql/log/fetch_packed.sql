@@ -91,7 +91,7 @@ begin
                 run.segment,
                 run.stored_partition_id,
                 next_offset - run.shift,
-                least(run.last_offset, next_offset + 999) - run.shift,
+                next_offset + least(run.last_offset - next_offset, 999) - run.shift,
                 run.shift,
                 run.published_at
             );

@@ -1,4 +1,4 @@
-create function pgq._choose_jobs(plan pgq._claim_plan, label text)
+create function pgq._choose_jobs(plan pgq._claim_plan, label text, met_spent boolean)
 returns pgq._chosen_jobs
 language plpgsql
 volatile
@@ -7,103 +7,92 @@ as $$
 #variable_conflict use_column
 declare
     chosen pgq._chosen_jobs;
-    spent bigint[];
+    found_all boolean;
 begin
+    -- One row for each priority, the first one first. Those that had all their attempts are passed
+    -- over. The limits stop the scan, and so the locking, as soon as there are enough.
     if plan.max_leased_per_key is not null then
         chosen := pgq._limited_jobs(plan, _choose_jobs.label);
-        if (cardinality(chosen.places) >= plan.wanted) is not true then
-            perform pgq._bury_front(plan, _choose_jobs.label, 999);
-        end if;
-        return chosen;
+    elsif _choose_jobs.label is null then
+        select
+            array_agg(c.place),
+            array_agg(c.segment),
+            array_agg(c.job_id) filter (where c.unique_key is not null),
+            array_agg(c.job_id) filter (where plan.is_limited)
+        into chosen.places, chosen.leaves, chosen.unique_ids, chosen.job_ids
+        from (
+            select j.*
+            from unnest(plan.floor_times, plan.floor_ids) with ordinality
+                as f (floor_time, floor_id, priority)
+            cross join lateral (
+                select k.ctid as place, k.segment, k.job_id, k.unique_key
+                from pgq.job as k
+                where k.queue_id = plan.queue_id
+                    and k.priority = f.priority - 1
+                    and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+                    and k.visible_at <= plan.moment
+                    and (k.expires_at is null or k.expires_at > plan.moment)
+                    and k.attempt < coalesce(k.max_attempts, plan.max_attempts)
+                order by k.visible_at, k.job_id
+                limit plan.wanted
+                for update skip locked
+            ) as j
+            limit plan.wanted
+        ) as c;
+    else
+        -- By the index on the label; no other index knows the negative id.
+        select
+            array_agg(c.place),
+            array_agg(c.segment),
+            array_agg(c.job_id) filter (where c.unique_key is not null),
+            array_agg(c.job_id) filter (where plan.is_limited)
+        into chosen.places, chosen.leaves, chosen.unique_ids, chosen.job_ids
+        from (
+            select j.*
+            from unnest(plan.floor_times, plan.floor_ids) with ordinality
+                as f (floor_time, floor_id, priority)
+            cross join lateral (
+                select k.ctid as place, k.segment, k.job_id, k.unique_key
+                from pgq.job as k
+                where -k.queue_id = -plan.queue_id
+                    and k.label = _choose_jobs.label
+                    and k.priority = f.priority - 1
+                    and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+                    and k.visible_at <= plan.moment
+                    and (k.expires_at is null or k.expires_at > plan.moment)
+                    and k.attempt < coalesce(k.max_attempts, plan.max_attempts)
+                order by k.visible_at, k.job_id
+                limit plan.wanted
+                for update skip locked
+            ) as j
+            limit plan.wanted
+        ) as c;
     end if;
 
-    -- Jobs that have had all their attempts die here. Many may stand in front after max_attempts
-    -- was lowered: a claim buries some 10,000 at most.
-    for pass in 1..10 loop
-        -- One row for each priority, the first one first. The limits stop the scan, and so the
-        -- locking, as soon as there are enough.
-        if _choose_jobs.label is null then
-            select
-                array_agg(c.place) filter (where not c.spent),
-                array_agg(c.segment) filter (where not c.spent),
-                array_agg(c.job_id) filter (where c.unique_key is not null and not c.spent),
-                array_agg(c.job_id) filter (where plan.is_limited and not c.spent),
-                array_agg(c.job_id) filter (where c.spent)
-            into chosen.places, chosen.leaves, chosen.unique_ids, chosen.job_ids, spent
-            from (
-                select j.*
-                from unnest(plan.floor_times, plan.floor_ids) with ordinality
-                    as f (floor_time, floor_id, priority)
-                cross join lateral (
-                    select
-                        k.ctid as place,
-                        k.segment,
-                        k.job_id,
-                        k.unique_key,
-                        k.attempt >= coalesce(k.max_attempts, plan.max_attempts) as spent
-                    from pgq.job as k
-                    where k.queue_id = plan.queue_id
-                        and k.priority = f.priority - 1
-                        and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
-                        and k.visible_at <= plan.moment
-                        and (
-                            k.expires_at is null
-                            or k.expires_at > plan.moment
-                            or k.attempt >= coalesce(k.max_attempts, plan.max_attempts)
-                        )
-                    order by k.visible_at, k.job_id
-                    limit plan.wanted
-                    for update skip locked
-                ) as j
-                limit plan.wanted
-            ) as c;
-        else
-            -- By the index on the label; no other index knows the negative id.
-            select
-                array_agg(c.place) filter (where not c.spent),
-                array_agg(c.segment) filter (where not c.spent),
-                array_agg(c.job_id) filter (where c.unique_key is not null and not c.spent),
-                array_agg(c.job_id) filter (where plan.is_limited and not c.spent),
-                array_agg(c.job_id) filter (where c.spent)
-            into chosen.places, chosen.leaves, chosen.unique_ids, chosen.job_ids, spent
-            from (
-                select j.*
-                from unnest(plan.floor_times, plan.floor_ids) with ordinality
-                    as f (floor_time, floor_id, priority)
-                cross join lateral (
-                    select
-                        k.ctid as place,
-                        k.segment,
-                        k.job_id,
-                        k.unique_key,
-                        k.attempt >= coalesce(k.max_attempts, plan.max_attempts) as spent
-                    from pgq.job as k
-                    where -k.queue_id = -plan.queue_id
-                        and k.label = _choose_jobs.label
-                        and k.priority = f.priority - 1
-                        and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
-                        and k.visible_at <= plan.moment
-                        and (
-                            k.expires_at is null
-                            or k.expires_at > plan.moment
-                            or k.attempt >= coalesce(k.max_attempts, plan.max_attempts)
-                        )
-                    order by k.visible_at, k.job_id
-                    limit plan.wanted
-                    for update skip locked
-                ) as j
-                limit plan.wanted
-            ) as c;
-        end if;
+    -- Now and then, and less often when there is nothing to do. A label may have no floors of its
+    -- own: it gets them when it has jobs.
+    chosen.raising := plan.recorded_at > plan.moment
+        or coalesce(plan.label_recorded_at, plan.recorded_at) < plan.moment - case
+            when chosen.places is null then interval '5 seconds'
+            else interval '20 milliseconds'
+        end;
 
-        exit when spent is null;
-        perform pgq._bury(spent, 0, null, null);
-        perform pgq._bury_front(plan, _choose_jobs.label, 999);
-    end loop;
+    found_all := cardinality(chosen.places) >= plan.wanted;
+    if found_all is not true or chosen.raising or _choose_jobs.met_spent then
+        perform pgq._bury_front(plan, _choose_jobs.label);
+    end if;
+    if (plan.is_ordered or plan.max_leased_per_key is not null)
+        and (found_all is not true or chosen.raising)
+    then
+        perform pgq._expire_front(
+            plan.queue_id, plan.common_times, plan.common_ids, plan.moment
+        );
+    end if;
     return chosen;
 end
 $$;
 
-comment on function pgq._choose_jobs(pgq._claim_plan, text) is
+comment on function pgq._choose_jobs(pgq._claim_plan, text, boolean) is
 'Locks the jobs that a claim leases: those of a lower priority number first, then what is due
-longest. What has had all its attempts becomes a dead letter.';
+longest. Where the claim finds too few, or comes upon jobs that have had all their attempts, some of
+these become dead letters.';

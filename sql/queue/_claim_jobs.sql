@@ -3,7 +3,8 @@ create function pgq._claim_jobs(
     max_jobs integer,
     least_jobs integer,
     lease interval,
-    label text
+    label text,
+    met_spent boolean
 )
 returns setof pgq.claimed_job
 language plpgsql
@@ -39,7 +40,7 @@ begin
     if plan.wanted = 0 then
         return;
     end if;
-    chosen := pgq._choose_jobs(plan, _claim_jobs.label);
+    chosen := pgq._choose_jobs(plan, _claim_jobs.label, _claim_jobs.met_spent);
 
     -- Variables are read faster than fields.
     most_attempts := plan.max_attempts;
@@ -131,11 +132,11 @@ begin
 
     if pgq._end_claim(plan, chosen, _claim_jobs.label) then
         -- The clock was set back for a while: there are jobs below the floors.
-        return query select c.* from pgq._claim_jobs($1, $2, $3, $4, $5) as c;
+        return query select c.* from pgq._claim_jobs($1, $2, $3, $4, $5, false) as c;
     end if;
 end
 $$;
 
-comment on function pgq._claim_jobs(text, integer, integer, interval, text) is
+comment on function pgq._claim_jobs(text, integer, integer, interval, text, boolean) is
 'What claim_job and finish_and_claim do for many jobs, for other priorities than the first, and for
-labels.';
+labels. met_spent: the caller has just made a dead letter of the first one, and there may be more.';

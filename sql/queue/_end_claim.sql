@@ -7,7 +7,6 @@ as $$
 #variable_conflict use_column
 declare
     found_any boolean := chosen.places is not null;
-    raising boolean;
 begin
     if chosen.job_ids is not null and plan.is_limited then
         perform pgq._note_claims(plan.queue_id, chosen.job_ids);
@@ -16,20 +15,7 @@ begin
         perform pgq._free_claimed(chosen.unique_ids);
     end if;
 
-    -- Now and then, and less often when there is nothing to do. A label may have no floors of its
-    -- own: it gets them when it has jobs.
-    raising := plan.recorded_at > plan.moment
-        or coalesce(plan.label_recorded_at, plan.recorded_at) < plan.moment - case
-            when found_any then interval '20 milliseconds' else interval '5 seconds'
-        end;
-    if (plan.is_ordered or plan.max_leased_per_key is not null)
-        and (raising or (cardinality(chosen.places) >= plan.wanted) is not true)
-    then
-        perform pgq._expire_front(
-            plan.queue_id, plan.common_times, plan.common_ids, plan.moment
-        );
-    end if;
-    if not raising then
+    if not chosen.raising then
         return false;
     end if;
 

@@ -275,7 +275,8 @@ create type pgq._chosen_jobs as (
     leaves integer array,
     unique_ids bigint array,
     job_ids bigint array,
-    stamps jsonb
+    stamps jsonb,
+    raising boolean
 );
 
 comment on type pgq._chosen_jobs is 'The jobs that a claim takes.';
@@ -284,3 +285,4 @@ comment on column pgq._chosen_jobs.leaves is 'The segments of their payloads.';
 comment on column pgq._chosen_jobs.unique_ids is 'Which of them have a unique key.';
 comment on column pgq._chosen_jobs.job_ids is 'Their ids.';
 comment on column pgq._chosen_jobs.stamps is 'Of those that have a key, by id: the key.';
+comment on column pgq._chosen_jobs.raising is 'Whether it is time to raise the floors.';

@@ -120,11 +120,8 @@ def test_settings_of_a_role(house: Session, connect: Connect) -> None:
     house.execute(f"grant usage on schema pgq to {LOGIN}")
     house.execute(f"grant execute on all functions in schema pgq to {LOGIN}")
     [(key,)] = house.execute("select key::text from pgq.view_key").fetchall()
-    [(layout,)] = house.execute("select layout from pgq.partition limit 1").fetchall()
     for name, value in (
         ("pgq.acts_for_owner", key),
-        ("pgq.deferred_topic", "t"),
-        ("pgq.deferred_layout", str(layout)),
         ("plpgsql.variable_conflict", "use_variable"),
         ("default_transaction_isolation", "serializable"),
         ("row_security", "off"),

@@ -162,14 +162,8 @@ def test_names_of_the_callers_own(roles: Session, known: Arguments) -> None:
 def test_settings_of_the_callers_own(roles: Session, known: Arguments) -> None:
     """What pgq remembers in settings of the session are hints, and a key that nobody can guess."""
     roles.create_topic(topic="late", partitions=1, deferred=True, restricted=True)
-    [(layout,)] = roles.execute("select layout from pgq.partition where topic = 'late'").fetchall()
     with roles.transaction(force_rollback=True):
-        for name, value in (
-            ("pgq.deferred_topic", "late"),
-            ("pgq.deferred_layout", str(layout)),
-            ("pgq.found_in", "1 1"),
-            ("pgq.acts_for_owner", ""),
-        ):
+        for name, value in (("pgq.found_in", "1 1"), ("pgq.acts_for_owner", "")):
             roles.execute("select set_config(%s, %s, true)", [name, value])
         roles.execute(f"set local role {STRANGER}")
         for value in ("", "true", "00000000-0000-0000-0000-000000000000"):

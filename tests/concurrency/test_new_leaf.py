@@ -63,7 +63,8 @@ def _expire(session: Session, other: Session, name: str) -> Any:
 
 def _carry(session: Session, other: Session, name: str) -> Any:
     """A job of another leaf, whose queue has gone on to this one."""
-    other.create_queue(queue=f"{name}-moved", retention="10 days")
+    other.create_queue(queue=f"{name}-moved")
+    other.alter_queue(queue=f"{name}-moved", retention=RETENTION["known"])
     other.enqueue(queue=f"{name}-moved", payload=1)
     (leaf,) = row(other, "select segment from pgq.queue where queue = %s", [f"{name}-moved"])
     other.alter_queue(queue=f"{name}-moved", retention=RETENTION[name])

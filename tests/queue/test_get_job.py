@@ -164,6 +164,7 @@ def test_a_payload_that_was_moved_since(
 
 def test_many_segments(connection: Session) -> None:
     """More than have statements of their own."""
-    for days in range(40, 60):
+    connection.set_storage_bounds(max_retentions=200)
+    for days in range(40, 95):
         queue = new_queue(connection, retention=f"{days} days")
         assert get(connection, enqueue(connection, queue, days))["payload"] == days

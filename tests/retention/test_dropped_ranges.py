@@ -32,7 +32,7 @@ def test_what_goes_from_sight_with_a_segment_is_deleted_too(
         connection.publish_batch(topic=topic, payloads=[1, 2, 3])
     connection.alter_topic(topic="t", max_bytes=1)
     for _ in range(6):
-        connection.publish(topic="t", payload="x" * 100_000)
+        connection.publish(topic="t", body=b"x" * 100_000)
         clean(connection)
     [place] = connection.list_offsets(topic="t")
     assert place.first_offset > 4

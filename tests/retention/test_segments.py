@@ -244,6 +244,7 @@ def test_every_leaf_has_what_the_others_have(connection: Session) -> None:
 
 def test_nothing_is_left_of_a_failed_creation(connect: Connect, connection: Session) -> None:
     """A leaf that was made in a transaction that is rolled back is gone, and made again."""
+    connection.set_storage_bounds(max_retentions=100)
     session = connect()
     for n in range(1, 40):
         session.create_queue(queue=f"q{n}", retention=f"{n} hours")

@@ -1,4 +1,4 @@
-"""What a session remembers of a deferred topic: wrong or old, it changes nothing but the time."""
+"""publish to a deferred topic: where a message goes, beside changes of the topic."""
 
 from __future__ import annotations
 
@@ -22,13 +22,10 @@ def consumed(log: Session, topic: str) -> list[Any]:
     return [m.payload for m in log.consume(topic=topic, consumer_group="readers")]
 
 
-def test_the_newest_known_topic_is_only_a_hint(shared_connect: Connect, log: Session) -> None:
-    """A session may think that any topic is deferred, and none; it goes where it should."""
-    ordinary, deferred = new_name("topic"), deferred_topic(log)
-    log.create_topic(topic=ordinary, partitions=1)
+def test_one_that_is_dropped_and_made_anew(shared_connect: Connect, log: Session) -> None:
+    """A session that knows it goes on with what there is by then."""
+    deferred = deferred_topic(log)
     session = shared_connect(autocommit=True)
-    session.execute("select set_config('pgq.deferred_topic', %s, false)", [ordinary])
-    assert session.publish(topic=ordinary, payload=1).log_offset == 1
     assert session.publish(topic=deferred, payload=1).log_offset is None
     session.drop_topic(topic=deferred)
     for given in ({}, {"key": "a"}, {"headers": {"a": 1}}, {"partition": 0}):
@@ -38,36 +35,22 @@ def test_the_newest_known_topic_is_only_a_hint(shared_connect: Connect, log: Ses
     assert session.publish(topic=deferred, payload=1, key="a").log_offset == 2
 
 
-def test_what_is_known_of_a_topic_is_only_a_hint(shared_connect: Connect, log: Session) -> None:
-    """Partitions that were added, a subscription, another segment and nonsense are noticed."""
+def test_a_topic_that_changes(shared_connect: Connect, log: Session) -> None:
+    """Partitions that were added, and a subscription, are noticed."""
     topic = deferred_topic(log, partitions=2)
     session = shared_connect(autocommit=True)
-
-    def known() -> int:
-        return int(row(session, "select current_setting('pgq.deferred_layout')")[0])
-
     session.publish(topic=topic, payload=1)
-    before = known()
     keys = [f"key {n}" for n in range(20)]
     log.alter_topic(topic=topic, partitions=8)
     expected = [r.partition for r in (log.publish(topic=topic, payload=2, key=k) for k in keys)]
     assert len(set(expected)) > 2
-    session.execute("select set_config('pgq.deferred_layout', %s, false)", [str(before)])
     assert [session.publish(topic=topic, payload=2, key=k).partition for k in keys] == expected
-    session.publish(topic=topic, payload=2)
-    assert known() == before + (6 << 20)
     queue = new_name("queue")
     log.create_queue(queue=queue)
     log.subscribe(subscription=queue, topic=topic, queue=queue)
     session.publish(topic=topic, payload=3)
-    assert known() == before + (6 << 20) + (1 << 19)
-    for nonsense in ("0", str(1 << 20), str(2**31 - (1 << 20)), str(before)):
-        session.execute("select set_config('pgq.deferred_layout', %s, false)", [nonsense])
-        place = session.publish(topic=topic, payload=3, key="a").partition
-        assert place == log.publish(topic=topic, payload=3, key="a").partition
-        refused("MQ007", session.publish, topic=topic, payload=3, partition=8)
-    log.assign_offsets(topic=topic)
-    assert sum(r.last_offset for r in log.list_offsets(topic=topic)) == 51
+    refused("MQ007", session.publish, topic=topic, payload=3, partition=8)
+    assert len(log.claim_job(queue=queue, max_jobs=100)) == 1
 
 
 @pytest.mark.parametrize("given", [{}, {"key": "a"}, {"headers": {"a": 1}}, {"partition": 1}])
@@ -113,13 +96,3 @@ def test_every_isolation_level(shared_connect: Connect, log: Session, level: str
             assert session.publish(topic=topic, payload=n).log_offset is None
         session.publish(topic=topic, payload=n)
     assert len(consumed(log, topic)) == 8
-
-
-def test_a_hint_that_was_rolled_back_names_no_topic(shared_connect: Connect, log: Session) -> None:
-    """The setting is empty then, as the name that is given may be."""
-    topic = deferred_topic(log)
-    session = shared_connect(autocommit=True)
-    with session.transaction(force_rollback=True):
-        session.publish(topic=topic, payload=1)
-    assert row(session, "select current_setting('pgq.deferred_topic')") == ("",)
-    refused("MQ001", session.publish, topic="", payload=1)
