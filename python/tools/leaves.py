@@ -52,7 +52,10 @@ def pasted(path: Path) -> str:
             text = text.replace(f"{{{name}}}", value)
         return textwrap.indent(text, found["indent"])
 
-    return _PASTE.sub(part, path.read_text())
+    text = path.read_text()
+    while _PASTE.search(text):  # a part may have parts
+        text = _PASTE.sub(part, text)
+    return text
 
 
 def write_out(path: Path) -> str:

@@ -33,7 +33,7 @@ begin
         token := gen_random_uuid();
     end if;
 
-    -- paste: parts/take.plpgsql with reader = _newest
+    -- paste: parts/take.plpgsql with reader = find_last
 
     if taken_to is not null then
         claimed.partition := number;

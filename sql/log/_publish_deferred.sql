@@ -19,21 +19,21 @@ declare
     home_id bigint;
     leaf integer;
     followed boolean;
+    roles text[];
 begin
     -- Nothing is locked, so any partition will do; the next transaction takes another one.
     if _publish_deferred.partition is null and _publish_deferred.key is null then
-        select p.partition, p.partition_id, p.segment, p.followed
-        into chosen, home_id, leaf, followed
+        select p.partition, p.partition_id, p.segment, p.followed, p.publishers
+        into chosen, home_id, leaf, followed, roles
         from pgq.partition as p
         where p.topic = _publish_deferred.topic
             and p.ring <= (xid * 633 & 1023)
             and p.deferred
-            and (p.publishers is null or pgq._may(p.publishers))
         order by p.ring desc
         limit 1;
     else
-        select p.partition, p.partition_id, p.segment, p.followed
-        into chosen, home_id, leaf, followed
+        select p.partition, p.partition_id, p.segment, p.followed, p.publishers
+        into chosen, home_id, leaf, followed, roles
         from pgq.partition as p
         where p.topic = _publish_deferred.topic
             and p.partition = coalesce(
@@ -45,11 +45,10 @@ begin
                         and q.partition = 0
                 )
             )
-            and p.deferred
-            and (p.publishers is null or pgq._may(p.publishers));
+            and p.deferred;
     end if;
 
-    if chosen is null then
+    if chosen is null or (roles is not null and not pgq._may(roles)) then
         return null;
     end if;
 

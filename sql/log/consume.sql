@@ -28,27 +28,17 @@ declare
     current_seq bigint;
     position bigint;
     ready boolean;
-    last_message pgq._stored_message;
-    message pgq.message_record;
+    last_message pgq.message_record;
     keep interval;
     token uuid;
     taken_to bigint;
     claimed pgq._claim_state;
     read_rows bigint;
 begin
-    -- paste: parts/take.plpgsql with reader = _last_message
+    -- paste: parts/take.plpgsql with reader = read_last
 
     if taken_to = position then
-        message := (
-            number,
-            last_message.log_offset,
-            last_message.published_at,
-            last_message.key,
-            last_message.headers,
-            last_message.payload,
-            last_message.body
-        );
-        return next message;
+        return next last_message;
         return;
     end if;
     if taken_to is null then

@@ -47,7 +47,7 @@ begin
     end if;
 
     if fetch_range.first_offset >= place.segment_first_offset then
-        -- for the first 16 leaves: place.segment
+        -- for the first 48 leaves: place.segment
         return query
         select
             {fetch_range.partition},

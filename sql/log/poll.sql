@@ -32,7 +32,7 @@ begin
     end if;
 
     if claimed.segment is not null then
-        -- for the first 16 leaves: claimed.segment
+        -- for the first 48 leaves: claimed.segment
         return query
         select
             {claimed.lease_token},

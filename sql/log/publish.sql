@@ -26,8 +26,10 @@ declare
     entered_at timestamptz;
     until timestamptz;
     followed boolean;
+    roles text[];
     state pgq._partition_state;
-    newest pgq._newest_message;
+    newest_offset bigint;
+    newest_at timestamptz;
     published pgq.publish_result;
 begin
     -- All that is unusual in one expression, since each of them takes time.
@@ -67,6 +69,7 @@ begin
             p.segment_entered_at,
             p.segment_until,
             p.followed,
+            p.publishers,
             false
         into
             published.partition,
@@ -76,11 +79,11 @@ begin
             entered_at,
             until,
             followed,
+            roles,
             published.duplicate
         from pgq.partition as p
         where p.topic = publish.topic collate "C"
             and p.publish_ring <= hash_position
-            and (p.publishers is null or pgq._may(p.publishers))
         order by p.publish_ring desc
         limit 1
         for no key update skip locked;
@@ -93,6 +96,7 @@ begin
             p.segment_entered_at,
             p.segment_until,
             p.followed,
+            p.publishers,
             false
         into
             published.partition,
@@ -102,6 +106,7 @@ begin
             entered_at,
             until,
             followed,
+            roles,
             published.duplicate
         from pgq.partition as p
         where p.topic = publish.topic collate "C"
@@ -115,11 +120,16 @@ begin
                 )
             )
             and not p.deferred
-            and (p.publishers is null or pgq._may(p.publishers))
         for no key update;
     end if;
 
-    if (until > pgq._clock() and not followed) is not true then
+    if (until > pgq._clock() and not followed and roles is null) is not true then
+        if roles is not null and not pgq._may(roles) then
+            -- Report it as unknown, so that names do not leak.
+            home_id := null;
+            until := null;
+            published.partition := null;
+        end if;
         if home_id is null then
             published.partition := pgq._publish_deferred(
                 publish.topic collate "C",
@@ -169,14 +179,22 @@ begin
     end if;
 
     -- Read in a new statement: its snapshot is younger than the lock, so it shows the newest.
-    newest := pgq._newest(home_id, leaf, first_offset);
+    -- for the first 48 leaves: leaf
+    select m.log_offset, m.published_at
+    from pgq.message_{leaf} as m
+    where m.partition_id = {home_id}
+        and m.log_offset >= {first_offset}
+    order by m.log_offset desc
+    limit 1
+    into newest_offset, newest_at;
+    -- end of the leaf
     insert into pgq.message (
         partition_id, log_offset, published_at, segment, key, headers, payload, body
     )
     values (
         home_id,
-        coalesce(newest.log_offset + 1, first_offset),
-        greatest(pgq._clock(), newest.published_at, entered_at),
+        coalesce(newest_offset + 1, first_offset),
+        greatest(pgq._clock(), newest_at, entered_at),
         leaf,
         publish.key,
         publish.headers,
@@ -184,7 +202,7 @@ begin
         publish.body
     );
 
-    published.log_offset := coalesce(newest.log_offset + 1, first_offset);
+    published.log_offset := coalesce(newest_offset + 1, first_offset);
     return next published;
 end
 $$;

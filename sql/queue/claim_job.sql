@@ -24,20 +24,15 @@ declare
     moment timestamptz;
     usual boolean;
     raised_at timestamptz;
-    number bigint;
     store_id bigint;
     store_offset bigint;
     ends_at timestamptz;
     leaf integer;
-    delivery integer;
-    job_label text;
     job_error text;
     was_leased boolean;
-    keep_until timestamptz;
     job_key text;
     job_attempts integer;
     special boolean;
-    message pgq._stored_message;
     job pgq.claimed_job;
 begin
     if claim_job.lease is not null then

@@ -30,6 +30,7 @@ declare
     queue_delay interval;
     ttl interval;
     usual boolean;
+    roles text[];
     added pgq.enqueue_result;
     admitted pgq._admitted_job;
 begin
@@ -103,7 +104,8 @@ begin
         enqueue.delay is null
         and enqueue.run_at is null
         and enqueue.unique_key is null
-        and q.plain_enqueue
+        and q.plain_enqueue,
+        q.publishers
     into
         target_id,
         store_id,
@@ -113,29 +115,31 @@ begin
         added.duplicate,
         queue_delay,
         ttl,
-        usual
+        usual,
+        roles
     from pgq.queue as q
-    where q.queue = enqueue.queue collate "C"
-        and (q.publishers is null or pgq._may(q.publishers));
+    where q.queue = enqueue.queue collate "C";
 
-    if usual is not true then
-        if target_id is null then
+    if (usual and roles is null) is not true then
+        if target_id is null or (roles is not null and not pgq._may(roles)) then
             perform pgq._check_access(null, enqueue.queue collate "C", 'publish');
             perform pgq._fail_unknown_queue(enqueue.queue collate "C");
         end if;
-        admitted := pgq._admit_job(
-            target_id,
-            added.job_id,
-            enqueue.key collate "C",
-            enqueue.unique_key,
-            enqueue.delay,
-            enqueue.run_at
-        );
-        added.job_id := admitted.job_id;
-        if admitted.is_duplicate then
-            added.duplicate := true;
-            return next added;
-            return;
+        if usual is not true then
+            admitted := pgq._admit_job(
+                target_id,
+                added.job_id,
+                enqueue.key collate "C",
+                enqueue.unique_key,
+                enqueue.delay,
+                enqueue.run_at
+            );
+            added.job_id := admitted.job_id;
+            if admitted.is_duplicate then
+                added.duplicate := true;
+                return next added;
+                return;
+            end if;
         end if;
     end if;
 

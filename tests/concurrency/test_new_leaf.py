@@ -63,11 +63,13 @@ def _expire(session: Session, other: Session, name: str) -> Any:
 
 def _carry(session: Session, other: Session, name: str) -> Any:
     """A job of another leaf, whose queue has gone on to this one."""
-    other.create_queue(queue=f"{name}-moved")
-    other.alter_queue(queue=f"{name}-moved", retention=RETENTION["known"])
-    other.enqueue(queue=f"{name}-moved", payload=1)
-    (leaf,) = row(other, "select segment from pgq.queue where queue = %s", [f"{name}-moved"])
-    other.alter_queue(queue=f"{name}-moved", retention=RETENTION[name])
+    moved = f"{name}-moved"
+    if not row(other, "select exists (select from pgq.queue where queue = %s)", [moved])[0]:
+        other.create_queue(queue=moved, retention=RETENTION["known"])
+    other.alter_queue(queue=moved, retention=RETENTION["known"])
+    other.enqueue(queue=moved, payload=1)
+    (leaf,) = row(other, "select segment from pgq.queue where queue = %s", [moved])
+    other.alter_queue(queue=moved, retention=RETENTION[name])
     return session.execute(
         "select * from pgq._carry_jobs(%s, null, null, pgq._clock(), 100)", [leaf]
     ).fetchall()
