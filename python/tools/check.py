@@ -1,4 +1,4 @@
-"""Check what an edit touches, within a minute: linters of the changed files, tests of their folders.
+"""Check what an edit touches, within a minute: linters of the files, tests of their folders.
 
 For who edits one function. Changed is what git says, beside the last commit, or what the arguments
 name. ``sql/queue/nack.sql`` is held by ``tests/queue``: by the files there that name the function,

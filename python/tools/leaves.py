@@ -29,7 +29,8 @@ from pathlib import Path
 __all__ = ["pasted", "write_out"]
 
 _MARKED = re.compile(
-    r"^(?P<indent> *)-- for the first (?P<count>\d+) leaves: (?P<leaf>\S+)\n(?P<body>.*?)^ *-- end of the leaf\n",
+    r"^(?P<indent> *)-- for the first (?P<count>\d+) leaves: (?P<leaf>\S+)\n"
+    r"(?P<body>.*?)^ *-- end of the leaf\n",
     re.MULTILINE | re.DOTALL,
 )
 _MARKED_BADLY = re.compile(r"-- for the first \d+ leaves:|-- end of the leaf")
@@ -79,7 +80,8 @@ def _copies(match: re.Match[str]) -> str:
 def _by_leaf(leaf: str, body: list[str], count: int) -> list[str]:
     # Each condition takes time. The lowest free leaf is taken first, so the low ones are used most
     # and have the fewest: one for leaf 0, two for leaf 1, three or four for 2 and 3, ...
-    lines, low, high = [], 0, 0
+    lines: list[str] = []
+    low = high = 0
     while low < count:
         high = min(high, count - 1)
         lines += [

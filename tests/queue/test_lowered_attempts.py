@@ -1,4 +1,4 @@
-"""max_attempts is lowered: a claim that meets a job which has had as many makes it a dead letter."""
+"""max_attempts is lowered: a claim that meets a job which has had as many buries it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from support.clock import Clock
 from support.queue import Job, claim, claim_one, enqueue, enqueue_many, new_queue, stats
-from support.session import Connect, Session, row
+from support.session import Connect, Session
 
 RAN_OUT = "the lease of the last attempt ran out"
 

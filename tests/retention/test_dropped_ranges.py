@@ -1,8 +1,6 @@
-"""What is noted to be deleted, where no segment is ever truncated: neither too much nor too little."""
+"""What is noted to be deleted where no segment is ever truncated: not too much, nor too little."""
 
 from __future__ import annotations
-
-import pytest
 
 from support.clock import Clock
 from support.queue import ack, claim_one, enqueue, new_queue

@@ -21,7 +21,7 @@ def _lengths(session: Session, number: int) -> None:
 
 @pytest.mark.parametrize("kind", ["topic", "queue"])
 def test_one_length_more_is_refused(connection: Session, clock: Clock, kind: str) -> None:
-    """The lengths are told, and what is out of use, with when it goes; one that is there will do."""
+    """The lengths are told, and when what is out of use goes; one that is there will do."""
     _lengths(connection, 23)
     left = new_queue(connection, retention="50 minutes")
     enqueue(connection, left)

@@ -74,7 +74,9 @@ def test_more_runs_than_one_cleanup_carries(connection: Session, queue: str, clo
 
 
 @pytest.mark.slow
-def test_more_jobs_of_a_dropped_topic_than_one_cleanup_carries(connection: Session, queue: str) -> None:
+def test_more_jobs_of_a_dropped_topic_than_one_cleanup_carries(
+    connection: Session, queue: str
+) -> None:
     """Of a topic that was dropped, whose partitions have many each."""
     topic = new_name("topic")
     connection.create_topic(topic=topic, partitions=2, no_limit=["retention"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from support.clock import Clock
-from support.log import offsets
 from support.queue import new_queue
 from support.session import Connect, Session, new_name, refused, row
 from support.storage import actions, clean

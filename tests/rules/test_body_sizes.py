@@ -1,4 +1,4 @@
-"""Bodies of functions: how long they are, without comments, white space collapsed, parts pasted in."""
+"""How long bodies are, without comments, white space collapsed, parts pasted in."""
 
 from __future__ import annotations
 

@@ -49,8 +49,8 @@ USES = {
         "metrics",
     ),
 }
-# What a folder uses of one that it does not know otherwise: what delivers, who is subscribed, and how
-# many storage classes there may be.
+# What a folder uses of one that it does not know otherwise: what delivers, who is subscribed, and
+# how many storage classes there may be.
 SINGLE = {
     "log": {"_announce", "_check_storage_bounds", "_deliver", "_deliver_across", "subscription"},
     "queue": {"_check_storage_bounds", "_deliver_staged"},

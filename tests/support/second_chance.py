@@ -1,4 +1,4 @@
-"""Which tests may fail once on a busy machine: those of browsers, Spark and processes that are killed.
+"""Which tests may fail once on a busy machine: those of browsers, Spark and killed processes.
 
 They are marked ``outside``. Where all tests are required, a run in which any other has failed ends
 with 10 instead of 1: what fails in SQL once has failed.
