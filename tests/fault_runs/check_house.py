@@ -52,7 +52,7 @@ ORPHANS = {
     ),
 }
 
-LASTING = {"access_change", "leaf", "segment", "storage_class", "view_key"}
+LASTING = {"access_change", "leaf", "segment", "storage_bound", "storage_class", "view_key"}
 """Tables that have rows in an empty database too."""
 
 

@@ -19,6 +19,8 @@ HANDED_ON: dict[str, frozenset[str]] = {
     "write_chunk": frozenset({"22003", "22021", "22P02", "22P05", "54001"}),
     # who may not create roles is told so by PostgreSQL
     "create_roles": frozenset({"42501"}),
+    # and who is not the owner
+    "set_storage_bounds": frozenset({"42501"}),
 }
 
 # Numbers that may be below zero, and are then what they say, or nothing that there is.
