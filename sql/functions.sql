@@ -17,6 +17,12 @@
 \ir shared/_check_idempotency_window.sql
 \ir shared/_check_idempotency_keys.sql
 \ir shared/_check_settings_equal.sql
+\ir shared/_check_share.sql
+\ir shared/_check_word.sql
+\ir shared/_liftable.sql
+\ir shared/_standard_settings.sql
+\ir shared/_merge_settings.sql
+\ir shared/_check_settings.sql
 
 -- The message store and its segments
 \ir store/_create_leaf.sql
@@ -49,7 +55,7 @@
 \ir log/_fail_out_of_range.sql
 \ir log/_fail_lease_lost.sql
 \ir log/_fail_truncated.sql
-\ir log/_check_topic_settings.sql
+\ir log/_topic_settings.sql
 \ir log/_check_out_of_range.sql
 \ir log/_check_dead_letters.sql
 \ir log/_check_both_set.sql
@@ -215,7 +221,8 @@
 \ir queue/_check_unique_key.sql
 \ir queue/_check_unique_keys.sql
 \ir queue/_shortest.sql
-\ir queue/_check_queue_settings.sql
+\ir queue/_queue_settings.sql
+\ir queue/_write_queue.sql
 \ir queue/_check_queue_together.sql
 
 -- The queue: keys of jobs
@@ -330,6 +337,7 @@
 \ir queue/_clean_order.sql
 \ir queue/_clean_limited_keys.sql
 \ir queue/_clean_runs.sql
+\ir queue/_clean_dropped_queues.sql
 \ir queue/_clean_jobs.sql
 \ir queue/_clean_effects.sql
 \ir queue/_jobs_of_segment.sql

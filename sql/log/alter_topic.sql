@@ -19,9 +19,21 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    target pgq.topic;
+    given constant pgq.topic_info := row(
+        null,
+        alter_topic.partitions,
+        alter_topic.retention,
+        alter_topic.max_bytes,
+        alter_topic.notify,
+        null,
+        null,
+        alter_topic.idempotency_window,
+        null,
+        null
+    );
+    before pgq.topic_info;
     settings pgq.topic_info;
-    retention_before interval;
+    target pgq.topic;
     class pgq.storage_class;
     previous integer;
 begin
@@ -53,33 +65,16 @@ begin
     end loop;
     perform pgq._check_no_limit(
         alter_topic.no_limit collate "C",
-        jsonb_build_object(
-            'max_bytes', alter_topic.max_bytes, 'retention', alter_topic.retention
-        )
+        pgq._liftable(to_jsonb(given), pgq._topic_settings())
     );
 
     select i.*
-    into settings
+    into before
     from pgq._topic_info(alter_topic.topic collate "C") as i;
 
-    retention_before := settings.retention;
-    settings.partitions := coalesce(alter_topic.partitions, settings.partitions);
-    settings.retention := coalesce(alter_topic.retention, settings.retention);
-    settings.max_bytes := coalesce(alter_topic.max_bytes, settings.max_bytes);
-    settings.notify := coalesce(alter_topic.notify, settings.notify);
-    settings.idempotency_window := coalesce(
-        alter_topic.idempotency_window, settings.idempotency_window
-    );
-    if 'retention' = any(alter_topic.no_limit collate "C") then
-        settings.retention := null;
-    end if;
-    if 'max_bytes' = any(alter_topic.no_limit collate "C") then
-        settings.max_bytes := null;
-    end if;
-    perform pgq._check_topic_settings(
-        settings.partitions, settings.retention, settings.max_bytes, settings.idempotency_window
-    );
-    if retention_before is null and settings.retention is not null then
+    settings := pgq._merge_settings(given, before, alter_topic.no_limit);
+    perform pgq._check_settings(settings, pgq._topic_settings());
+    if before.retention is null and settings.retention is not null then
         perform pgq._check_nothing_kept(
             'topic',
             array(

@@ -19,127 +19,104 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 declare
+    given constant pgq.topic_info := row(
+        create_topic.topic,
+        create_topic.partitions,
+        create_topic.retention,
+        create_topic.max_bytes,
+        create_topic.notify,
+        null,
+        null,
+        create_topic.idempotency_window,
+        create_topic.deferred,
+        create_topic.restricted
+    );
     settings pgq.topic_info;
     existing pgq.topic_info;
+    class pgq.storage_class;
     made pgq.topic;
     new_id bigint;
-    class pgq.storage_class;
 begin
     perform pgq._check_name('topic', create_topic.topic collate "C");
     perform pgq._check_no_limit(
         create_topic.no_limit collate "C",
-        jsonb_build_object(
-            'max_bytes', create_topic.max_bytes, 'retention', create_topic.retention
-        )
+        pgq._liftable(to_jsonb(given), pgq._topic_settings())
     );
-
-    settings.partitions := coalesce(create_topic.partitions, 8);
-    if ('retention' = any(create_topic.no_limit collate "C")) is not true then
-        settings.retention := coalesce(create_topic.retention, '7 days');
-    end if;
-    if ('max_bytes' = any(create_topic.no_limit collate "C")) is not true then
-        settings.max_bytes := create_topic.max_bytes;
-    end if;
-    settings.notify := coalesce(create_topic.notify, false);
-    settings.idempotency_window := coalesce(create_topic.idempotency_window, '1 day');
-    settings.deferred := coalesce(create_topic.deferred, false);
-    perform pgq._check_topic_settings(
-        settings.partitions, settings.retention, settings.max_bytes, settings.idempotency_window
+    settings := pgq._merge_settings(
+        given, pgq._standard_settings(given, pgq._topic_settings()), create_topic.no_limit
     );
+    perform pgq._check_settings(settings, pgq._topic_settings());
 
-    -- One that is there is found without a lock.
-    select i.*
-    into existing
-    from pgq._topic_info(create_topic.topic collate "C") as i;
+    -- Again when another transaction creates one of this name in between.
+    while made.topic_id is null loop
+        -- One that is there is found without a lock.
+        select i.*
+        into existing
+        from pgq._topic_info(create_topic.topic collate "C") as i;
 
-    if existing.topic is not null then
-        perform pgq._check_taken(create_topic.topic collate "C", null);
-        -- An old snapshot may show one that was dropped since; it cannot be locked.
-        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-            perform
-            from pgq.topic as t
-            where t.topic = create_topic.topic collate "C"
-            for key share;
+        if existing.topic is not null then
+            perform pgq._check_taken(create_topic.topic collate "C", null);
+            -- An old snapshot may show one that was dropped since; it cannot be locked.
+            if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+                perform
+                from pgq.topic as t
+                where t.topic = create_topic.topic collate "C"
+                for key share;
+            end if;
+
+            perform pgq._check_settings_equal(
+                'topic',
+                create_topic.topic collate "C",
+                to_jsonb(given),
+                create_topic.no_limit,
+                to_jsonb(existing)
+            );
+            return next existing;
+            return;
         end if;
 
-        perform pgq._check_settings_equal(
-            'topic',
-            create_topic.topic collate "C",
-            jsonb_build_object(
-                'partitions', create_topic.partitions,
-                'retention', create_topic.retention,
-                'max_bytes', create_topic.max_bytes,
-                'notify', create_topic.notify,
-                'idempotency_window', create_topic.idempotency_window,
-                'deferred', create_topic.deferred,
-                'restricted', create_topic.restricted
-            ),
-            create_topic.no_limit,
-            to_jsonb(existing)
+        -- The id first: a topic with max_bytes has a class of its own.
+        new_id := nextval(pg_get_serial_sequence('pgq.topic', 'topic_id'));
+        perform pgq._check_storage_bounds(
+            settings.retention,
+            settings.idempotency_window,
+            settings.max_bytes is not null,
+            new_id
         );
-        return next existing;
-        return;
-    end if;
-
-    -- The id first: a topic with max_bytes has a class of its own.
-    new_id := nextval(pg_get_serial_sequence('pgq.topic', 'topic_id'));
-    perform pgq._check_storage_bounds(
-        settings.retention,
-        settings.idempotency_window,
-        settings.max_bytes is not null,
-        new_id
-    );
-    class := pgq._storage_class(
-        settings.retention,
-        settings.max_bytes,
-        case when settings.max_bytes is not null then new_id end
-    );
-    insert into pgq.topic (
-        topic_id,
-        topic,
-        partitions,
-        storage_class_id,
-        notify,
-        created_at,
-        updated_at,
-        idempotency_window,
-        deferred,
-        made_by
-    )
-    overriding system value
-    values (
-        new_id,
-        create_topic.topic,
-        settings.partitions,
-        class.storage_class_id,
-        settings.notify,
-        pgq._clock(),
-        pgq._clock(),
-        settings.idempotency_window,
-        settings.deferred,
-        pgq._maker()
-    )
-    on conflict (topic) do nothing
-    returning *
-    into made;
-
-    if made.topic_id is null then
-        -- Another transaction has created it in the meantime.
-        return query
-        select c.*
-        from pgq.create_topic(
+        class := pgq._storage_class(
+            settings.retention,
+            settings.max_bytes,
+            case when settings.max_bytes is not null then new_id end
+        );
+        insert into pgq.topic (
+            topic_id,
+            topic,
+            partitions,
+            storage_class_id,
+            notify,
+            created_at,
+            updated_at,
+            idempotency_window,
+            deferred,
+            made_by
+        )
+        overriding system value
+        values (
+            new_id,
             create_topic.topic,
-            create_topic.partitions,
-            create_topic.retention,
-            create_topic.max_bytes,
-            create_topic.notify,
-            create_topic.idempotency_window,
-            create_topic.no_limit,
-            create_topic.deferred,
-            create_topic.restricted
-        ) as c;
-        return;
-    end if;
+            settings.partitions,
+            class.storage_class_id,
+            settings.notify,
+            pgq._clock(),
+            pgq._clock(),
+            settings.idempotency_window,
+            settings.deferred,
+            pgq._maker()
+        )
+        on conflict (topic) do nothing
+        returning *
+        into made;
+    end loop;
 
     perform pgq._add_partitions(made, class, 0, settings.partitions - 1);
     if create_topic.restricted then

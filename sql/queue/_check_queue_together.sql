@@ -6,21 +6,21 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
-    if _check_queue_together.settings.rate_limit is null
+    if settings.rate_limit is null
         and (
-            _check_queue_together.settings.rate_interval is not null
-            or _check_queue_together.settings.rate_burst is not null
+            settings.rate_interval is not null
+            or settings.rate_burst is not null
         )
     then
         raise exception 'argument "%" must come with "rate_limit"',
             case
-                when _check_queue_together.settings.rate_interval is not null then 'rate_interval'
+                when settings.rate_interval is not null then 'rate_interval'
                 else 'rate_burst'
             end
             using errcode = '22023';
     end if;
-    if _check_queue_together.settings.ordered
-        and _check_queue_together.settings.max_leased_per_key is not null
+    if settings.ordered
+        and settings.max_leased_per_key is not null
     then
         raise exception '"max_leased_per_key" and "ordered" exclude each other'
             using errcode = '22023',
@@ -28,15 +28,15 @@ begin
     end if;
     -- Whenever both are added to a moment.
     if pgq._shortest(
-        _check_queue_together.settings.job_ttl - _check_queue_together.settings.delay
+        settings.job_ttl - settings.delay
     ) <= interval '0'
     then
         raise exception 'argument "delay" must be shorter than "job_ttl"'
             using errcode = '22023',
                 detail = format(
                     'Delay: %s; job_ttl: %s.',
-                    _check_queue_together.settings.delay,
-                    _check_queue_together.settings.job_ttl
+                    settings.delay,
+                    settings.job_ttl
                 ),
                 hint = 'A month may have 28 to 31 days, and a day 23 to 25 hours.';
     end if;

@@ -11,6 +11,7 @@ declare
     ended bigint := 0;
     removed bigint := 0;
     unfinished boolean;
+    leftover text;
     letters pgq._ended_job[];
 begin
     unfinished := pgq._clean_runs(_clean_jobs.moment, batch);
@@ -85,127 +86,12 @@ begin
     end loop;
     unfinished := unfinished or greatest(ended, removed) >= batch;
 
-    -- An enqueue or a claim that was in progress when its queue was dropped. The ids of queues that
-    -- have jobs are found one after the other, without a look at all jobs.
-    with recursive having_jobs as (
-        (select j.queue_id from pgq.job as j order by j.queue_id limit 1)
-        union all
-        select (
-            select j.queue_id
-            from pgq.job as j
-            where j.queue_id > h.queue_id
-            order by j.queue_id
-            limit 1
-        )
-        from having_jobs as h
-        where h.queue_id is not null
-    )
-
-    delete from pgq.job as j
-    where j.job_id = any(array(
-        select k.job_id
-        from having_jobs as h
-        inner join pgq.job as k on k.queue_id = h.queue_id
-        where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
-        limit batch
-    ));
-    get diagnostics removed = row_count;
-    unfinished := unfinished or removed = batch;
-
-    with recursive having_letters as (
-        (select d.queue_id from pgq.dead_job as d order by d.queue_id limit 1)
-        union all
-        select (
-            select d.queue_id
-            from pgq.dead_job as d
-            where d.queue_id > h.queue_id
-            order by d.queue_id
-            limit 1
-        )
-        from having_letters as h
-        where h.queue_id is not null
-    )
-
-    delete from pgq.dead_job as d
-    where d.job_id = any(array(
-        select e.job_id
-        from having_letters as h
-        inner join pgq.dead_job as e on e.queue_id = h.queue_id
-        where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
-        limit batch
-    ));
-    get diagnostics removed = row_count;
-    unfinished := unfinished or removed = batch;
-
-    with recursive having_keys as (
-        (select u.queue_id from pgq.unique_job as u order by u.queue_id limit 1)
-        union all
-        select (
-            select u.queue_id
-            from pgq.unique_job as u
-            where u.queue_id > h.queue_id
-            order by u.queue_id
-            limit 1
-        )
-        from having_keys as h
-        where h.queue_id is not null
-    )
-
-    delete from pgq.unique_job as u
-    where u.job_id = any(array(
-        select v.job_id
-        from having_keys as h
-        inner join pgq.unique_job as v on v.queue_id = h.queue_id
-        where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
-        limit batch
-    ));
-    get diagnostics removed = row_count;
-    unfinished := unfinished or removed = batch;
-
-    -- A drop above READ COMMITTED did not see the newest floors. From behind: there the newest row
-    -- of a queue comes before what older ones have left in the index.
-    with recursive having_floors as (
-        (select f.queue_id from pgq.queue_floor as f order by f.queue_id desc limit 1)
-        union all
-        select (
-            select f.queue_id
-            from pgq.queue_floor as f
-            where f.queue_id < h.queue_id
-            order by f.queue_id desc
-            limit 1
-        )
-        from having_floors as h
-        where h.queue_id is not null
-    )
-
-    delete from pgq.queue_floor as f
-    where f.queue_id = any(array(
-        select h.queue_id
-        from having_floors as h
-        where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
-    ));
-
-    -- The same for those of claims.
-    with recursive having_claims as (
-        (select c.queue_id from pgq.claim_count as c order by c.queue_id desc limit 1)
-        union all
-        select (
-            select c.queue_id
-            from pgq.claim_count as c
-            where c.queue_id < h.queue_id
-            order by c.queue_id desc
-            limit 1
-        )
-        from having_claims as h
-        where h.queue_id is not null
-    )
-
-    delete from pgq.claim_count as c
-    where c.queue_id = any(array(
-        select h.queue_id
-        from having_claims as h
-        where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
-    ));
+    -- What an enqueue or a claim that was in progress left when its queue was dropped.
+    foreach leftover in array array[
+        'job', 'dead_job', 'unique_job', 'queue_floor', 'claim_count'
+    ] loop
+        unfinished := pgq._clean_dropped_queues(leftover, batch) or unfinished;
+    end loop;
 
     unfinished := pgq._clean_order(batch) or unfinished;
     unfinished := pgq._clean_limited_keys(batch) or unfinished;

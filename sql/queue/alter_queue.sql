@@ -33,15 +33,38 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 declare
+    given constant pgq.queue_info := row(
+        null,
+        alter_queue.lease,
+        alter_queue.max_attempts,
+        alter_queue.delay,
+        alter_queue.job_ttl,
+        alter_queue.retention,
+        alter_queue.backoff,
+        alter_queue.backoff_max,
+        alter_queue.backoff_jitter,
+        alter_queue.archive,
+        alter_queue.notify,
+        null,
+        null,
+        null,
+        alter_queue.idempotency_window,
+        alter_queue.unique_until,
+        null,
+        alter_queue.after_dead_letter,
+        alter_queue.max_leased,
+        alter_queue.rate_limit,
+        alter_queue.rate_interval,
+        alter_queue.rate_burst,
+        alter_queue.max_unfinished,
+        alter_queue.max_leased_per_key,
+        null
+    );
+    before pgq.queue_info;
     settings pgq.queue_info;
     class pgq.storage_class;
     target_id bigint;
     store_id bigint;
-    retention_before interval;
-    window_before interval;
-    limit_before integer;
-    leased_before integer;
-    per_key_before integer;
 begin
     perform pgq._check_access(null, alter_queue.queue collate "C", 'admin');
     if exists (
@@ -60,7 +83,8 @@ begin
         );
     end if;
     loop
-        perform
+        select q.queue_id, q.partition_id
+        into target_id, store_id
         from pgq.queue as q
         where q.queue = alter_queue.queue collate "C"
         for no key update;
@@ -70,151 +94,66 @@ begin
     end loop;
     perform pgq._check_no_limit(
         alter_queue.no_limit collate "C",
-        jsonb_build_object(
-            'job_ttl', alter_queue.job_ttl,
-            'max_attempts', alter_queue.max_attempts,
-            'max_leased', alter_queue.max_leased,
-            'max_leased_per_key', alter_queue.max_leased_per_key,
-            'max_unfinished', alter_queue.max_unfinished,
-            'rate_limit', alter_queue.rate_limit,
-            'retention', alter_queue.retention
-        )
+        pgq._liftable(to_jsonb(given), pgq._queue_settings())
     );
 
     select i.*
-    into settings
+    into before
     from pgq._queue_info(alter_queue.queue collate "C") as i;
 
-    retention_before := settings.retention;
-    window_before := settings.idempotency_window;
-    leased_before := settings.max_leased;
-    per_key_before := settings.max_leased_per_key;
-    limit_before := settings.rate_limit;
-    settings.lease := coalesce(alter_queue.lease, settings.lease);
-    settings.max_attempts := coalesce(alter_queue.max_attempts, settings.max_attempts);
-    settings.delay := coalesce(alter_queue.delay, settings.delay);
-    settings.job_ttl := coalesce(alter_queue.job_ttl, settings.job_ttl);
-    settings.retention := coalesce(alter_queue.retention, settings.retention);
-    settings.backoff := coalesce(alter_queue.backoff, settings.backoff);
-    settings.backoff_max := coalesce(alter_queue.backoff_max, settings.backoff_max);
-    settings.backoff_jitter := coalesce(alter_queue.backoff_jitter, settings.backoff_jitter);
-    settings.archive := coalesce(alter_queue.archive, settings.archive);
-    settings.notify := coalesce(alter_queue.notify, settings.notify);
-    settings.idempotency_window := coalesce(
-        alter_queue.idempotency_window, settings.idempotency_window
-    );
-    settings.unique_until := coalesce(alter_queue.unique_until, settings.unique_until);
-    settings.after_dead_letter := coalesce(
-        alter_queue.after_dead_letter, settings.after_dead_letter
-    );
-    settings.max_leased := coalesce(alter_queue.max_leased, settings.max_leased);
-    settings.max_unfinished := coalesce(alter_queue.max_unfinished, settings.max_unfinished);
-    settings.max_leased_per_key := coalesce(
-        alter_queue.max_leased_per_key, settings.max_leased_per_key
-    );
-    if 'max_leased' = any(alter_queue.no_limit collate "C") then
-        settings.max_leased := null;
-    end if;
-    if 'max_leased_per_key' = any(alter_queue.no_limit collate "C") then
-        settings.max_leased_per_key := null;
-    end if;
-    if 'max_unfinished' = any(alter_queue.no_limit collate "C") then
-        settings.max_unfinished := null;
-    end if;
-    settings.rate_limit := coalesce(alter_queue.rate_limit, settings.rate_limit);
-    if 'rate_limit' = any(alter_queue.no_limit collate "C") then
-        settings.rate_limit := null;
-    end if;
+    settings := pgq._merge_settings(given, before, alter_queue.no_limit);
     if settings.rate_limit is null then
         settings.rate_interval := alter_queue.rate_interval;
         settings.rate_burst := alter_queue.rate_burst;
     else
-        settings.rate_interval := coalesce(
-            alter_queue.rate_interval, settings.rate_interval, '1 second'
-        );
+        settings.rate_interval := coalesce(settings.rate_interval, '1 second');
         -- It goes along with the limit unless it was set apart.
         settings.rate_burst := coalesce(
             alter_queue.rate_burst,
-            nullif(settings.rate_burst, limit_before),
+            nullif(before.rate_burst, before.rate_limit),
             settings.rate_limit
         );
     end if;
-    if 'max_attempts' = any(alter_queue.no_limit collate "C") then
-        settings.max_attempts := null;
-    end if;
-    if 'job_ttl' = any(alter_queue.no_limit collate "C") then
-        settings.job_ttl := null;
-    end if;
-    if 'retention' = any(alter_queue.no_limit collate "C") then
-        settings.retention := null;
-    end if;
-    perform pgq._check_queue_settings(settings);
+    perform pgq._check_settings(settings, pgq._queue_settings());
     perform pgq._check_queue_together(settings);
-    if retention_before is null and settings.retention is not null then
-        perform pgq._check_nothing_kept('queue', array[q.partition_id])
-        from pgq.queue as q
-        where q.queue = alter_queue.queue collate "C";
+    if before.retention is null and settings.retention is not null then
+        perform pgq._check_nothing_kept('queue', array[store_id]);
     end if;
-
     perform pgq._check_storage_bounds(
         settings.retention, settings.idempotency_window, false, null
     );
+
     class := pgq._storage_class(settings.retention, null, null);
-    update pgq.queue as q
-    set
-        storage_class_id = class.storage_class_id,
-        segment = class.segment,
-        lease = settings.lease,
-        max_attempts = settings.max_attempts,
-        delay = settings.delay,
-        job_ttl = settings.job_ttl,
-        retention = settings.retention,
-        backoff = settings.backoff,
-        backoff_max = settings.backoff_max,
-        backoff_jitter = settings.backoff_jitter,
-        archive = settings.archive,
-        notify = settings.notify,
-        idempotency_window = settings.idempotency_window,
-        unique_until = settings.unique_until,
-        after_dead_letter = settings.after_dead_letter,
-        max_leased = settings.max_leased,
-        rate_limit = settings.rate_limit,
-        rate_interval = settings.rate_interval,
-        rate_burst = settings.rate_burst,
-        max_unfinished = settings.max_unfinished,
-        max_leased_per_key = settings.max_leased_per_key,
-        updated_at = pgq._clock()
-    where q.queue = alter_queue.queue collate "C"
-    returning q.queue_id, q.partition_id
-    into target_id, store_id;
+    perform pgq._write_queue(settings, class, target_id);
+    perform pgq._note_former_window(
+        store_id, before.idempotency_window, settings.idempotency_window
+    );
 
-    perform pgq._note_former_window(store_id, window_before, settings.idempotency_window);
-
-    if settings.max_leased is not null and leased_before is null
-        or settings.rate_limit is not null and limit_before is null
-        or settings.max_leased_per_key is not null and per_key_before is null
+    if settings.max_leased is not null and before.max_leased is null
+        or settings.rate_limit is not null and before.rate_limit is null
+        or settings.max_leased_per_key is not null and before.max_leased_per_key is null
     then
         insert into pgq.claim_lock as l (queue_id, counted_xid, keys_xid)
         values (
             target_id,
             pg_current_xact_id(),
-            case when per_key_before is null then pg_current_xact_id() end
+            case when before.max_leased_per_key is null then pg_current_xact_id() end
         )
         on conflict (queue_id) do update
         set counted_xid = case
-            when leased_before is null then excluded.counted_xid
+            when before.max_leased is null then excluded.counted_xid
             else l.counted_xid
         end,
             keys_xid = case
-                when per_key_before is null then excluded.keys_xid
+                when before.max_leased_per_key is null then excluded.keys_xid
                 else l.keys_xid
             end,
-            keys_horizon = case when per_key_before is not null then l.keys_horizon end;
+            keys_horizon = case when before.max_leased_per_key is not null then l.keys_horizon end;
     end if;
 
-    if per_key_before is not null and settings.max_leased_per_key is null then
+    if before.max_leased_per_key is not null and settings.max_leased_per_key is null then
         perform pgq._lift_key_limit(target_id);
-    elsif settings.max_leased_per_key > per_key_before then
+    elsif settings.max_leased_per_key > before.max_leased_per_key then
         -- The next claims bring up what may be leased now.
         insert into pgq.ordered_note (queue_id, look_at, ordered_key, after_id, tries)
         select k.queue_id, pgq._clock(), k.limited_key, -1, 0

@@ -33,204 +33,87 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 declare
+    given constant pgq.queue_info := row(
+        create_queue.queue,
+        create_queue.lease,
+        create_queue.max_attempts,
+        create_queue.delay,
+        create_queue.job_ttl,
+        create_queue.retention,
+        create_queue.backoff,
+        create_queue.backoff_max,
+        create_queue.backoff_jitter,
+        create_queue.archive,
+        create_queue.notify,
+        null,
+        null,
+        null,
+        create_queue.idempotency_window,
+        create_queue.unique_until,
+        create_queue.ordered,
+        create_queue.after_dead_letter,
+        create_queue.max_leased,
+        create_queue.rate_limit,
+        create_queue.rate_interval,
+        create_queue.rate_burst,
+        create_queue.max_unfinished,
+        create_queue.max_leased_per_key,
+        create_queue.restricted
+    );
     settings pgq.queue_info;
     existing pgq.queue_info;
-    new_id bigint;
     class pgq.storage_class;
+    new_id bigint;
 begin
     perform pgq._check_name('queue', create_queue.queue collate "C");
-
     perform pgq._check_no_limit(
         create_queue.no_limit collate "C",
-        jsonb_build_object(
-            'job_ttl', create_queue.job_ttl,
-            'max_attempts', create_queue.max_attempts,
-            'max_leased', create_queue.max_leased,
-            'max_leased_per_key', create_queue.max_leased_per_key,
-            'max_unfinished', create_queue.max_unfinished,
-            'rate_limit', create_queue.rate_limit,
-            'retention', create_queue.retention
-        )
+        pgq._liftable(to_jsonb(given), pgq._queue_settings())
     );
-
-    settings.queue := create_queue.queue;
-    settings.lease := coalesce(create_queue.lease, '30 seconds');
-    if ('max_attempts' = any(create_queue.no_limit collate "C")) is not true then
-        settings.max_attempts := coalesce(create_queue.max_attempts, 5);
-    end if;
-    settings.delay := coalesce(create_queue.delay, '0');
-    if ('job_ttl' = any(create_queue.no_limit collate "C")) is not true then
-        settings.job_ttl := coalesce(create_queue.job_ttl, '14 days');
-    end if;
-    if ('retention' = any(create_queue.no_limit collate "C")) is not true then
-        settings.retention := coalesce(create_queue.retention, '14 days');
-    end if;
-    settings.backoff := coalesce(create_queue.backoff, '1 second');
-    settings.backoff_max := coalesce(create_queue.backoff_max, '1 hour');
-    settings.backoff_jitter := coalesce(create_queue.backoff_jitter, 0.1);
-    settings.archive := coalesce(create_queue.archive, true);
-    settings.notify := coalesce(create_queue.notify, false);
-    settings.idempotency_window := coalesce(create_queue.idempotency_window, '1 day');
-    settings.unique_until := coalesce(create_queue.unique_until, 'finished');
-    settings.ordered := coalesce(create_queue.ordered, false);
-    settings.after_dead_letter := coalesce(create_queue.after_dead_letter, 'continue');
-    settings.max_leased := create_queue.max_leased;
-    settings.rate_limit := create_queue.rate_limit;
-    settings.rate_interval := create_queue.rate_interval;
-    settings.rate_burst := create_queue.rate_burst;
+    settings := pgq._merge_settings(
+        given, pgq._standard_settings(given, pgq._queue_settings()), create_queue.no_limit
+    );
     if settings.rate_limit is not null then
         settings.rate_interval := coalesce(settings.rate_interval, '1 second');
         settings.rate_burst := coalesce(settings.rate_burst, settings.rate_limit);
     end if;
-    settings.max_unfinished := create_queue.max_unfinished;
-    settings.max_leased_per_key := create_queue.max_leased_per_key;
-    perform pgq._check_queue_settings(settings);
+    perform pgq._check_settings(settings, pgq._queue_settings());
 
-    -- One that is there is found without a lock.
-    select i.*
-    into existing
-    from pgq._queue_info(create_queue.queue collate "C") as i;
+    -- Again when another transaction creates one of this name in between.
+    while new_id is null loop
+        -- One that is there is found without a lock.
+        select i.*
+        into existing
+        from pgq._queue_info(create_queue.queue collate "C") as i;
 
-    if existing.queue is not null then
-        perform pgq._check_taken(null, create_queue.queue collate "C");
-        -- An old snapshot may show one that was dropped since; it cannot be locked.
-        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-            perform
-            from pgq.queue as q
-            where q.queue = create_queue.queue collate "C"
-            for key share;
+        if existing.queue is not null then
+            perform pgq._check_taken(null, create_queue.queue collate "C");
+            -- An old snapshot may show one that was dropped since; it cannot be locked.
+            if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+                perform
+                from pgq.queue as q
+                where q.queue = create_queue.queue collate "C"
+                for key share;
+            end if;
+
+            perform pgq._check_settings_equal(
+                'queue',
+                create_queue.queue collate "C",
+                to_jsonb(given),
+                create_queue.no_limit,
+                to_jsonb(existing)
+            );
+            return next existing;
+            return;
         end if;
 
-        perform pgq._check_settings_equal(
-            'queue',
-            create_queue.queue collate "C",
-            jsonb_build_object(
-                'lease', create_queue.lease,
-                'max_attempts', create_queue.max_attempts,
-                'delay', create_queue.delay,
-                'job_ttl', create_queue.job_ttl,
-                'retention', create_queue.retention,
-                'backoff', create_queue.backoff,
-                'backoff_max', create_queue.backoff_max,
-                'backoff_jitter', create_queue.backoff_jitter,
-                'archive', create_queue.archive,
-                'notify', create_queue.notify,
-                'idempotency_window', create_queue.idempotency_window,
-                'unique_until', create_queue.unique_until,
-                'ordered', create_queue.ordered,
-                'after_dead_letter', create_queue.after_dead_letter,
-                'max_leased', create_queue.max_leased,
-                'rate_limit', create_queue.rate_limit,
-                'rate_interval', create_queue.rate_interval,
-                'rate_burst', create_queue.rate_burst,
-                'max_unfinished', create_queue.max_unfinished,
-                'max_leased_per_key', create_queue.max_leased_per_key,
-                'restricted', create_queue.restricted
-            ),
-            create_queue.no_limit,
-            to_jsonb(existing)
+        perform pgq._check_queue_together(settings);
+        perform pgq._check_storage_bounds(
+            settings.retention, settings.idempotency_window, false, null
         );
-        return next existing;
-        return;
-    end if;
-
-    perform pgq._check_queue_together(settings);
-    perform pgq._check_storage_bounds(
-        settings.retention, settings.idempotency_window, false, null
-    );
-    class := pgq._storage_class(settings.retention, null, null);
-    insert into pgq.queue (
-        queue,
-        partition_id,
-        storage_class_id,
-        segment,
-        lease,
-        max_attempts,
-        delay,
-        job_ttl,
-        retention,
-        backoff,
-        backoff_max,
-        backoff_jitter,
-        archive,
-        notify,
-        created_at,
-        updated_at,
-        idempotency_window,
-        unique_until,
-        ordered,
-        after_dead_letter,
-        max_leased,
-        rate_limit,
-        rate_interval,
-        rate_burst,
-        max_unfinished,
-        max_leased_per_key,
-        made_by
-    )
-    values (
-        settings.queue,
-        nextval('pgq.partition_id'),
-        class.storage_class_id,
-        class.segment,
-        settings.lease,
-        settings.max_attempts,
-        settings.delay,
-        settings.job_ttl,
-        settings.retention,
-        settings.backoff,
-        settings.backoff_max,
-        settings.backoff_jitter,
-        settings.archive,
-        settings.notify,
-        pgq._clock(),
-        pgq._clock(),
-        settings.idempotency_window,
-        settings.unique_until,
-        settings.ordered,
-        settings.after_dead_letter,
-        settings.max_leased,
-        settings.rate_limit,
-        settings.rate_interval,
-        settings.rate_burst,
-        settings.max_unfinished,
-        settings.max_leased_per_key,
-        pgq._maker()
-    )
-    on conflict (queue) do nothing
-    returning queue_id into new_id;
-
-    if new_id is null then
-        -- Another transaction has created it in the meantime.
-        return query
-        select c.*
-        from pgq.create_queue(
-            create_queue.queue,
-            create_queue.lease,
-            create_queue.max_attempts,
-            create_queue.delay,
-            create_queue.job_ttl,
-            create_queue.retention,
-            create_queue.backoff,
-            create_queue.backoff_max,
-            create_queue.backoff_jitter,
-            create_queue.archive,
-            create_queue.notify,
-            create_queue.idempotency_window,
-            create_queue.unique_until,
-            create_queue.ordered,
-            create_queue.after_dead_letter,
-            create_queue.max_leased,
-            create_queue.rate_limit,
-            create_queue.rate_interval,
-            create_queue.rate_burst,
-            create_queue.max_unfinished,
-            create_queue.max_leased_per_key,
-            create_queue.no_limit,
-            create_queue.restricted
-        ) as c;
-        return;
-    end if;
+        class := pgq._storage_class(settings.retention, null, null);
+        new_id := pgq._write_queue(settings, class);
+    end loop;
 
     insert into pgq.queue_floor_lock (queue_id)
     values (new_id);

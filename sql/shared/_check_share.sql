@@ -1,0 +1,17 @@
+create function pgq._check_share(argument text, share double precision)
+returns void
+language plpgsql
+immutable
+parallel safe
+as $$
+#variable_conflict use_column
+begin
+    if _check_share.share not between 0 and 1 then
+        raise exception 'argument "%" must be from 0 to 1', _check_share.argument
+            using errcode = '22023';
+    end if;
+end
+$$;
+
+comment on function pgq._check_share(text, double precision) is
+'Refuses a share that is less than nothing or more than all (22023).';

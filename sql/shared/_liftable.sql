@@ -1,0 +1,13 @@
+create function pgq._liftable(given jsonb, declared pgq._setting[])
+returns jsonb
+language sql
+immutable
+parallel safe
+as $$
+select jsonb_object_agg(d.name, _liftable.given -> d.name)
+from unnest(_liftable.declared) as d
+where d.may_lift
+$$;
+
+comment on function pgq._liftable(jsonb, pgq._setting[]) is
+'Of the settings that are given those whose limit can be lifted: what _check_no_limit asks for.';
