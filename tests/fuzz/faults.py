@@ -95,14 +95,12 @@ FAULTS = {
         "undocumented",
     ),
     "a row that is there already": fault(
-        "heartbeat",
+        "resume_queue",
         """
         begin
             insert into pgq.worker (role, worker, kind, sources, running, started_at, last_seen_at)
-            values (
-                'r', heartbeat.worker, heartbeat.kind, '{{}}', heartbeat.running, pgq._clock(),
-                pgq._clock()
-            );
+            values ('r', 'w', 'k', '{{}}', 0, pgq._clock(), pgq._clock());
+            return query select * from {true}(resume_queue.queue);
         end
         """,
         "undocumented",
