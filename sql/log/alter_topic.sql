@@ -73,7 +73,7 @@ begin
     from pgq._topic_info(alter_topic.topic collate "C") as i;
 
     settings := pgq._merge_settings(given, before, alter_topic.no_limit);
-    perform pgq._check_settings(settings, pgq._topic_settings());
+    perform pgq._check_settings(to_jsonb(settings), pgq._topic_settings());
     if before.retention is null and settings.retention is not null then
         perform pgq._check_nothing_kept(
             'topic',

@@ -45,7 +45,7 @@ begin
     settings := pgq._merge_settings(
         given, pgq._standard_settings(given, pgq._topic_settings()), create_topic.no_limit
     );
-    perform pgq._check_settings(settings, pgq._topic_settings());
+    perform pgq._check_settings(to_jsonb(settings), pgq._topic_settings());
 
     -- Again when another transaction creates one of this name in between.
     while made.topic_id is null loop

@@ -56,5 +56,5 @@ end
 $$;
 
 comment on function pgq._write_queue(pgq.queue_info, pgq.storage_class, bigint) is
-'Adds a queue with these settings, or changes those of the one that is named, and returns its id; null
-where another transaction has added one of this name.';
+'Adds a queue with these settings, or changes those of the one with this id, and returns its id;
+null if another transaction has added one of this name.';

@@ -30,6 +30,7 @@ parallel unsafe
 rows 1
 security definer
 set search_path = pgq, pg_temp
+set extra_float_digits = 1
 as $$
 #variable_conflict use_column
 declare
@@ -114,7 +115,7 @@ begin
             settings.rate_limit
         );
     end if;
-    perform pgq._check_settings(settings, pgq._queue_settings());
+    perform pgq._check_settings(to_jsonb(settings), pgq._queue_settings());
     perform pgq._check_queue_together(settings);
     if before.retention is null and settings.retention is not null then
         perform pgq._check_nothing_kept('queue', array[store_id]);

@@ -30,6 +30,7 @@ parallel unsafe
 rows 1
 security definer
 set search_path = pgq, pg_temp
+set extra_float_digits = 1
 as $$
 #variable_conflict use_column
 declare
@@ -77,7 +78,7 @@ begin
         settings.rate_interval := coalesce(settings.rate_interval, '1 second');
         settings.rate_burst := coalesce(settings.rate_burst, settings.rate_limit);
     end if;
-    perform pgq._check_settings(settings, pgq._queue_settings());
+    perform pgq._check_settings(to_jsonb(settings), pgq._queue_settings());
 
     -- Again when another transaction creates one of this name in between.
     while new_id is null loop

@@ -6,7 +6,7 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
-    if _check_word.word collate "C" <> all(_check_word.words) then
+    if array_position(_check_word.words, _check_word.word collate "C") is null then
         raise exception 'argument "%" must be % or %',
             _check_word.argument,
             array_to_string(trim_array(_check_word.words, 1), ', '),

@@ -12,16 +12,13 @@ LONG = 4_000
 RATHER_LONG = 2_500
 
 # Each of these only shrinks.
-TOTAL = 496_600
+TOTAL = 488_600
 ARE_LONG = {
-    "alter_queue",
-    "create_queue",
     "_limited_jobs",
     "_log_figures",
     "enqueue_batch",
     "finish_and_claim",
     "_job_counts",
-    "_clean_jobs",
     "_publish_spread",
     "redrive",
     "_publish_staged",
@@ -29,7 +26,7 @@ ARE_LONG = {
     "_stage_batch",
     "create_schedule",
 }
-ARE_RATHER_LONG = 47
+ARE_RATHER_LONG = 44
 
 _BODY = re.compile(r"\nas \$\$\n(.*?)\n\$\$;", re.DOTALL)
 
