@@ -6,7 +6,7 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
-    if _act_for.owner then
+    if owner then
         insert into pgq.acting (xid)
         values (txid_current());
     else

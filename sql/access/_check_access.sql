@@ -25,24 +25,24 @@ begin
         and pgq._may_use(_check_access.topic, null, 'monitor')
     )
     then
-        perform pgq._fail_unknown_topic(_check_access.topic);
+        perform pgq._fail_unknown_topic(topic);
     end if;
     if _check_access.queue is not null and not (
         exists (select from pgq.queue as q where q.queue = _check_access.queue collate "C")
         and pgq._may_use(null, _check_access.queue, 'monitor')
     )
     then
-        perform pgq._fail_unknown_queue(_check_access.queue);
+        perform pgq._fail_unknown_queue(queue);
     end if;
 
-    if pgq._may_use(_check_access.topic, _check_access.queue, _check_access.access) then
+    if pgq._may_use(topic, queue, access) then
         return;
     end if;
     raise exception 'permission denied for % "%"',
-        case when _check_access.topic is not null then 'topic' else 'queue' end,
-        coalesce(_check_access.topic, _check_access.queue)
+        case when topic is not null then 'topic' else 'queue' end,
+        coalesce(topic, queue)
         using errcode = '42501',
-            detail = format('Role "%s" has no %s access.', pgq._caller(), _check_access.access),
+            detail = format('Role "%s" has no %s access.', pgq._caller(), access),
             hint = 'Who has admin access can give it with pgq.grant_access.';
 end
 $$;

@@ -6,11 +6,11 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
-    perform pgq._check_access(_check_admin.topic, _check_admin.queue, 'admin');
-    if not pgq._administers(_check_admin.topic, _check_admin.queue) then
+    perform pgq._check_access(topic, queue, 'admin');
+    if not pgq._administers(topic, queue) then
         raise exception 'permission denied to restrict % "%"',
-            case when _check_admin.topic is not null then 'topic' else 'queue' end,
-            coalesce(_check_admin.topic, _check_admin.queue)
+            case when topic is not null then 'topic' else 'queue' end,
+            coalesce(topic, queue)
             using errcode = '42501',
                 detail = format('Role "%s" has not made it.', pgq._caller()),
                 hint = 'The role that made it can restrict it, or the owner of pgq, or who has '

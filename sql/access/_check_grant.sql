@@ -6,22 +6,22 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    kind text := case when _check_grant.topic is not null then 'topic' else 'queue' end;
+    kind text := case when topic is not null then 'topic' else 'queue' end;
 begin
-    if _check_grant.role is null then
+    if role is null then
         raise exception 'argument "role" must not be null'
             using errcode = '22004';
     end if;
-    if num_nonnulls(_check_grant.topic, _check_grant.queue) <> 1 then
+    if num_nonnulls(topic, queue) <> 1 then
         raise exception '"topic", "queue": exactly one is needed'
-            using errcode = case when _check_grant.topic is null then '22004' else '22023' end;
+            using errcode = case when topic is null then '22004' else '22023' end;
     end if;
-    if _check_grant.access not in ('publish', 'consume', 'monitor', 'admin') then
+    if access not in ('publish', 'consume', 'monitor', 'admin') then
         raise exception 'argument "access" must be publish, consume, monitor or admin'
             using errcode = '22023';
     end if;
 
-    if '*' in (_check_grant.topic, _check_grant.queue)
+    if '*' in (topic, queue)
         and not pgq._may(pgq._granted(kind, 0, 'admin'))
     then
         raise exception 'permission denied for all %s', kind

@@ -12,7 +12,7 @@ begin
         where s.schedule = _check_schedule_access.schedule
             and pgq._sees_schedule(s.made_by, s.topic_id, s.queue_id)
     ) then
-        perform pgq._fail_unknown_schedule(_check_schedule_access.schedule);
+        perform pgq._fail_unknown_schedule(schedule);
     end if;
 end
 $$;

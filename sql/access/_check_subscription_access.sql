@@ -24,7 +24,7 @@ begin
         return;
     end loop;
 
-    perform pgq._fail_unknown_subscription(_check_subscription_access.subscription);
+    perform pgq._fail_unknown_subscription(subscription);
 end
 $$;
 

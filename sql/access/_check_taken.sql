@@ -6,10 +6,10 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
-    if not pgq._may_use(_check_taken.topic, _check_taken.queue, 'monitor') then
+    if not pgq._may_use(topic, queue, 'monitor') then
         raise exception '% "%" exists already',
-            case when _check_taken.topic is not null then 'topic' else 'queue' end,
-            coalesce(_check_taken.topic, _check_taken.queue)
+            case when topic is not null then 'topic' else 'queue' end,
+            coalesce(topic, queue)
             using errcode = 'MQ005',
                 detail = format('Role "%s" has no access to it.', pgq._caller()),
                 hint = 'Use another name.';

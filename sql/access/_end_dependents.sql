@@ -9,7 +9,7 @@ declare
     lost record;
     found_any text;
 begin
-    if _end_dependents.end_dependents is not true then
+    if end_dependents is not true then
         select
             string_agg(
                 case d.kind

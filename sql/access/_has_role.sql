@@ -8,14 +8,14 @@ as $$
 #variable_conflict use_column
 declare
     -- One that is no more, or has another name by now, is nobody.
-    caller_id oid := to_regrole(quote_ident(_has_role.caller));
+    caller_id oid := to_regrole(quote_ident(caller));
     member text;
 begin
-    if _has_role.caller collate "C" = any(_has_role.roles) or 'public' = any(_has_role.roles) then
+    if caller collate "C" = any(roles) or 'public' = any(roles) then
         return true;
     end if;
 
-    foreach member in array _has_role.roles loop
+    foreach member in array roles loop
         if pg_has_role(caller_id, to_regrole(quote_ident(member)), 'usage') then
             return true;
         end if;

@@ -16,14 +16,14 @@ begin
     update pgq.access_change as c
     set changed_at = pgq._clock();
 
-    if _lock_access.end_dependents then
-        perform pgq._lock_dependents(_lock_access.topic, _lock_access.queue);
+    if end_dependents then
+        perform pgq._lock_dependents(topic, queue);
     end if;
-    if _lock_access.topic is not null then
-        return (pgq._lock_topic(_lock_access.topic)).topic_id;
+    if topic is not null then
+        return (pgq._lock_topic(topic)).topic_id;
     end if;
 
-    while _lock_access.queue is not null loop
+    while queue is not null loop
         select q.queue_id
         into target_id
         from pgq.queue as q
@@ -31,7 +31,7 @@ begin
         for no key update;
 
         exit when target_id is not null;
-        perform pgq._check_queue(_lock_access.queue);
+        perform pgq._check_queue(queue);
     end loop;
     return target_id;
 end

@@ -13,26 +13,26 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    kind text := case when _restrict.topic is not null then 'topic' else 'queue' end;
+    kind text := case when topic is not null then 'topic' else 'queue' end;
     target_topic_id bigint;
     target_queue_id bigint;
     was_open boolean;
 begin
-    perform pgq._check_admin(_restrict.topic, _restrict.queue);
-    if _restrict.topic is not null then
-        target_topic_id := pgq._lock_access(_restrict.topic, null, _restrict.end_dependents);
+    perform pgq._check_admin(topic, queue);
+    if topic is not null then
+        target_topic_id := pgq._lock_access(topic, null, end_dependents);
     else
-        target_queue_id := pgq._lock_access(null, _restrict.queue, _restrict.end_dependents);
+        target_queue_id := pgq._lock_access(null, queue, end_dependents);
     end if;
     -- Somebody may have restricted it in between.
-    perform pgq._check_admin(_restrict.topic, _restrict.queue);
+    perform pgq._check_admin(topic, queue);
 
     was_open := exists (
         select from pgq.topic as t where t.topic_id = target_topic_id and not t.restricted
     ) or exists (
         select from pgq.queue as q where q.queue_id = target_queue_id and not q.restricted
     );
-    if not _restrict.restricted then
+    if not restricted then
         delete from pgq.access_grant as g
         where g.topic_id = target_topic_id
             or g.queue_id = target_queue_id;
@@ -43,16 +43,16 @@ begin
         -- Who restricts it is not to lose it.
         perform pgq._add_grant(kind, target_topic_id, target_queue_id, pgq._caller(), 'admin');
     end if;
-    if _restrict.role is not null then
+    if role is not null then
         perform pgq._add_grant(
-            kind, target_topic_id, target_queue_id, _restrict.role, _restrict.access
+            kind, target_topic_id, target_queue_id, role, access
         );
     end if;
 
-    perform pgq._settle_access(target_topic_id, target_queue_id, _restrict.restricted);
-    if was_open and _restrict.restricted then
+    perform pgq._settle_access(target_topic_id, target_queue_id, restricted);
+    if was_open and restricted then
         perform pgq._end_dependents(
-            kind, coalesce(target_topic_id, target_queue_id), _restrict.end_dependents
+            kind, coalesce(target_topic_id, target_queue_id), end_dependents
         );
     end if;
 end

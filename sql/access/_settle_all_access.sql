@@ -24,14 +24,14 @@ begin
         begin
             if target.topic is not null then
                 perform pgq._settle_access(
-                    pgq._lock_access(target.topic, null, _settle_all_access.end_dependents),
+                    pgq._lock_access(target.topic, null, end_dependents),
                     null,
                     true
                 );
             else
                 perform pgq._settle_access(
                     null,
-                    pgq._lock_access(null, target.queue, _settle_all_access.end_dependents),
+                    pgq._lock_access(null, target.queue, end_dependents),
                     true
                 );
             end if;

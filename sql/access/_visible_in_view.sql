@@ -8,10 +8,10 @@ as $$
 declare
     caller text := coalesce(nullif(current_setting('role'), 'none'), session_user);
     target_ids bigint[] := pgq._visible_to(
-        _visible_in_view.reader, _visible_in_view.scope, _visible_in_view.access
+        reader, scope, access
     );
 begin
-    if caller collate "C" <> _visible_in_view.reader then
+    if caller collate "C" <> reader then
         return array(
             select unnest(target_ids)
             intersect

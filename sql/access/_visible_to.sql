@@ -8,7 +8,7 @@ as $$
 begin
     -- Usually nothing is restricted, or the caller may see all.
     if pgq._has_role(
-        _visible_to.role, pgq._granted(_visible_to.scope, 0, _visible_to.access)
+        role, pgq._granted(scope, 0, access)
     )
     then
         return array(

@@ -10,7 +10,7 @@ declare
     names text[] := array['pgq_admin', 'pgq_monitor', 'pgq_publisher', 'pgq_consumer'];
     name text;
 begin
-    if not coalesce(create_roles.adopt, false) then
+    if not coalesce(adopt, false) then
         perform pgq._check_roles(names);
     end if;
 

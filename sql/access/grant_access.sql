@@ -15,17 +15,17 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    kind text := case when grant_access.topic is not null then 'topic' else 'queue' end;
+    kind text := case when topic is not null then 'topic' else 'queue' end;
     everything boolean := coalesce(
-        '*' in (grant_access.topic collate "C", grant_access.queue collate "C"), false
+        '*' in (topic collate "C", queue collate "C"), false
     );
 begin
-    if grant_access.access is null then
+    if access is null then
         raise exception 'argument "access" must not be null'
             using errcode = '22004';
     end if;
     perform pgq._check_grant(
-        grant_access.role collate "C", grant_access.topic, grant_access.queue, grant_access.access
+        role collate "C", topic, queue, access
     );
     if grant_access.role collate "C" <> 'public'
         and not exists (
@@ -34,22 +34,22 @@ begin
             where r.rolname = grant_access.role collate "C"
         )
     then
-        raise exception 'role "%" does not exist', grant_access.role
+        raise exception 'role "%" does not exist', role
             using errcode = '42704';
     end if;
 
     if everything then
         perform pgq._lock_access(null, null, false);
-        perform pgq._add_grant(kind, null, null, grant_access.role, grant_access.access);
+        perform pgq._add_grant(kind, null, null, role, access);
         perform pgq._settle_all_access(kind, false);
     else
         perform pgq._restrict(
-            grant_access.topic collate "C",
-            grant_access.queue,
+            topic collate "C",
+            queue,
             true,
-            grant_access.role,
-            grant_access.access,
-            grant_access.end_dependents
+            role,
+            access,
+            end_dependents
         );
     end if;
 

@@ -8,11 +8,11 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 begin
-    if list_access.topic collate "C" <> '*' then
-        perform pgq._check_access(list_access.topic collate "C", null, 'monitor');
+    if topic collate "C" <> '*' then
+        perform pgq._check_access(topic collate "C", null, 'monitor');
     end if;
-    if list_access.queue collate "C" <> '*' then
-        perform pgq._check_access(null, list_access.queue collate "C", 'monitor');
+    if queue collate "C" <> '*' then
+        perform pgq._check_access(null, queue collate "C", 'monitor');
     end if;
 
     return query

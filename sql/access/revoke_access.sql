@@ -14,35 +14,35 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    kind text := case when revoke_access.topic is not null then 'topic' else 'queue' end;
+    kind text := case when topic is not null then 'topic' else 'queue' end;
     everything boolean := coalesce(
-        '*' in (revoke_access.topic collate "C", revoke_access.queue collate "C"), false
+        '*' in (topic collate "C", queue collate "C"), false
     );
     target_id bigint;
     revoked boolean;
 begin
     perform pgq._check_grant(
-        revoke_access.role collate "C",
-        revoke_access.topic,
-        revoke_access.queue,
-        revoke_access.access
+        role collate "C",
+        topic,
+        queue,
+        access
     );
     if not everything then
         perform pgq._check_access(
-            revoke_access.topic collate "C", revoke_access.queue, 'admin'
+            topic collate "C", queue, 'admin'
         );
     end if;
     target_id := coalesce(
         pgq._lock_access(
-            case when not everything then revoke_access.topic collate "C" end,
-            case when not everything then revoke_access.queue end,
-            revoke_access.end_dependents
+            case when not everything then topic collate "C" end,
+            case when not everything then queue end,
+            end_dependents
         ),
         0
     );
     if not everything then
         perform pgq._check_access(
-            revoke_access.topic collate "C", revoke_access.queue, 'admin'
+            topic collate "C", queue, 'admin'
         );
     end if;
 
@@ -54,7 +54,7 @@ begin
     revoked := found;
 
     if revoked and everything then
-        perform pgq._settle_all_access(kind, revoke_access.end_dependents);
+        perform pgq._settle_all_access(kind, end_dependents);
     elsif revoked then
         perform pgq._settle_access(
             case when kind = 'topic' then target_id end,
@@ -63,7 +63,7 @@ begin
         );
     end if;
     if revoked then
-        perform pgq._end_dependents(kind, nullif(target_id, 0), revoke_access.end_dependents);
+        perform pgq._end_dependents(kind, nullif(target_id, 0), end_dependents);
     end if;
     return revoked;
 end

@@ -21,7 +21,7 @@ declare
     next_offset bigint;
     taken_in boolean := false;
 begin
-    state := pgq._lock_partition(_append_runs.topic, _append_runs.partition, null);
+    state := pgq._lock_partition(topic, partition, null);
 
     -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
     newest := pgq._newest(state.stored_partition_id, state.segment, state.segment_first_offset);
@@ -39,7 +39,7 @@ begin
 
         if run.segment = state.segment
             and size >= least_messages
-            and not _append_runs.only_copy
+            and not only_copy
         then
             -- What begins here so far has no message.
             insert into pgq.segment_range (

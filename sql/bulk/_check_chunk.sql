@@ -14,28 +14,28 @@ as $$
 #variable_conflict use_column
 begin
     if num_nulls(
-        _check_chunk.task, _check_chunk.task_attempt, _check_chunk.chunk, _check_chunk.lengths
+        task, task_attempt, chunk, lengths
     ) > 0 then
         raise exception 'argument "%" must not be null',
             case
-                when _check_chunk.task is null then 'task'
-                when _check_chunk.task_attempt is null then 'task_attempt'
-                when _check_chunk.chunk is null then 'chunk'
+                when task is null then 'task'
+                when task_attempt is null then 'task_attempt'
+                when chunk is null then 'chunk'
                 else 'lengths'
             end
             using errcode = '22004';
     end if;
-    if (_check_chunk.packed_payloads is null) = (_check_chunk.packed_bodies is null) then
+    if (packed_payloads is null) = (packed_bodies is null) then
         raise exception '"packed_payloads", "packed_bodies": exactly one is needed'
             using errcode = case
-                    when _check_chunk.packed_bodies is null then '22004'
+                    when packed_bodies is null then '22004'
                     else '22023'
                 end,
                 hint = 'Pass JSON texts as packed_payloads, or raw bytes as packed_bodies.';
     end if;
-    if least(_check_chunk.task, _check_chunk.chunk) < 0 then
+    if least(task, chunk) < 0 then
         raise exception 'argument "%" must not be negative',
-            case when _check_chunk.task < 0 then 'task' else 'chunk' end
+            case when task < 0 then 'task' else 'chunk' end
             using errcode = '22023';
     end if;
 end

@@ -12,51 +12,51 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
-    if (_check_chunk_options.target).queue is null then
+    if (target).queue is null then
         if num_nonnulls(
-            _check_chunk_options.delay,
-            _check_chunk_options.priority,
-            _check_chunk_options.labels
+            delay,
+            priority,
+            labels
         ) > 0 then
             raise exception 'argument "%" must be null for messages',
                 case
-                    when _check_chunk_options.priority is not null then 'priority'
-                    when _check_chunk_options.delay is not null then 'delay'
+                    when priority is not null then 'priority'
+                    when delay is not null then 'delay'
                     else 'labels'
                 end
                 using errcode = '22023',
                     detail = 'This write goes to a topic.';
         end if;
-        if _check_chunk_options.partition
-            not between 0 and (_check_chunk_options.target).partitions - 1
+        if partition
+            not between 0 and (target).partitions - 1
         then
             perform pgq._fail_unknown_partition(
-                (_check_chunk_options.target).topic,
-                _check_chunk_options.partition,
-                (_check_chunk_options.target).partitions
+                (target).topic,
+                partition,
+                (target).partitions
             );
         end if;
         return;
     end if;
 
-    if _check_chunk_options.partition is not null then
+    if partition is not null then
         raise exception 'argument "partition" must be null for jobs'
             using errcode = '22023',
                 detail = 'This write goes to a queue.';
     end if;
-    if _check_chunk_options.priority not between 0 and 9 then
-        perform pgq._check_count('priority', _check_chunk_options.priority, 0, 9);
+    if priority not between 0 and 9 then
+        perform pgq._check_count('priority', priority, 0, 9);
     end if;
-    if _check_chunk_options.delay is not null then
+    if delay is not null then
         perform pgq._due_at(
-            (_check_chunk_options.target).queue,
+            (target).queue,
             pgq._clock(),
-            _check_chunk_options.delay,
+            delay,
             null,
-            (_check_chunk_options.target).job_ttl
+            (target).job_ttl
         );
     end if;
-    if _check_chunk_options.labels is not null then
+    if labels is not null then
         perform pgq._check_label(l.label)
         from unnest(_check_chunk_options.labels) as l (label)
         where length(l.label) > 255;

@@ -13,15 +13,15 @@ parallel safe
 as $$
 #variable_conflict use_column
 declare
-    packed bytea := coalesce(_check_contents.packed_payloads, _check_contents.packed_bodies);
-    begins integer[] := _check_contents.starts;
+    packed bytea := coalesce(packed_payloads, packed_bodies);
+    begins integer[] := starts;
 begin
     if begins is null then
-        perform pgq._check_lengths(packed, _check_contents.lengths);
-        begins := pgq._starts(_check_contents.lengths);
+        perform pgq._check_lengths(packed, lengths);
+        begins := pgq._starts(lengths);
     end if;
     perform pgq._check_packed(
-        packed, begins, _check_contents.lengths, _check_contents.keys, _check_contents.headers
+        packed, begins, lengths, keys, headers
     );
     return begins;
 end

@@ -6,12 +6,12 @@ parallel safe
 as $$
 #variable_conflict use_column
 declare
-    size integer := cardinality(_check_lengths.lengths);
+    size integer := cardinality(lengths);
     whole bigint;
     shortest integer;
     given bigint;
 begin
-    if array_ndims(_check_lengths.lengths) > 1 then
+    if array_ndims(lengths) > 1 then
         raise exception 'the arrays of a chunk must have one dimension'
             using errcode = '22023';
     end if;
@@ -24,8 +24,8 @@ begin
             using errcode = '22004',
                 detail = format(
                     'Number %s of %s is null; nothing was stored.',
-                    array_position(_check_lengths.lengths, null)
-                    - array_lower(_check_lengths.lengths, 1) + 1,
+                    array_position(lengths, null)
+                    - array_lower(lengths, 1) + 1,
                     size
                 );
     end if;
@@ -34,11 +34,11 @@ begin
             using errcode = '22023',
                 detail = 'Nothing was stored.';
     end if;
-    if whole <> length(_check_lengths.packed) then
+    if whole <> length(packed) then
         raise exception 'argument "lengths" must add up to the size of the chunk'
             using errcode = '22023',
                 detail = format(
-                    'Lengths: %s bytes; chunk: %s bytes.', whole, length(_check_lengths.packed)
+                    'Lengths: %s bytes; chunk: %s bytes.', whole, length(packed)
                 );
     end if;
     return size;

@@ -12,31 +12,31 @@ parallel safe
 as $$
 #variable_conflict use_column
 declare
-    size integer := pgq._check_lengths(_check_packed.packed, _check_packed.lengths);
+    size integer := pgq._check_lengths(packed, lengths);
 begin
     if greatest(
-        array_ndims(_check_packed.starts),
-        array_ndims(_check_packed.keys),
-        array_ndims(_check_packed.headers)
+        array_ndims(starts),
+        array_ndims(keys),
+        array_ndims(headers)
     ) > 1 then
         raise exception 'the arrays of a chunk must have one dimension'
             using errcode = '22023';
     end if;
-    if cardinality(_check_packed.starts) <> size
-        or cardinality(_check_packed.keys) <> size
-        or cardinality(_check_packed.headers) <> size
+    if cardinality(starts) <> size
+        or cardinality(keys) <> size
+        or cardinality(headers) <> size
     then
         raise exception 'the arrays of a chunk must have the same length'
             using errcode = '22023',
                 detail = concat_ws(
                     ', ',
                     'messages: ' || size,
-                    'starts: ' || cardinality(_check_packed.starts),
-                    'keys: ' || cardinality(_check_packed.keys),
-                    'headers: ' || cardinality(_check_packed.headers)
+                    'starts: ' || cardinality(starts),
+                    'keys: ' || cardinality(keys),
+                    'headers: ' || cardinality(headers)
                 );
     end if;
-    if array_position(_check_packed.starts, null) is not null then
+    if array_position(starts, null) is not null then
         raise exception 'argument "starts" must not contain null'
             using errcode = '22004',
                 detail = 'Nothing was stored.';
@@ -46,10 +46,10 @@ begin
     -- looked at the first and the last one.
     if size > 0
         and (
-            _check_packed.starts[array_lower(_check_packed.starts, 1)] <> 1
-            or _check_packed.starts[array_upper(_check_packed.starts, 1)]::bigint
-            + _check_packed.lengths[array_upper(_check_packed.lengths, 1)] - 1
-            <> length(_check_packed.packed)
+            starts[array_lower(starts, 1)] <> 1
+            or starts[array_upper(starts, 1)]::bigint
+            + lengths[array_upper(lengths, 1)] - 1
+            <> length(packed)
         )
     then
         raise exception 'argument "starts" must fit "lengths"'

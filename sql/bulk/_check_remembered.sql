@@ -8,7 +8,7 @@ as $$
 declare
     forgotten bigint;
 begin
-    if (_check_remembered.target).producer is null then
+    if (target).producer is null then
         return;
     end if;
 
@@ -38,9 +38,9 @@ begin
         and coalesce(p.topic_id, 0) = coalesce((_check_remembered.target).topic_id, 0)
         and coalesce(p.queue_id, 0) = coalesce((_check_remembered.target).queue_id, 0);
 
-    if (_check_remembered.target).seq <= forgotten then
+    if (target).seq <= forgotten then
         raise exception 'write % of producer "%" is older than what is remembered',
-            (_check_remembered.target).seq, (_check_remembered.target).producer
+            (target).seq, (target).producer
             using errcode = '22023',
                 detail = 'The newest 1000 writes of a producer are remembered, by seq.',
                 hint = 'It is not known any more if it was written before. If you know that it was '

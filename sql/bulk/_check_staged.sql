@@ -34,7 +34,7 @@ begin
             and coalesce(c.bodies, pgq._unpack(c.packed_bodies, c.lengths))
             is not distinct from _check_staged.bodies
     ) then
-        perform pgq._fail_other_chunk(_check_staged.task, _check_staged.chunk);
+        perform pgq._fail_other_chunk(task, chunk);
     end if;
 end
 $$;

@@ -18,7 +18,7 @@ begin
         )
     then
         perform pgq._fail_write_lost(
-            _check_target.write_id, 'Its topic or queue was dropped.'
+            write_id, 'Its topic or queue was dropped.'
         );
     end if;
 end

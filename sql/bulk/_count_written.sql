@@ -9,7 +9,7 @@ declare
     total bigint;
     stale_task integer;
 begin
-    if (_count_written.target).atomic then
+    if (target).atomic then
         perform pgq._fail_write_lost(
             (_count_written.target).write_id,
             format(
@@ -45,7 +45,7 @@ begin
 
     if stale_task is not null then
         raise exception 'bulk write % had other tasks or chunks in an earlier attempt',
-            (_count_written.target).write_id
+            (target).write_id
             using errcode = '22023',
                 detail = format(
                     'An earlier attempt published chunks of task %s that this one did not write; '
@@ -54,15 +54,15 @@ begin
                 hint = 'A write that is repeated must have the same tasks and chunks. When its '
                     'input may be divided in another way, use atomic writes.';
     end if;
-    if total <> _count_written.expected_messages then
+    if total <> expected_messages then
         raise exception 'bulk write % has another number of messages than expected',
-            (_count_written.target).write_id
+            (target).write_id
             using errcode = '22023',
                 detail = format(
-                    'Expected: %s; written: %s.', _count_written.expected_messages, total
+                    'Expected: %s; written: %s.', expected_messages, total
                 ),
                 hint = case
-                    when (_count_written.target).atomic then 'Nothing was published.'
+                    when (target).atomic then 'Nothing was published.'
                     else 'The chunks that came have been published.'
                 end;
     end if;

@@ -7,7 +7,7 @@ as $$
 #variable_conflict use_column
 begin
     raise exception 'chunk % of task % was written before with other contents',
-        _fail_other_chunk.chunk, _fail_other_chunk.task
+        chunk, task
         using errcode = '22023',
             detail = 'One attempt to run the task gave two chunks the same number.';
 end

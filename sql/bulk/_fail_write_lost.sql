@@ -6,14 +6,14 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
-    if _fail_write_lost.write_id is null then
+    if write_id is null then
         raise exception 'argument "write_id" must not be null'
             using errcode = '22004';
     end if;
-    raise exception 'bulk write % is lost', _fail_write_lost.write_id
+    raise exception 'bulk write % is lost', write_id
         using errcode = 'MQ008',
             detail = coalesce(
-                _fail_write_lost.reason,
+                reason,
                 'There is no open write of this id: it was started again under another id, '
                 'aborted or forgotten, or there never was one.'
             ),

@@ -42,10 +42,10 @@ begin
         or num_nonnulls(target.topic, target.queue) = 0
     then
         if target.bulk_write_id is null then
-            perform pgq._check_no_write(_find_write.write_id);
+            perform pgq._check_no_write(write_id);
         end if;
         perform pgq._fail_write_lost(
-            _find_write.write_id,
+            write_id,
             case
                 when ended_at is not null
                     then 'It has been committed; this attempt to write comes too late.'

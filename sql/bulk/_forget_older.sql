@@ -6,8 +6,8 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    topic_id_or_0 bigint := coalesce((_forget_older.target).topic_id, 0);
-    queue_id_or_0 bigint := coalesce((_forget_older.target).queue_id, 0);
+    topic_id_or_0 bigint := coalesce((target).topic_id, 0);
+    queue_id_or_0 bigint := coalesce((target).queue_id, 0);
     oldest_seq bigint;
 begin
     select w.seq

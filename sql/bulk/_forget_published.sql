@@ -34,7 +34,7 @@ begin
     );
 
     get diagnostics removed = row_count;
-    if removed = _forget_published.most then
+    if removed = most then
         return removed;
     end if;
 

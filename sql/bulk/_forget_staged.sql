@@ -34,11 +34,11 @@ begin
     );
 
     get diagnostics removed = row_count;
-    if removed = _forget_staged.most then
+    if removed = most then
         return removed;
     end if;
 
-    perform pgq._forget_runs(_forget_staged.write_id);
+    perform pgq._forget_runs(write_id);
 
     delete from pgq.staged_task as k
     where k.write_id = _forget_staged.write_id;

@@ -10,13 +10,13 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    moved pgq._partition_state := _go_on_behind.state;
+    moved pgq._partition_state := state;
 begin
     -- Under another id than before: whoever still knows that one sees what came before the runs,
     -- and nothing behind a gap.
     moved.stored_partition_id := -nextval('pgq.run_id');
-    moved.segment_first_offset := _go_on_behind.first_offset;
-    moved.segment_entered_at := _go_on_behind.stamp;
+    moved.segment_first_offset := first_offset;
+    moved.segment_entered_at := stamp;
 
     insert into pgq.segment_range (partition_id, first_offset, segment, stored_partition_id)
     values (

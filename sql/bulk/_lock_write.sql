@@ -16,7 +16,7 @@ begin
         and pgq._may_write(w.topic_id, w.queue_id);
 
     if target.bulk_write_id is null then
-        perform pgq._fail_write_lost(_lock_write.write_id, null);
+        perform pgq._fail_write_lost(write_id, null);
     end if;
     if target.committed_at is not null then
         return target;
@@ -45,12 +45,12 @@ begin
 
     if target.bulk_write_id is null then
         perform pgq._fail_write_lost(
-            _lock_write.write_id, 'It was started again, aborted or forgotten meanwhile.'
+            write_id, 'It was started again, aborted or forgotten meanwhile.'
         );
     end if;
     if target.committed_at is null and not is_marked then
         perform pgq._fail_write_lost(
-            _lock_write.write_id, 'What was staged is not in this database.'
+            write_id, 'What was staged is not in this database.'
         );
     end if;
     return target;

@@ -21,7 +21,7 @@ begin
 
     if not found then
         perform pgq._fail_write_lost(
-            _note_chunk.write_id, 'It was committed, aborted or forgotten meanwhile.'
+            write_id, 'It was committed, aborted or forgotten meanwhile.'
         );
     end if;
 
@@ -52,7 +52,7 @@ begin
 
     if not found then
         raise exception 'chunk % of task % was written before with other contents',
-            _note_chunk.chunk, _note_chunk.task
+            chunk, task
             using errcode = '22023',
                 detail = 'A repeated task must make the same chunks; this one did not.',
                 hint = 'What was published stays. For input that is not the same each time, begin '

@@ -21,7 +21,7 @@ begin
         where k.write_id = _note_task.write_id
             and k.task = _note_task.task;
 
-        if owner_attempt is distinct from _note_task.task_attempt then
+        if owner_attempt is distinct from task_attempt then
             return false;
         end if;
     end if;

@@ -10,7 +10,7 @@ declare
     few constant integer := 32;
     homes integer[];
 begin
-    if _places.partition is not null or _places.keys is null then
+    if partition is not null or keys is null then
         return query select _places.partition, null::integer[];
         return;
     end if;
@@ -19,7 +19,7 @@ begin
         select coalesce(pgq._home(k.key, _places.partitions)::integer, _places.keyless)
         from (select unnest(_places.keys) as key) as k
     );
-    if _places.partitions <= few then
+    if partitions <= few then
         return query
         select w.home, w.places
         from (

@@ -23,22 +23,22 @@ as $$
 begin
     -- The digest is of all that a writer says about the messages: starts follow from lengths.
     if not pgq._note_chunk(
-        _publish_chunk.write_id,
-        _publish_chunk.target,
-        _publish_chunk.task,
-        _publish_chunk.chunk,
-        cardinality(_publish_chunk.lengths),
+        write_id,
+        target,
+        task,
+        chunk,
+        cardinality(lengths),
         hash_record_extended(
             row(
-                _publish_chunk.lengths,
-                _publish_chunk.packed_payloads,
-                _publish_chunk.keys,
-                _publish_chunk.headers,
-                _publish_chunk.partition,
-                _publish_chunk.delay,
-                coalesce(_publish_chunk.priority, 0),
-                _publish_chunk.labels,
-                _publish_chunk.packed_bodies
+                lengths,
+                packed_payloads,
+                keys,
+                headers,
+                partition,
+                delay,
+                coalesce(priority, 0),
+                labels,
+                packed_bodies
             ),
             0
         )
@@ -46,57 +46,57 @@ begin
         return false;
     end if;
 
-    if (_publish_chunk.target).topic is not null
+    if (target).topic is not null
         and current_setting('transaction_isolation') not in ('repeatable read', 'serializable')
     then
         perform pgq._publish_contents(
-            (_publish_chunk.target).topic,
-            _publish_chunk.lengths,
-            _publish_chunk.packed_payloads,
-            _publish_chunk.keys,
-            _publish_chunk.headers,
-            _publish_chunk.partition,
-            _publish_chunk.task,
+            (target).topic,
+            lengths,
+            packed_payloads,
+            keys,
+            headers,
+            partition,
+            task,
             pgq._check_contents(
-                _publish_chunk.lengths,
-                _publish_chunk.packed_payloads,
-                _publish_chunk.keys,
-                _publish_chunk.headers,
-                _publish_chunk.starts,
-                _publish_chunk.packed_bodies
+                lengths,
+                packed_payloads,
+                keys,
+                headers,
+                starts,
+                packed_bodies
             ),
-            _publish_chunk.packed_bodies
+            packed_bodies
         );
     else
         -- They are not needed here, but what is wrong is wrong everywhere.
-        if _publish_chunk.starts is not null then
+        if starts is not null then
             perform pgq._check_contents(
-                _publish_chunk.lengths,
-                _publish_chunk.packed_payloads,
-                _publish_chunk.keys,
-                _publish_chunk.headers,
-                _publish_chunk.starts,
-                _publish_chunk.packed_bodies
+                lengths,
+                packed_payloads,
+                keys,
+                headers,
+                starts,
+                packed_bodies
             );
         end if;
         perform pgq._publish_messages(
-            (_publish_chunk.target).topic,
-            (_publish_chunk.target).queue,
-            pgq._unpack_payloads(_publish_chunk.packed_payloads, _publish_chunk.lengths),
-            _publish_chunk.keys,
-            _publish_chunk.headers,
-            _publish_chunk.partition,
-            _publish_chunk.delay,
-            _publish_chunk.priority,
-            _publish_chunk.labels,
-            pgq._unpack(_publish_chunk.packed_bodies, _publish_chunk.lengths)
+            (target).topic,
+            (target).queue,
+            pgq._unpack_payloads(packed_payloads, lengths),
+            keys,
+            headers,
+            partition,
+            delay,
+            priority,
+            labels,
+            pgq._unpack(packed_bodies, lengths)
         );
     end if;
 
     perform pgq._check_target(
-        _publish_chunk.write_id,
-        (_publish_chunk.target).topic_id,
-        (_publish_chunk.target).queue_id
+        write_id,
+        (target).topic_id,
+        (target).queue_id
     );
     return true;
 end

@@ -29,7 +29,7 @@ declare
     first_offsets bigint[] := '{}';
     next_offsets bigint[] := '{}';
 begin
-    if _publish_contents.keys is not null and _publish_contents.partition is null then
+    if keys is not null and partition is null then
         select p.*
         into target
         from pgq.partition as p
@@ -38,8 +38,8 @@ begin
             and (p.publishers is null or pgq._may(p.publishers));
 
         if target.topic_id is null then
-            perform pgq._check_access(_publish_contents.topic, null, 'publish');
-            perform pgq._fail_unknown_topic(_publish_contents.topic);
+            perform pgq._check_access(topic, null, 'publish');
+            perform pgq._fail_unknown_topic(topic);
         end if;
     end if;
 
@@ -53,14 +53,14 @@ begin
             _publish_contents.keyless % target.partitions
         ) as g
     loop
-        state := pgq._lock_partition(_publish_contents.topic, part.home, null);
+        state := pgq._lock_partition(topic, part.home, null);
 
         -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
         newest := pgq._newest(
             state.stored_partition_id, state.segment, state.segment_first_offset
         );
         first_offset := coalesce(newest.log_offset + 1, state.segment_first_offset);
-        size := cardinality(coalesce(part.places, _publish_contents.lengths));
+        size := cardinality(coalesce(part.places, lengths));
 
         perform pgq._store_chunk(
             state.stored_partition_id,
@@ -68,12 +68,12 @@ begin
             first_offset,
             greatest(pgq._clock(), newest.published_at, state.segment_entered_at),
             part.places,
-            _publish_contents.lengths,
-            _publish_contents.packed_payloads,
-            _publish_contents.keys,
-            _publish_contents.headers,
-            _publish_contents.starts,
-            _publish_contents.packed_bodies
+            lengths,
+            packed_payloads,
+            keys,
+            headers,
+            starts,
+            packed_bodies
         );
         ids := ids || state.partition_id;
         stored_ids := stored_ids || state.stored_partition_id;
@@ -82,7 +82,7 @@ begin
         next_offsets := next_offsets || first_offset + size;
     end loop;
 
-    if state.followed and cardinality(_publish_contents.lengths) > 0 then
+    if state.followed and cardinality(lengths) > 0 then
         perform pgq._deliver_across(
             p.topic_id,
             _publish_contents.keys,

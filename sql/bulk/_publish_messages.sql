@@ -17,25 +17,25 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
-    if _publish_messages.topic is not null then
+    if topic is not null then
         perform pgq.publish_batch(
-            topic => _publish_messages.topic,
-            payloads => _publish_messages.payloads,
-            keys => _publish_messages.keys,
-            headers => _publish_messages.headers,
-            partition => _publish_messages.partition,
-            bodies => _publish_messages.bodies
+            topic => topic,
+            payloads => payloads,
+            keys => keys,
+            headers => headers,
+            partition => partition,
+            bodies => bodies
         );
     else
         perform pgq.enqueue_batch(
-            queue => _publish_messages.queue,
-            payloads => _publish_messages.payloads,
-            keys => _publish_messages.keys,
-            headers => _publish_messages.headers,
-            delay => _publish_messages.delay,
-            priority => _publish_messages.priority,
-            labels => _publish_messages.labels,
-            bodies => _publish_messages.bodies
+            queue => queue,
+            payloads => payloads,
+            keys => keys,
+            headers => headers,
+            delay => delay,
+            priority => priority,
+            labels => labels,
+            bodies => bodies
         );
     end if;
 end

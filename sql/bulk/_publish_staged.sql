@@ -6,7 +6,7 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    id uuid := (_publish_staged.target).write_id;
+    id uuid := (target).write_id;
     topic_name text;
     queue_name text;
     partition_count integer;
@@ -78,7 +78,7 @@ begin
         where s.topic_id = (_publish_staged.target).topic_id
     );
     if queue_name is not null then
-        perform pgq._check_staged_delays(id, (_publish_staged.target).queue_id);
+        perform pgq._check_staged_delays(id, (target).queue_id);
         if (
             select q.ordered
             from pgq.queue as q
@@ -114,7 +114,7 @@ begin
         ) as m
         where m.key is not null;
         held := pgq._hold_followed(
-            (_publish_staged.target).topic_id, keyed.keys, keyed.headers
+            (target).topic_id, keyed.keys, keyed.headers
         );
     end if;
 
@@ -204,9 +204,9 @@ begin
     perform pgq._free_keys(held);
 
     perform pgq._check_target(
-        (_publish_staged.target).write_id,
-        (_publish_staged.target).topic_id,
-        (_publish_staged.target).queue_id
+        (target).write_id,
+        (target).topic_id,
+        (target).queue_id
     );
 end
 $$;

@@ -9,11 +9,11 @@ declare
     moment timestamptz;
     restarted pgq.bulk_write;
 begin
-    if (_restart_write.known).atomic <> _restart_write.atomic then
+    if (known).atomic <> atomic then
         raise exception 'write % of producer "%" was begun with atomic = %',
-            (_restart_write.known).seq,
-            (_restart_write.known).producer,
-            (_restart_write.known).atomic
+            (known).seq,
+            (known).producer,
+            (known).atomic
             using errcode = '22023',
                 hint = 'A write that is open goes on as it was begun.';
     end if;
@@ -27,8 +27,8 @@ begin
     -- chunks that were published before this call. A writer that brings an open chunk again waits
     -- for it, and commit_write waits for all of them. When one of them is not a chunk of the new
     -- attempt, commit_write sees that by the number of the attempt.
-    if (_restart_write.known).atomic then
-        perform pgq._forget_staged((_restart_write.known).write_id, null);
+    if (known).atomic then
+        perform pgq._forget_staged((known).write_id, null);
     end if;
 
     moment := pgq._clock();

@@ -30,14 +30,14 @@ begin
     order by r.stored_partition_id
     limit 1;
 
-    if run.segment = _run_place.segment
-        and run.partitions is not distinct from _run_place.partitions
+    if run.segment = segment
+        and run.partitions is not distinct from partitions
     then
         place.stored_partition_id := run.stored_partition_id;
         place.next_offset := (
             pgq._newest(run.stored_partition_id, run.segment, 1)
         ).log_offset + 1;
-        if place.next_offset + _run_place.messages <= most then
+        if place.next_offset + messages <= most then
             return place;
         end if;
     end if;

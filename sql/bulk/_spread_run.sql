@@ -28,19 +28,19 @@ begin
                     and m.log_offset < $2 + $3
                 order by m.log_offset
             ) as b',
-            _spread_run.segment
+            segment
         )
         into payloads, keys, headers, bodies
-        using _spread_run.stored_id, first_offset, many;
+        using stored_id, first_offset, many;
         exit when keys is null;
 
         perform pgq._publish_spread(
-            _spread_run.topic,
+            topic,
             payloads,
             keys,
             headers,
             null,
-            _spread_run.keyless,
+            keyless,
             bodies
         );
         first_offset := first_offset + many;

@@ -22,8 +22,8 @@ as $$
 #variable_conflict use_column
 declare
     -- Until they are stored, bodies of messages are not taken apart.
-    stays_packed boolean := (_stage_chunk.target).topic is not null
-    and _stage_chunk.packed_bodies is not null
+    stays_packed boolean := (target).topic is not null
+    and packed_bodies is not null
     and current_setting('transaction_isolation') not in ('repeatable read', 'serializable');
     begins integer[];
     documents jsonb[];
@@ -33,33 +33,33 @@ begin
     -- The task that makes a bad chunk is told now, and not commit_write.
     if stays_packed then
         begins := pgq._check_contents(
-            _stage_chunk.lengths,
+            lengths,
             null,
-            _stage_chunk.keys,
-            _stage_chunk.headers,
-            _stage_chunk.starts,
-            _stage_chunk.packed_bodies
+            keys,
+            headers,
+            starts,
+            packed_bodies
         );
         size := cardinality(begins);
     else
         -- They are not needed here, but what is wrong is wrong everywhere.
-        if _stage_chunk.starts is not null then
+        if starts is not null then
             perform pgq._check_contents(
-                _stage_chunk.lengths,
-                _stage_chunk.packed_payloads,
-                _stage_chunk.keys,
-                _stage_chunk.headers,
-                _stage_chunk.starts,
-                _stage_chunk.packed_bodies
+                lengths,
+                packed_payloads,
+                keys,
+                headers,
+                starts,
+                packed_bodies
             );
         end if;
-        documents := pgq._unpack_payloads(_stage_chunk.packed_payloads, _stage_chunk.lengths);
-        contents := pgq._unpack(_stage_chunk.packed_bodies, _stage_chunk.lengths);
+        documents := pgq._unpack_payloads(packed_payloads, lengths);
+        contents := pgq._unpack(packed_bodies, lengths);
         size := pgq._check_batch(
             payloads => documents,
-            keys => _stage_chunk.keys,
-            headers => _stage_chunk.headers,
-            labels => _stage_chunk.labels,
+            keys => keys,
+            headers => headers,
+            labels => labels,
             bodies => contents
         );
     end if;
@@ -105,17 +105,17 @@ begin
     end if;
 
     perform pgq._check_staged(
-        _stage_chunk.write_id,
-        _stage_chunk.task,
-        _stage_chunk.chunk,
+        write_id,
+        task,
+        chunk,
         documents,
-        _stage_chunk.keys,
-        _stage_chunk.headers,
-        _stage_chunk.partition,
-        _stage_chunk.delay,
-        _stage_chunk.priority,
-        _stage_chunk.labels,
-        pgq._unpack(_stage_chunk.packed_bodies, _stage_chunk.lengths)
+        keys,
+        headers,
+        partition,
+        delay,
+        priority,
+        labels,
+        pgq._unpack(packed_bodies, lengths)
     );
     return false;
 end

@@ -27,26 +27,26 @@ declare
     place pgq._run_place;
 begin
     begins := pgq._check_contents(
-        _stage_run.lengths,
-        _stage_run.packed_payloads,
-        _stage_run.keys,
-        _stage_run.headers,
-        _stage_run.starts,
-        _stage_run.packed_bodies
+        lengths,
+        packed_payloads,
+        keys,
+        headers,
+        starts,
+        packed_bodies
     );
     -- Only a mistake of the writer would give another chunk this number: of the sizes and the
     -- beginnings. A hash of everything is a twentieth of what storing it takes.
     chunk_digest := hash_record_extended(
         row(
-            cardinality(_stage_run.lengths),
-            _stage_run.lengths[:100],
-            _stage_run.keys[:100],
-            _stage_run.headers[:100],
-            length(_stage_run.packed_payloads),
-            length(_stage_run.packed_bodies),
-            substring(_stage_run.packed_payloads for 10000),
-            substring(_stage_run.packed_bodies for 10000),
-            _stage_run.partition
+            cardinality(lengths),
+            lengths[:100],
+            keys[:100],
+            headers[:100],
+            length(packed_payloads),
+            length(packed_bodies),
+            substring(packed_payloads for 10000),
+            substring(packed_bodies for 10000),
+            partition
         ),
         0
     );
@@ -82,7 +82,7 @@ begin
                 and c.chunk = _stage_run.chunk
                 and c.digest = chunk_digest
         ) then
-            perform pgq._fail_other_chunk(_stage_run.task, _stage_run.chunk);
+            perform pgq._fail_other_chunk(task, chunk);
         end if;
         return false;
     end if;
@@ -98,7 +98,7 @@ begin
 
         if not found then
             perform pgq._check_target(
-                _stage_run.write_id, (_stage_run.target).topic_id, null
+                write_id, (target).topic_id, null
             );
         end if;
     end loop;
@@ -116,13 +116,13 @@ begin
         ) as g
     loop
         place := pgq._run_place(
-            _stage_run.write_id,
-            _stage_run.task,
+            write_id,
+            task,
             began,
             part.home,
             leaf,
             case when part.places is not null then partition_count end,
-            cardinality(coalesce(part.places, _stage_run.lengths))
+            cardinality(coalesce(part.places, lengths))
         );
         perform pgq._store_chunk(
             place.stored_partition_id,
@@ -130,12 +130,12 @@ begin
             place.next_offset,
             pgq._clock(),
             part.places,
-            _stage_run.lengths,
-            _stage_run.packed_payloads,
-            _stage_run.keys,
-            _stage_run.headers,
+            lengths,
+            packed_payloads,
+            keys,
+            headers,
             begins,
-            _stage_run.packed_bodies
+            packed_bodies
         );
     end loop;
     return true;

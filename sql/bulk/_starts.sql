@@ -6,12 +6,12 @@ parallel safe
 as $$
 #variable_conflict use_column
 declare
-    starts integer[] := array_fill(null::integer, array[cardinality(_starts.lengths)]);
+    starts integer[] := array_fill(null::integer, array[cardinality(lengths)]);
     piece_length integer;
     number integer := 1;
     place integer := 1;
 begin
-    foreach piece_length in array _starts.lengths loop
+    foreach piece_length in array lengths loop
         starts[number] := place;
         place := place + piece_length;
         number := number + 1;

@@ -19,13 +19,13 @@ as $$
 #variable_conflict use_column
 declare
     -- Joined with nothing it is read from storage once, not for every message.
-    documents bytea := _store_chunk.packed_payloads || ''::bytea;
-    contents bytea := _store_chunk.packed_bodies || ''::bytea;
-    size integer := cardinality(coalesce(_store_chunk.places, _store_chunk.lengths));
+    documents bytea := packed_payloads || ''::bytea;
+    contents bytea := packed_bodies || ''::bytea;
+    size integer := cardinality(coalesce(places, lengths));
     numbers integer[];
 begin
-    perform pgq._lock_leaf(_store_chunk.segment);
-    if num_nonnulls(_store_chunk.places, _store_chunk.keys, _store_chunk.headers) = 0 then
+    perform pgq._lock_leaf(segment);
+    if num_nonnulls(places, keys, headers) = 0 then
         if documents is null then
             insert into pgq.message (partition_id, log_offset, published_at, segment, body)
             select

@@ -7,7 +7,7 @@ as $$
 #variable_conflict use_column
 declare
     -- Joined with nothing it is read from storage once, not for every piece.
-    whole bytea := _unpack.packed || ''::bytea;
+    whole bytea := packed || ''::bytea;
     size integer;
     pieces bytea[];
     piece_length integer;
@@ -18,9 +18,9 @@ begin
         return null;
     end if;
 
-    size := pgq._check_lengths(whole, _unpack.lengths);
+    size := pgq._check_lengths(whole, lengths);
     pieces := array_fill(null::bytea, array[size]);
-    foreach piece_length in array _unpack.lengths loop
+    foreach piece_length in array lengths loop
         pieces[number] := substring(whole from place for piece_length);
         place := place + piece_length;
         number := number + 1;

@@ -8,7 +8,7 @@ as $$
 declare
     payloads jsonb[];
 begin
-    if _unpack_payloads.packed_payloads is null then
+    if packed_payloads is null then
         return null;
     end if;
 

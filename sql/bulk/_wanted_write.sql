@@ -10,30 +10,30 @@ as $$
 declare
     wanted pgq.bulk_write;
 begin
-    if (_wanted_write.topic is null) = (_wanted_write.queue is null) then
+    if (topic is null) = (queue is null) then
         raise exception '"topic", "queue": exactly one is needed'
-            using errcode = case when _wanted_write.topic is null then '22004' else '22023' end;
+            using errcode = case when topic is null then '22004' else '22023' end;
     end if;
-    if (_wanted_write.producer is null) <> (_wanted_write.seq is null) then
+    if (producer is null) <> (seq is null) then
         raise exception '"producer", "seq": both or neither are needed'
             using errcode = '22023',
                 hint = 'They make the write recognised when it is repeated.';
     end if;
-    if length(_wanted_write.producer) not between 1 and 255 then
+    if length(producer) not between 1 and 255 then
         raise exception 'argument "producer" must have 1 to 255 characters'
             using errcode = '22023';
     end if;
 
-    perform pgq._check_access(_wanted_write.topic, _wanted_write.queue, 'publish');
+    perform pgq._check_access(topic, queue, 'publish');
 
-    if _wanted_write.topic is not null then
+    if topic is not null then
         select t.topic_id
         into wanted.topic_id
         from pgq.topic as t
         where t.topic = _wanted_write.topic;
 
         if wanted.topic_id is null then
-            perform pgq._fail_unknown_topic(_wanted_write.topic);
+            perform pgq._fail_unknown_topic(topic);
         end if;
     else
         select q.queue_id
@@ -42,13 +42,13 @@ begin
         where q.queue = _wanted_write.queue;
 
         if wanted.queue_id is null then
-            perform pgq._fail_unknown_queue(_wanted_write.queue);
+            perform pgq._fail_unknown_queue(queue);
         end if;
     end if;
 
-    wanted.producer := _wanted_write.producer;
-    wanted.seq := _wanted_write.seq;
-    wanted.atomic := _wanted_write.atomic;
+    wanted.producer := producer;
+    wanted.seq := seq;
+    wanted.atomic := atomic;
     return wanted;
 end
 $$;

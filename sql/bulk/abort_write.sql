@@ -15,8 +15,8 @@ as $$
 declare
     target pgq.bulk_write;
 begin
-    if abort_write.write_id is null then
-        perform pgq._fail_write_lost(abort_write.write_id, null);
+    if write_id is null then
+        perform pgq._fail_write_lost(write_id, null);
     end if;
 
     select w.*
@@ -28,7 +28,7 @@ begin
     for update;
 
     if target.bulk_write_id is null then
-        perform pgq._check_no_write(abort_write.write_id);
+        perform pgq._check_no_write(write_id);
         return false;
     end if;
 

@@ -23,15 +23,15 @@ as $$
 declare
     wanted pgq.bulk_write;
     known pgq.bulk_write;
-    time_limit interval := coalesce(begin_write.timeout, '1 day');
+    time_limit interval := coalesce(timeout, '1 day');
 begin
     perform pgq._check_interval('timeout', time_limit, false);
     wanted := pgq._wanted_write(
-        begin_write.topic collate "C",
-        begin_write.queue,
-        begin_write.producer,
-        begin_write.seq,
-        coalesce(begin_write.atomic, true)
+        topic collate "C",
+        queue,
+        producer,
+        seq,
+        coalesce(atomic, true)
     );
 
     -- Somebody else may add it, or remove it, between the look and the insert.

@@ -24,10 +24,10 @@ begin
     -- An old snapshot would not show all that was staged, and the rest would be lost.
     perform pgq._check_read_committed('commit_write');
 
-    target := pgq._lock_write(commit_write.write_id);
+    target := pgq._lock_write(write_id);
     is_open := target.committed_at is null;
     if is_open then
-        target.messages := pgq._count_written(target, commit_write.expected_messages);
+        target.messages := pgq._count_written(target, expected_messages);
 
         if target.atomic then
             perform pgq._publish_staged(target);
@@ -46,12 +46,12 @@ begin
         where w.bulk_write_id = target.bulk_write_id;
 
         perform pgq._forget_older(target);
-    elsif target.digest <> commit_write.digest collate "C" then
+    elsif target.digest <> digest collate "C" then
         raise exception 'bulk write % was committed before with other messages', target.write_id
             using errcode = '22023',
                 detail = format(
                     'Write %s of producer "%s"; digest then: %s; now: %s.',
-                    target.seq, target.producer, target.digest, commit_write.digest
+                    target.seq, target.producer, target.digest, digest
                 ),
                 hint = 'Nothing was written. Perhaps somebody else uses the same producer, or '
                     'a job has gone back behind what it had committed.';

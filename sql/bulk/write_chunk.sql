@@ -29,61 +29,61 @@ set lock_timeout = '60s'
 as $$
 #variable_conflict use_column
 declare
-    target pgq._write_target := pgq._find_write(write_chunk.write_id);
+    target pgq._write_target := pgq._find_write(write_id);
     is_new boolean;
 begin
     -- Elements are looked up by their numbers.
     if 1 <> any(
         array[
-            array_lower(write_chunk.lengths, 1),
-            array_lower(write_chunk.keys, 1),
-            array_lower(write_chunk.headers, 1),
-            array_lower(write_chunk.starts, 1)
+            array_lower(lengths, 1),
+            array_lower(keys, 1),
+            array_lower(headers, 1),
+            array_lower(starts, 1)
         ]
     ) then
-        write_chunk.lengths := write_chunk.lengths[:];
-        write_chunk.keys := write_chunk.keys[:];
-        write_chunk.headers := write_chunk.headers[:];
-        write_chunk.starts := write_chunk.starts[:];
+        lengths := lengths[:];
+        keys := keys[:];
+        headers := headers[:];
+        starts := starts[:];
     end if;
 
     perform pgq._check_chunk(
-        write_chunk.task,
-        write_chunk.task_attempt collate "C",
-        write_chunk.chunk,
-        write_chunk.lengths,
-        write_chunk.packed_payloads,
-        write_chunk.packed_bodies
+        task,
+        task_attempt collate "C",
+        chunk,
+        lengths,
+        packed_payloads,
+        packed_bodies
     );
     perform pgq._check_chunk_options(
         target,
-        write_chunk.partition,
-        write_chunk.delay,
-        write_chunk.priority,
-        write_chunk.labels collate "C"
+        partition,
+        delay,
+        priority,
+        labels collate "C"
     );
 
     if not target.atomic then
         return pgq._publish_chunk(
             target,
-            write_chunk.write_id,
-            write_chunk.task,
-            write_chunk.chunk,
-            write_chunk.lengths,
-            write_chunk.packed_payloads,
-            write_chunk.keys collate "C",
-            write_chunk.headers,
-            write_chunk.partition,
-            write_chunk.delay,
-            write_chunk.priority,
-            write_chunk.labels,
-            write_chunk.starts,
-            write_chunk.packed_bodies
+            write_id,
+            task,
+            chunk,
+            lengths,
+            packed_payloads,
+            keys collate "C",
+            headers,
+            partition,
+            delay,
+            priority,
+            labels,
+            starts,
+            packed_bodies
         );
     end if;
 
     if not pgq._note_task(
-        write_chunk.write_id, write_chunk.task, write_chunk.task_attempt collate "C"
+        write_id, task, task_attempt collate "C"
     ) then
         return false;
     end if;
@@ -110,37 +110,37 @@ begin
     then
         is_new := pgq._stage_run(
             target,
-            write_chunk.write_id,
-            write_chunk.task,
-            write_chunk.chunk,
-            write_chunk.lengths,
-            write_chunk.packed_payloads,
-            write_chunk.keys collate "C",
-            write_chunk.headers,
-            write_chunk.partition,
-            write_chunk.starts,
-            write_chunk.packed_bodies
+            write_id,
+            task,
+            chunk,
+            lengths,
+            packed_payloads,
+            keys collate "C",
+            headers,
+            partition,
+            starts,
+            packed_bodies
         );
     else
         is_new := pgq._stage_chunk(
             target,
-            write_chunk.write_id,
-            write_chunk.task,
-            write_chunk.chunk,
-            write_chunk.lengths,
-            write_chunk.packed_payloads,
-            write_chunk.keys collate "C",
-            write_chunk.headers,
-            write_chunk.partition,
-            write_chunk.delay,
-            write_chunk.priority,
-            write_chunk.labels,
-            write_chunk.starts,
-            write_chunk.packed_bodies
+            write_id,
+            task,
+            chunk,
+            lengths,
+            packed_payloads,
+            keys collate "C",
+            headers,
+            partition,
+            delay,
+            priority,
+            labels,
+            starts,
+            packed_bodies
         );
     end if;
-    if write_chunk.last_chunk then
-        perform pgq._note_last_chunk(write_chunk.write_id, write_chunk.task);
+    if last_chunk then
+        perform pgq._note_last_chunk(write_id, task);
     end if;
     return is_new;
 end

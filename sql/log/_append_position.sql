@@ -11,8 +11,8 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
-    if (_append_position.state).max_attempts is null
-        and (_append_position.state).last_error is null
+    if (state).max_attempts is null
+        and (state).last_error is null
     then
         insert into pgq.group_position (
             group_id,

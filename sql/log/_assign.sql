@@ -11,13 +11,13 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    home_id bigint := (_assign.state).partition_id;
-    stored_id bigint := (_assign.state).stored_partition_id;
+    home_id bigint := (state).partition_id;
+    stored_id bigint := (state).stored_partition_id;
     since pgq._staged_since := pgq._staged_since(home_id);
     lowest bigint := since.lowest;
     above bigint := (home_id + 1) << 40;
     late_xids xid8[] := since.late_xids;
-    most bigint := _assign.max_messages;
+    most bigint := max_messages;
     left_segments integer[];
     newest pgq._newest_message;
     stamp timestamptz;
@@ -29,16 +29,16 @@ declare
     system_identifier bigint := since.system_identifier;
 begin
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable')
-        and not _assign.watched
+        and not watched
     then
         -- The snapshot may be older than the newest message. The index then refuses the offset.
         begin
-            return pgq._assign(_assign.topic, _assign.state, _assign.max_messages, true);
+            return pgq._assign(topic, state, max_messages, true);
         exception
             when unique_violation then
                 raise exception
                     'another transaction has given offsets in topic "%" since this one began',
-                    _assign.topic
+                    topic
                     using errcode = '40001',
                         hint = 'Try the transaction again, or use READ COMMITTED.';
         end;
@@ -51,10 +51,10 @@ begin
 
     -- The caller has locked the partition, so nobody else gives out offsets now.
     newest := pgq._newest(
-        stored_id, (_assign.state).segment, (_assign.state).segment_first_offset
+        stored_id, (state).segment, (state).segment_first_offset
     );
-    before_first := coalesce(newest.log_offset, (_assign.state).segment_first_offset - 1);
-    stamp := greatest(pgq._clock(), newest.published_at, (_assign.state).segment_entered_at);
+    before_first := coalesce(newest.log_offset, (state).segment_first_offset - 1);
+    stamp := greatest(pgq._clock(), newest.published_at, (state).segment_entered_at);
 
     if left_segments = '{}' then
         -- for the first 16 leaves: (_assign.state).segment
@@ -86,12 +86,12 @@ begin
         moved := coalesce(cardinality(places), 0);
         if moved > 0 then
             perform pgq._move_staged(
-                stored_id, (_assign.state).segment, places, before_first, stamp
+                stored_id, (state).segment, places, before_first, stamp
             );
         end if;
     else
         moved := pgq._assign_across(
-            _assign.state, left_segments, since, before_first, stamp, most
+            state, left_segments, since, before_first, stamp, most
         );
     end if;
 
@@ -134,16 +134,16 @@ begin
     if moved = 0 then
         return null;
     end if;
-    if (_assign.state).followed then
+    if (state).followed then
         perform pgq._deliver(
             home_id,
             stored_id,
-            (_assign.state).segment,
+            (state).segment,
             before_first + 1,
             before_first + moved
         );
     end if;
-    return row((_assign.state).partition, before_first + 1, before_first + moved)
+    return row((state).partition, before_first + 1, before_first + moved)
         ::pgq.offset_range;
 end
 $$;

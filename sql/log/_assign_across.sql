@@ -15,9 +15,9 @@ set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
-    home integer := (_assign_across.state).segment;
-    home_id bigint := (_assign_across.state).partition_id;
-    stored_id bigint := (_assign_across.state).stored_partition_id;
+    home integer := (state).segment;
+    home_id bigint := (state).partition_id;
+    stored_id bigint := (state).stored_partition_id;
     leaves integer[] := array(
         select distinct s.segment
         from unnest(_assign_across.left_segments || home) as s (segment)
@@ -69,12 +69,12 @@ begin
     )
     into segments, places, offsets
     using
-        (_assign_across.since).lowest,
+        (since).lowest,
         (home_id + 1) << 40,
-        (_assign_across.since).late_xids,
+        (since).late_xids,
         home_id << 40,
-        _assign_across.before_first,
-        _assign_across.max_messages;
+        before_first,
+        max_messages;
 
     if segments is null then
         return 0;
@@ -91,7 +91,7 @@ begin
                     and m.ctid = f.place',
                 home
             )
-            using stored_id, _assign_across.stamp, segments, places, offsets, home;
+            using stored_id, stamp, segments, places, offsets, home;
         else
             execute format(
                 'with gone as (
@@ -110,7 +110,7 @@ begin
                 leaf,
                 home
             )
-            using stored_id, _assign_across.stamp, segments, places, offsets, leaf, home;
+            using stored_id, stamp, segments, places, offsets, leaf, home;
         end if;
     end loop;
 

@@ -44,10 +44,10 @@ begin
         continue when not found;
 
         if state.segment_until <= pgq._clock() then
-            state := pgq._enter_segment(_assign_all.topic, state);
+            state := pgq._enter_segment(topic, state);
         end if;
 
-        assigned := pgq._assign(_assign_all.topic, state, _assign_all.max_messages);
+        assigned := pgq._assign(topic, state, max_messages);
         if assigned.partition is not null then
             return next assigned;
         end if;

@@ -6,7 +6,7 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
-    if (_check_both_set.max_attempts is null) <> (_check_both_set.dead_letter_topic_id is null) then
+    if (max_attempts is null) <> (dead_letter_topic_id is null) then
         raise exception '"max_attempts", "dead_letter_topic": both or neither are needed'
             using errcode = '22023',
                 hint = 'A message that had all its attempts goes to that topic.';

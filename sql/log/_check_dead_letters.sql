@@ -10,12 +10,12 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
-    if _check_dead_letters.max_attempts is not null then
+    if max_attempts is not null then
         perform pgq._check_count(
-            'max_attempts', _check_dead_letters.max_attempts, 1, 2147483647
+            'max_attempts', max_attempts, 1, 2147483647
         );
     end if;
-    if _check_dead_letters.dead_letter_topic = _check_dead_letters.topic then
+    if dead_letter_topic = topic then
         raise exception 'argument "dead_letter_topic" must be another topic than the group reads'
             using errcode = '22023';
     end if;

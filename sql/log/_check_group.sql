@@ -8,7 +8,7 @@ as $$
 declare
     target pgq.topic;
 begin
-    perform pgq._check_access(_check_group.topic, null, 'consume');
+    perform pgq._check_access(topic, null, 'consume');
 
     select t.*
     into target
@@ -16,10 +16,10 @@ begin
     where t.topic = _check_group.topic;
 
     if target.topic_id is null then
-        perform pgq._fail_unknown_topic(_check_group.topic);
+        perform pgq._fail_unknown_topic(topic);
     end if;
 
-    if _check_group.consumer_group is null then
+    if consumer_group is null then
         raise exception 'argument "consumer_group" must not be null'
             using errcode = '22004';
     end if;
@@ -29,7 +29,7 @@ begin
             and g.consumer_group = _check_group.consumer_group
     ) then
         raise exception 'unknown consumer group "%" of topic "%"',
-            _check_group.consumer_group, _check_group.topic
+            consumer_group, topic
             using errcode = 'MQ003',
                 hint = 'Create it with pgq.create_group.';
     end if;
@@ -41,7 +41,7 @@ begin
             and l.partition = _check_group.partition
     ) then
         perform pgq._fail_unknown_partition(
-            _check_group.topic, _check_group.partition, target.partitions
+            topic, partition, target.partitions
         );
     end if;
 

@@ -6,7 +6,7 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
-    if _check_out_of_range.out_of_range not in ('error', 'skip') then
+    if out_of_range not in ('error', 'skip') then
         raise exception 'argument "out_of_range" must be error or skip'
             using errcode = '22023';
     end if;

@@ -7,7 +7,7 @@ as $$
 #variable_conflict use_column
 begin
     if not exists (select from pgq.topic as t where t.topic = _check_topic.topic) then
-        perform pgq._fail_unknown_topic(_check_topic.topic);
+        perform pgq._fail_unknown_topic(topic);
     end if;
 end
 $$;

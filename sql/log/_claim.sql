@@ -24,7 +24,7 @@ declare
     position bigint;
     ready boolean;
     last_message pgq._newest_message;
-    keep interval := _claim.lease;
+    keep interval := lease;
     token uuid;
     taken_to bigint;
     claimed pgq._claim_state;
@@ -55,11 +55,11 @@ begin
     end if;
 
     return pgq._claim_any(
-        _claim.topic,
-        _claim.consumer_group,
-        _claim.max_messages,
-        _claim.partition,
-        _claim.lease,
+        topic,
+        consumer_group,
+        max_messages,
+        partition,
+        lease,
         case when target_id is null and width > 16 then random() * width >= 16 end
     );
 end

@@ -14,7 +14,7 @@ as $$
 #variable_conflict use_column
 declare
     ran_out constant text := 'the lease of the last attempt ran out';
-    wanted integer := coalesce(_claim_any.max_messages, 100);
+    wanted integer := coalesce(max_messages, 100);
     state pgq._group_state;
     claimed pgq._claim_state;
     first_available bigint;
@@ -25,18 +25,18 @@ begin
 
     loop
         near := case
-            when _claim_any.near_first
-                then pgq._near_partition(_claim_any.topic, _claim_any.consumer_group)
+            when near_first
+                then pgq._near_partition(topic, consumer_group)
         end;
         state := pgq._lock_group(
-            _claim_any.topic,
-            _claim_any.consumer_group,
-            coalesce(_claim_any.partition, near),
+            topic,
+            consumer_group,
+            coalesce(partition, near),
             true
         );
         if state.group_id is null and near is not null then
             near := null;
-            state := pgq._lock_group(_claim_any.topic, _claim_any.consumer_group, null, true);
+            state := pgq._lock_group(topic, consumer_group, null, true);
         end if;
         if state.group_id is null then
             return null;
@@ -51,7 +51,7 @@ begin
             if state.next_offset < first_available then
                 if state.out_of_range = 'error' then
                     perform pgq._fail_out_of_range(
-                        _claim_any.topic,
+                        topic,
                         state.partition,
                         state.next_offset,
                         state.partition_id,
@@ -80,14 +80,14 @@ begin
                 state.tried_offset := greatest(state.tried_offset, state.lease_last_offset);
             end if;
             if state.attempt >= state.max_attempts then
-                perform pgq._give_up(_claim_any.topic, _claim_any.consumer_group, state, null);
+                perform pgq._give_up(topic, consumer_group, state, null);
                 continue;
             end if;
             -- What has failed comes again as it was, whatever was published meanwhile.
             if state.attempt > 0 then
                 failed_to := state.tried_offset;
             end if;
-            if _claim_any.lease is not null then
+            if lease is not null then
                 state.attempt := coalesce(state.attempt, 0) + 1;
             end if;
         end if;
@@ -100,9 +100,9 @@ begin
                 then claimed.first_offset
             else least(state.last_offset, claimed.first_offset + wanted - 1, failed_to)
         end;
-        if _claim_any.lease is not null then
+        if lease is not null then
             claimed.lease_token := gen_random_uuid();
-            claimed.leased_until := pgq._clock() + _claim_any.lease;
+            claimed.leased_until := pgq._clock() + lease;
             claimed.attempt := case
                 when state.max_attempts is null then null
                 when claimed.first_offset = state.next_offset then state.attempt
@@ -115,7 +115,7 @@ begin
         if pgq._append_position(
             state,
             case
-                when _claim_any.lease is null then claimed.last_offset + 1
+                when lease is null then claimed.last_offset + 1
                 else claimed.first_offset
             end,
             claimed.leased_until,
@@ -123,10 +123,10 @@ begin
         ) then
             -- Where all were looked at, and something comes of it. Not where the usual way does not
             -- lead, nor in a deferred topic: what is staged elsewhere would wait for its offsets.
-            if _claim_any.partition is null
+            if partition is null
                 and near is null
                 and claimed.segment is not null
-                and (state.max_attempts is null or _claim_any.near_first is not null)
+                and (state.max_attempts is null or near_first is not null)
             then
                 perform
                     set_config('pgq.found_in', pgq._found_in(state.group_id), false),

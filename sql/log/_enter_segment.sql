@@ -6,7 +6,7 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    entered pgq._partition_state := _enter_segment.state;
+    entered pgq._partition_state := state;
     class pgq.storage_class;
     until timestamptz;
     newest pgq._newest_message;
@@ -47,8 +47,8 @@ begin
     entered.segment_until := pgq._segment_until(class);
 
     newest := pgq._newest(
-        (_enter_segment.state).stored_partition_id,
-        (_enter_segment.state).segment,
+        (state).stored_partition_id,
+        (state).segment,
         entered.segment_first_offset
     );
 
@@ -57,8 +57,8 @@ begin
         -- segments. So the next offset is tried out where that message would stand: a row that
         -- this snapshot does not see raises 40001.
         perform pgq._try_offset(
-            (_enter_segment.state).stored_partition_id,
-            (_enter_segment.state).segment,
+            (state).stored_partition_id,
+            (state).segment,
             coalesce(newest.log_offset + 1, entered.segment_first_offset)
         );
     end if;

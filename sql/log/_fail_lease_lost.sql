@@ -7,7 +7,7 @@ as $$
 #variable_conflict use_column
 begin
     raise exception 'partition % of topic "%" is not leased to this member of consumer group "%"',
-        _fail_lease_lost.partition, _fail_lease_lost.topic, _fail_lease_lost.consumer_group
+        partition, topic, consumer_group
         using errcode = 'MQ006',
             detail = 'The lease token is missing, or of a lease that has ended.',
             hint = 'Nothing was changed. Poll again; another member may have the same messages.';

@@ -14,17 +14,17 @@ as $$
 #variable_conflict use_column
 begin
     raise exception 'offset % of topic "%", partition % is out of range',
-        _fail_out_of_range.log_offset, _fail_out_of_range.topic, _fail_out_of_range.partition
+        log_offset, topic, partition
         using errcode = 'MQ004',
             detail = format(
                 'First available offset: %s; last available offset: %s.',
-                pgq._first_readable(_fail_out_of_range.partition_id),
-                _fail_out_of_range.last_available
+                pgq._first_readable(partition_id),
+                last_available
             ),
             hint = case
-                when _fail_out_of_range.log_offset > _fail_out_of_range.last_available then
+                when log_offset > last_available then
                     'It is not published yet, or not visible here: not committed or replicated.'
-                when _fail_out_of_range.for_group then
+                when for_group then
                     'Retention has removed it. Use pgq.seek, or let the group skip what is gone, '
                     'by pgq.alter_group with out_of_range => ''skip''.'
                 else

@@ -6,15 +6,15 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
-    if _fail_unknown_partition.partition is null then
+    if partition is null then
         raise exception 'argument "partition" must not be null'
             using errcode = '22004';
     end if;
     raise exception 'unknown partition % of topic "%"',
-        _fail_unknown_partition.partition, _fail_unknown_partition.topic
+        partition, topic
         using errcode = 'MQ007',
             detail = format(
-                'The topic has %s partitions, numbered from 0.', _fail_unknown_partition.partitions
+                'The topic has %s partitions, numbered from 0.', partitions
             );
 end
 $$;

@@ -6,11 +6,11 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
-    if _fail_unknown_topic.topic is null then
+    if topic is null then
         raise exception 'argument "topic" must not be null'
             using errcode = '22004';
     end if;
-    raise exception 'unknown topic "%"', _fail_unknown_topic.topic
+    raise exception 'unknown topic "%"', topic
         using errcode = 'MQ001',
             hint = 'Create it with pgq.create_topic, or see pgq.list_topics for those that exist.';
 end

@@ -6,7 +6,7 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    place integer := _free_ring.partition * 1024 / _free_ring.partitions;
+    place integer := partition * 1024 / partitions;
 begin
     -- Its own place, or the next one behind it: of two at one place, one would never be chosen.
     while exists (

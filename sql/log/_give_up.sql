@@ -11,7 +11,7 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    current pgq._group_state := _give_up.state;
+    current pgq._group_state := state;
     poison pgq.message_record;
     dead_letter_topic text;
 begin
@@ -21,7 +21,7 @@ begin
     then
         current.attempt := 0;
         current.single_offset := current.tried_offset;
-        perform pgq._append_position(current, current.next_offset, _give_up.held_until, null);
+        perform pgq._append_position(current, current.next_offset, held_until, null);
         return;
     end if;
 
@@ -31,7 +31,7 @@ begin
         current.partition_id, current.partition, current.next_offset, current.next_offset
     ) as m;
     if poison.log_offset is null then
-        perform pgq._fail_truncated(_give_up.topic);
+        perform pgq._fail_truncated(topic);
     end if;
 
     select t.topic

@@ -6,9 +6,9 @@ parallel safe
 as $$
 #variable_conflict use_column
 declare
-    lowest bigint := (_has_staged.since).lowest;
-    above bigint := (_has_staged.partition_id + 1) << 40;
-    late_xids xid8[] := (_has_staged.since).late_xids;
+    lowest bigint := (since).lowest;
+    above bigint := (partition_id + 1) << 40;
+    late_xids xid8[] := (since).late_xids;
     is_there boolean;
 begin
     -- for the first 16 leaves: _has_staged.segment

@@ -8,10 +8,10 @@ as $$
 begin
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
         perform pgq._append_position(
-            _keep_position.state,
-            (_keep_position.state).next_offset,
-            (_keep_position.state).leased_until,
-            (_keep_position.state).lease_token
+            state,
+            (state).next_offset,
+            (state).leased_until,
+            (state).lease_token
         );
     end if;
 end

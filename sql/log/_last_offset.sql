@@ -12,9 +12,9 @@ as $$
 declare
     newest_offset bigint := (
         pgq._newest(
-            _last_offset.stored_partition_id,
-            _last_offset.segment,
-            _last_offset.segment_first_offset
+            stored_partition_id,
+            segment,
+            segment_first_offset
         )
     ).log_offset;
 begin
@@ -24,12 +24,12 @@ begin
 
     -- Nothing there yet, unless the partition has left this segment since the snapshot was taken,
     -- and it was emptied.
-    if not pgq._is_kept(_last_offset.segment) then
+    if not pgq._is_kept(segment) then
         perform pgq._fail_truncated(p.topic)
         from pgq.partition as p
         where p.stored_partition_id = _last_offset.stored_partition_id;
     end if;
-    return _last_offset.segment_first_offset - 1;
+    return segment_first_offset - 1;
 end
 $$;
 

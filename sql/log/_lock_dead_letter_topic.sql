@@ -8,7 +8,7 @@ as $$
 declare
     target_id bigint;
 begin
-    if _lock_dead_letter_topic.dead_letter_topic is null then
+    if dead_letter_topic is null then
         return null;
     end if;
 
@@ -32,7 +32,7 @@ begin
         into target_id;
 
         exit when target_id is not null;
-        perform pgq._check_topic(_lock_dead_letter_topic.dead_letter_topic);
+        perform pgq._check_topic(dead_letter_topic);
     end loop;
 
     return target_id;

@@ -17,7 +17,7 @@ declare
     permitted boolean;
 begin
     loop
-        if _lock_group.partition is not null then
+        if partition is not null then
             select l.group_id, l.partition, l.partition_id, l.out_of_range, l.max_attempts
             into
                 state.group_id,
@@ -68,15 +68,15 @@ begin
 
         if state.group_id is null then
             is_deferred := pgq._check_group(
-                _lock_group.topic, _lock_group.consumer_group, _lock_group.partition
+                topic, consumer_group, partition
             );
             permitted := null;
             -- The named partition exists: it was dropped and created again while this call waited.
-            continue when _lock_group.partition is not null;
+            continue when partition is not null;
 
             -- Once: another group, or a lease, may be what keeps this one from reading.
             if is_deferred and not assigned then
-                assigned := pgq._assign_waiting(_lock_group.topic, null) > 0;
+                assigned := pgq._assign_waiting(topic, null) > 0;
                 continue when assigned;
             end if;
 
@@ -148,7 +148,7 @@ begin
 
         -- What waits for offsets where this member looks first does not wait until there is nothing
         -- to read elsewhere.
-        if is_deferred and _lock_group.partition is null and not assigned then
+        if is_deferred and partition is null and not assigned then
             assigned := true;
             perform pgq._assign_waiting(_lock_group.topic, f.partition)
             from (
@@ -162,22 +162,22 @@ begin
             where f.partition <> state.partition;
         end if;
 
-        if not _lock_group.available_only
+        if not available_only
             or (state.last_offset >= state.next_offset
                 and (state.leased_until is null or state.leased_until <= pgq._clock()))
         then
             return state;
         end if;
 
-        if is_deferred and _lock_group.partition is not null and not assigned
+        if is_deferred and partition is not null and not assigned
             and state.last_offset < state.next_offset
         then
-            assigned := pgq._assign_waiting(_lock_group.topic, _lock_group.partition) > 0;
+            assigned := pgq._assign_waiting(topic, partition) > 0;
             continue when assigned;
         end if;
 
         -- Nothing to read here. When any partition will do, another member was faster: look again.
-        if _lock_group.partition is not null then
+        if partition is not null then
             return null;
         end if;
     end loop;

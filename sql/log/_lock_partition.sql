@@ -13,17 +13,17 @@ as $$
 #variable_conflict use_column
 declare
     state pgq._partition_state;
-    place integer := _lock_partition.partition;
+    place integer := partition;
     start_at integer;
     below integer;
     above integer;
     partition_count integer;
 begin
-    if place is null and _lock_partition.key is null then
+    if place is null and key is null then
         -- Any that is free, beginning where this session begins at this second.
-        start_at := coalesce(_lock_partition.tried, pgq._ring());
-        below := case when _lock_partition.tried is null then start_at else 1023 end;
-        above := case when _lock_partition.tried is null then -1 else start_at end;
+        start_at := coalesce(tried, pgq._ring());
+        below := case when tried is null then start_at else 1023 end;
+        above := case when tried is null then -1 else start_at end;
 
         loop
             select
@@ -60,7 +60,7 @@ begin
                 and p.partition = 0
                 and (p.publishers is null or pgq._may(p.publishers));
 
-            if state.deferred and _lock_partition.may_stage then
+            if state.deferred and may_stage then
                 return null;
             end if;
 
@@ -69,7 +69,7 @@ begin
         end if;
     end if;
 
-    if place is not null or _lock_partition.key is not null then
+    if place is not null or key is not null then
         select
             p.partition,
             p.partition_id,
@@ -98,7 +98,7 @@ begin
     end if;
 
     if state.partition is null then
-        perform pgq._check_access(_lock_partition.topic, null, 'publish');
+        perform pgq._check_access(topic, null, 'publish');
         perform pgq._fail_unknown_partition(t.topic, _lock_partition.partition, t.partitions)
         from pgq.topic as t
         where t.topic = _lock_partition.topic
@@ -109,29 +109,29 @@ begin
         from pgq.topic as t
         where t.topic = _lock_partition.topic;
 
-        if state.deferred and _lock_partition.may_stage then
+        if state.deferred and may_stage then
             return null;
         end if;
         if state.deferred is not null then
             -- It was dropped and created again while this call waited for it.
             return pgq._lock_partition(
-                _lock_partition.topic,
-                _lock_partition.partition,
-                _lock_partition.key,
-                _lock_partition.may_stage
+                topic,
+                partition,
+                key,
+                may_stage
             );
         end if;
 
-        perform pgq._fail_unknown_topic(_lock_partition.topic);
+        perform pgq._fail_unknown_topic(topic);
     end if;
 
     if state.segment_until <= pgq._clock() then
-        state := pgq._enter_segment(_lock_partition.topic, state);
+        state := pgq._enter_segment(topic, state);
     end if;
 
     if state.deferred then
         -- What is appended directly comes behind all that was committed before.
-        perform pgq._assign(_lock_partition.topic, state, null);
+        perform pgq._assign(topic, state, null);
     end if;
 
     return state;

@@ -24,7 +24,7 @@ begin
         for update;
 
         exit when target.topic_id is not null;
-        perform pgq._check_topic(_lock_topic.topic);
+        perform pgq._check_topic(topic);
     end loop;
 
     -- Partitions that were added in between.

@@ -11,14 +11,14 @@ parallel safe
 as $$
 #variable_conflict use_column
 declare
-    low bigint := _offset_at.first_available;
-    high bigint := _offset_at.last_offset + 1;
+    low bigint := first_available;
+    high bigint := last_offset + 1;
     middle bigint;
     middle_at timestamptz;
 begin
     -- Mostly what is asked for is the end.
-    if low < high and pgq._published_at(_offset_at.partition_id, _offset_at.last_offset)
-        < _offset_at.published_at
+    if low < high and pgq._published_at(partition_id, last_offset)
+        < published_at
     then
         return high;
     end if;
@@ -27,9 +27,9 @@ begin
     -- What retention has removed, perhaps since the caller looked, is older than all that is there.
     while low < high loop
         middle := low + (high - low) / 2;
-        middle_at := pgq._published_at(_offset_at.partition_id, middle);
+        middle_at := pgq._published_at(partition_id, middle);
 
-        if (middle_at >= _offset_at.published_at) is not true then
+        if (middle_at >= published_at) is not true then
             low := middle + 1;
         else
             high := middle;

@@ -53,10 +53,10 @@ begin
                     where coalesce(s.bytes_before, 0) < $4
                 )
             end',
-        _pack.segment
+        segment
     )
     into last
-    using _pack.stored_partition_id, _pack.first_offset, _pack.last_offset, most_bytes;
+    using stored_partition_id, first_offset, last_offset, most_bytes;
 
     execute format(
         $statement$
@@ -103,14 +103,14 @@ begin
             order by n.log_offset
         ) as m
         $statement$,
-        _pack.segment
+        segment
     )
     into packed
     using
-        _pack.stored_partition_id, _pack.first_offset, last, _pack.shift, _pack.published_at;
+        stored_partition_id, first_offset, last, shift, published_at;
 
     -- A message is missing: cleanup has emptied the segment since it was looked up.
-    return case when packed.messages > last - _pack.first_offset then packed end;
+    return case when packed.messages > last - first_offset then packed end;
 end
 $$;
 

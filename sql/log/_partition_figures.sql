@@ -35,39 +35,39 @@ begin
     end if;
 
     newest := pgq._newest(
-        _partition_figures.stored_partition_id,
-        _partition_figures.segment,
-        _partition_figures.segment_first_offset
+        stored_partition_id,
+        segment,
+        segment_first_offset
     );
-    last_offset := coalesce(newest.log_offset, _partition_figures.segment_first_offset - 1);
+    last_offset := coalesce(newest.log_offset, segment_first_offset - 1);
 
-    if _partition_figures.next_offset > last_offset then
+    if next_offset > last_offset then
         return next;
         return;
     end if;
 
-    if _partition_figures.next_offset >= _partition_figures.segment_first_offset then
+    if next_offset >= segment_first_offset then
         newest := pgq._newest(
-            _partition_figures.stored_partition_id,
-            _partition_figures.segment,
-            _partition_figures.next_offset,
-            _partition_figures.next_offset
+            stored_partition_id,
+            segment,
+            next_offset,
+            next_offset
         );
         published_at := newest.published_at;
         return next;
         return;
     end if;
 
-    first_offset := pgq._first_available(_partition_figures.partition_id);
-    if _partition_figures.next_offset is not null then
+    first_offset := pgq._first_available(partition_id);
+    if next_offset is not null then
         published_at := pgq._published_at(
-            _partition_figures.partition_id,
-            greatest(_partition_figures.next_offset, first_offset)
+            partition_id,
+            greatest(next_offset, first_offset)
         );
     end if;
-    if _partition_figures.since is not null then
+    if since is not null then
         since_offset := pgq._offset_at(
-            _partition_figures.partition_id, _partition_figures.since, first_offset, last_offset
+            partition_id, since, first_offset, last_offset
         );
     end if;
     return next;

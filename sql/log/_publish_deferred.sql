@@ -22,7 +22,7 @@ declare
     roles text[];
 begin
     -- Nothing is locked, so any partition will do; the next transaction takes another one.
-    if _publish_deferred.partition is null and _publish_deferred.key is null then
+    if partition is null and key is null then
         select p.partition, p.partition_id, p.segment, p.followed, p.publishers
         into chosen, home_id, leaf, followed, roles
         from pgq.partition as p

@@ -18,15 +18,15 @@ declare
     payloads jsonb[];
     bodies bytea[];
 begin
-    if _publish_guarded.payload is not null then
-        payloads := array[_publish_guarded.payload];
+    if payload is not null then
+        payloads := array[payload];
     else
-        bodies := array[_publish_guarded.body];
+        bodies := array[body];
     end if;
 
-    if _publish_guarded.idempotency_key is not null then
+    if idempotency_key is not null then
         perform pgq._check_idempotency_keys(
-            'idempotency_key', array[_publish_guarded.idempotency_key], 1
+            'idempotency_key', array[idempotency_key], 1
         );
         return query
         select k.partition, k.log_offset, k.duplicate

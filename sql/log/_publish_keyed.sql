@@ -32,7 +32,7 @@ declare
     offsets bigint[];
     place integer;
 begin
-    perform pgq._check_access(_publish_keyed.topic, null, 'publish');
+    perform pgq._check_access(topic, null, 'publish');
 
     -- The transaction id first, then the window: see _note_keys.
     if pg_current_xact_id() is null then
@@ -68,10 +68,10 @@ begin
             and p.partition = 0;
 
         if scope is null then
-            perform pgq._fail_unknown_topic(_publish_keyed.topic);
+            perform pgq._fail_unknown_topic(topic);
         end if;
 
-        notes := pgq._note_keys(scope, span, _publish_keyed.idempotency_keys);
+        notes := pgq._note_keys(scope, span, idempotency_keys);
 
         exit when exists (select from pgq.partition as p where p.partition_id = scope);
     end loop;
@@ -170,7 +170,7 @@ begin
 
         if not exists (select from pgq.partition as p where p.partition_id = scope) then
             raise exception 'topic "%" was dropped while this call was at work',
-                _publish_keyed.topic
+                topic
                 using errcode = 'MQ001';
         end if;
     end if;

@@ -42,12 +42,12 @@ begin
         and (p.publishers is null or pgq._may(p.publishers));
 
     if target.topic_id is null then
-        perform pgq._check_access(_publish_spread.topic, null, 'publish');
-        perform pgq._fail_unknown_topic(_publish_spread.topic);
+        perform pgq._check_access(topic, null, 'publish');
+        perform pgq._fail_unknown_topic(topic);
     end if;
 
     -- A bulk write, which says where messages without a key go, is appended directly.
-    if target.deferred and _publish_spread.keyless is null then
+    if target.deferred and keyless is null then
         return query
         select s.partition, s.first_offset, s.last_offset
         from pgq._stage_batch(
@@ -74,8 +74,8 @@ begin
             limit 1
         )
     );
-    if fallback is null or _publish_spread.partition is not null then
-        state := pgq._lock_partition(_publish_spread.topic, fallback, null);
+    if fallback is null or partition is not null then
+        state := pgq._lock_partition(topic, fallback, null);
         fallback := state.partition;
     end if;
 
@@ -128,10 +128,10 @@ begin
     loop
         stamp := pgq._clock();
         if state.segment_until <= stamp then
-            state := pgq._enter_segment(_publish_spread.topic, state);
+            state := pgq._enter_segment(topic, state);
         end if;
         if state.deferred then
-            perform pgq._assign(_publish_spread.topic, state, null);
+            perform pgq._assign(topic, state, null);
         end if;
 
         -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
@@ -208,8 +208,8 @@ begin
     if followed then
         perform pgq._deliver_across(
             target.topic_id,
-            _publish_spread.keys,
-            _publish_spread.headers,
+            keys,
+            headers,
             ids,
             stored_ids,
             segments,

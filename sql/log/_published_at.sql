@@ -24,8 +24,8 @@ begin
     newest := pgq._newest(
         run.stored_partition_id,
         run.segment,
-        _published_at.log_offset - run.shift,
-        _published_at.log_offset - run.shift
+        log_offset - run.shift,
+        log_offset - run.shift
     );
     return case
         when newest.log_offset is not null then coalesce(run.published_at, newest.published_at)

@@ -14,7 +14,7 @@ as $$
 #variable_conflict use_column
 declare
     size integer := coalesce(
-        cardinality(_stage_batch.payloads), cardinality(_stage_batch.bodies)
+        cardinality(payloads), cardinality(bodies)
     );
     -- The transaction id first, and the segments only then: see _close_segments.
     slot bigint := pg_current_xact_id()::text::bigint & 1099511627775;
@@ -35,7 +35,7 @@ declare
 begin
     if size > 1048576 then
         raise exception 'argument "%" must have at most 1048576 elements for a deferred topic',
-            case when _stage_batch.payloads is not null then 'payloads' else 'bodies' end
+            case when payloads is not null then 'payloads' else 'bodies' end
             using errcode = '22023';
     end if;
 
@@ -47,8 +47,8 @@ begin
         and (p.publishers is null or pgq._may(p.publishers));
 
     if target.topic_id is null then
-        perform pgq._check_access(_stage_batch.topic, null, 'publish');
-        perform pgq._fail_unknown_topic(_stage_batch.topic);
+        perform pgq._check_access(topic, null, 'publish');
+        perform pgq._fail_unknown_topic(topic);
     end if;
 
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
@@ -90,7 +90,7 @@ begin
         )
     );
 
-    if _stage_batch.partition is not null or _stage_batch.keys is null then
+    if partition is not null or keys is null then
         select (p.partition_id << 40) + slot, p.segment, p.followed
         into home_id, leaf, followed
         from pgq.partition as p
@@ -99,7 +99,7 @@ begin
 
         if home_id is null then
             -- The topic was dropped meanwhile, and perhaps created again.
-            perform pgq._fail_unknown_topic(_stage_batch.topic);
+            perform pgq._fail_unknown_topic(topic);
         end if;
 
         perform pgq._lock_leaf(leaf);
@@ -161,7 +161,7 @@ begin
 
     if found_homes < (select count(distinct h) from unnest(homes) as h) then
         -- The topic was dropped meanwhile, and perhaps created again.
-        perform pgq._fail_unknown_topic(_stage_batch.topic);
+        perform pgq._fail_unknown_topic(topic);
     end if;
 
     insert into pgq.message (

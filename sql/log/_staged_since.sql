@@ -22,7 +22,7 @@ begin
     limit 1;
 
     since.seq := coalesce(noted.seq, 0);
-    since.lowest := _staged_since.partition_id << 40;
+    since.lowest := partition_id << 40;
     since.late_xids := '{}';
     since.system_identifier := case
         when noted.server_started = pg_postmaster_start_time() then noted.system_identifier

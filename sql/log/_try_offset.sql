@@ -10,16 +10,16 @@ begin
         'insert into pgq.message_%1$s (partition_id, log_offset, published_at, segment)
         values ($1, $2, %2$L, %1$s)
         on conflict do nothing',
-        _try_offset.segment,
+        segment,
         'infinity'
     )
-    using _try_offset.partition_id, _try_offset.log_offset;
+    using partition_id, log_offset;
 
     execute format(
         'delete from pgq.message_%1$s where partition_id = $1 and log_offset = $2',
-        _try_offset.segment
+        segment
     )
-    using _try_offset.partition_id, _try_offset.log_offset;
+    using partition_id, log_offset;
 end
 $$;
 

@@ -20,11 +20,11 @@ declare
     target_id bigint;
     altered pgq.consumer_group;
 begin
-    perform pgq._check_out_of_range(alter_group.out_of_range collate "C");
+    perform pgq._check_out_of_range(out_of_range collate "C");
     perform pgq._check_dead_letters(
-        alter_group.topic collate "C",
-        alter_group.max_attempts,
-        alter_group.dead_letter_topic collate "C"
+        topic collate "C",
+        max_attempts,
+        dead_letter_topic collate "C"
     );
     -- Who administers the dead-letter topic may end that it gets those of a group.
     if num_nonnulls(
@@ -36,14 +36,14 @@ begin
             where pgq._administers(i.dead_letter_topic, null)
         )
     then
-        perform pgq._check_access(alter_group.topic collate "C", null, 'consume');
+        perform pgq._check_access(topic collate "C", null, 'consume');
     end if;
-    perform pgq._check_access(alter_group.dead_letter_topic collate "C", null, 'publish');
+    perform pgq._check_access(dead_letter_topic collate "C", null, 'publish');
     perform pgq._check_no_limit(
-        alter_group.no_limit collate "C",
+        no_limit collate "C",
         jsonb_build_object(
             'max_attempts',
-            coalesce(alter_group.max_attempts::text, alter_group.dead_letter_topic)
+            coalesce(max_attempts::text, dead_letter_topic)
         )
     );
 
@@ -59,10 +59,10 @@ begin
         for no key update;
 
         dead_letter_id := pgq._lock_dead_letter_topic(
-            alter_group.topic collate "C", alter_group.dead_letter_topic collate "C"
+            topic collate "C", dead_letter_topic collate "C"
         );
         -- It may have changed while this waited; now it cannot.
-        perform pgq._check_access(alter_group.dead_letter_topic collate "C", null, 'publish');
+        perform pgq._check_access(dead_letter_topic collate "C", null, 'publish');
         update pgq.topic as t
         set updated_at = t.updated_at
         where t.topic = alter_group.topic collate "C"
@@ -93,7 +93,7 @@ begin
 
         exit when altered.group_id is not null;
         -- Where this finds it, it was dropped and created again while this call waited.
-        perform pgq._check_group(alter_group.topic collate "C", alter_group.consumer_group, null);
+        perform pgq._check_group(topic collate "C", consumer_group, null);
     end loop;
 
     perform pgq._check_both_set(altered.max_attempts, altered.dead_letter_topic_id);

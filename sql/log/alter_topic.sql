@@ -21,13 +21,13 @@ as $$
 declare
     given constant pgq.topic_info := row(
         null,
-        alter_topic.partitions,
-        alter_topic.retention,
-        alter_topic.max_bytes,
-        alter_topic.notify,
+        partitions,
+        retention,
+        max_bytes,
+        notify,
         null,
         null,
-        alter_topic.idempotency_window,
+        idempotency_window,
         null,
         null
     );
@@ -37,7 +37,7 @@ declare
     class pgq.storage_class;
     previous integer;
 begin
-    perform pgq._check_access(alter_topic.topic collate "C", null, 'admin');
+    perform pgq._check_access(topic collate "C", null, 'admin');
     if exists (
         select
         from pgq.topic as t
@@ -45,12 +45,12 @@ begin
             and t.restricted <> alter_topic.restricted
     ) then
         perform pgq._restrict(
-            alter_topic.topic collate "C",
+            topic collate "C",
             null,
-            alter_topic.restricted,
+            restricted,
             null,
             null,
-            alter_topic.end_dependents
+            end_dependents
         );
     end if;
     loop
@@ -61,10 +61,10 @@ begin
         for no key update;
 
         exit when target.topic_id is not null;
-        perform pgq._check_topic(alter_topic.topic collate "C");
+        perform pgq._check_topic(topic collate "C");
     end loop;
     perform pgq._check_no_limit(
-        alter_topic.no_limit collate "C",
+        no_limit collate "C",
         pgq._liftable(to_jsonb(given), pgq._topic_settings())
     );
 
@@ -72,7 +72,7 @@ begin
     into before
     from pgq._topic_info(alter_topic.topic collate "C") as i;
 
-    settings := pgq._merge_settings(given, before, alter_topic.no_limit);
+    settings := pgq._merge_settings(given, before, no_limit);
     perform pgq._check_settings(to_jsonb(settings), pgq._topic_settings());
     if before.retention is null and settings.retention is not null then
         perform pgq._check_nothing_kept(

@@ -14,18 +14,18 @@ as $$
 declare
     partition_count integer;
 begin
-    perform pgq._check_access(assign_offsets.topic collate "C", null, 'consume');
+    perform pgq._check_access(topic collate "C", null, 'consume');
     select t.partitions
     into partition_count
     from pgq.topic as t
     where t.topic = assign_offsets.topic collate "C";
 
     if partition_count is null then
-        perform pgq._fail_unknown_topic(assign_offsets.topic collate "C");
+        perform pgq._fail_unknown_topic(topic collate "C");
     end if;
-    if assign_offsets.partition not between 0 and partition_count - 1 then
+    if partition not between 0 and partition_count - 1 then
         perform pgq._fail_unknown_partition(
-            assign_offsets.topic collate "C", assign_offsets.partition, partition_count
+            topic collate "C", partition, partition_count
         );
     end if;
 

@@ -19,9 +19,9 @@ as $$
 declare
     place pgq.partition;
 begin
-    if check_range.first_offset is null or check_range.last_offset is null then
+    if first_offset is null or last_offset is null then
         raise exception 'argument "%" must not be null',
-            case when check_range.first_offset is null then 'first_offset' else 'last_offset' end
+            case when first_offset is null then 'first_offset' else 'last_offset' end
             using errcode = '22004';
     end if;
 
@@ -33,15 +33,15 @@ begin
         and (p.consumers is null or pgq._may(p.consumers));
 
     if place.partition_id is null then
-        perform pgq._check_access(check_range.topic collate "C", null, 'consume');
+        perform pgq._check_access(topic collate "C", null, 'consume');
         perform pgq._fail_unknown_partition(t.topic, check_range.partition, t.partitions)
         from pgq.topic as t
         where t.topic = check_range.topic collate "C";
 
-        perform pgq._fail_unknown_topic(check_range.topic collate "C");
+        perform pgq._fail_unknown_topic(topic collate "C");
     end if;
 
-    if check_range.first_offset <= check_range.last_offset then
+    if first_offset <= last_offset then
         -- An old snapshot (REPEATABLE READ) still has the bounds of a segment that was truncated
         -- since, but not its messages; so one message of each segment is looked at. Having been
         -- read, the segments cannot be truncated before this transaction ends.
@@ -59,7 +59,7 @@ begin
                 ).log_offset is null
             )
         then
-            perform pgq._fail_incomplete(place, check_range.first_offset, check_range.last_offset);
+            perform pgq._fail_incomplete(place, first_offset, last_offset);
         end if;
     end if;
 

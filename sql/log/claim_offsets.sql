@@ -20,10 +20,10 @@ declare
     claimed pgq._claim_state;
 begin
     claimed := pgq._claim(
-        claim_offsets.topic collate "C",
-        claim_offsets.consumer_group,
-        claim_offsets.max_messages,
-        claim_offsets.partition,
+        topic collate "C",
+        consumer_group,
+        max_messages,
+        partition,
         null
     );
     if claimed.partition is null then

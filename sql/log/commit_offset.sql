@@ -21,56 +21,56 @@ declare
     state pgq._group_state;
 begin
     perform pgq._check_count(
-        'committed_offset', commit_offset.committed_offset, 0, 9223372036854775806
+        'committed_offset', committed_offset, 0, 9223372036854775806
     );
-    if commit_offset.partition is null then
-        perform pgq._fail_unknown_partition(commit_offset.topic collate "C", null, null);
+    if partition is null then
+        perform pgq._fail_unknown_partition(topic collate "C", null, null);
     end if;
 
     state := pgq._lock_group(
-        commit_offset.topic collate "C",
-        commit_offset.consumer_group,
-        commit_offset.partition,
+        topic collate "C",
+        consumer_group,
+        partition,
         false
     );
 
-    if commit_offset.committed_offset < state.next_offset then
+    if committed_offset < state.next_offset then
         perform pgq._keep_position(state);
         return state.next_offset - 1;
     end if;
 
     -- A lease that has run out still counts as long as nobody else has taken the partition.
-    if commit_offset.lease_token is distinct from state.lease_token
-        and (commit_offset.lease_token is not null or state.leased_until > pgq._clock())
+    if lease_token is distinct from state.lease_token
+        and (lease_token is not null or state.leased_until > pgq._clock())
     then
         perform pgq._fail_lease_lost(
-            commit_offset.topic collate "C", commit_offset.consumer_group, state.partition
+            topic collate "C", consumer_group, state.partition
         );
     end if;
 
     -- Behind the lease: after a promotion that lost messages, so is the lease on them.
-    if commit_offset.committed_offset > state.last_offset then
+    if committed_offset > state.last_offset then
         perform pgq._fail_out_of_range(
-            commit_offset.topic collate "C",
+            topic collate "C",
             state.partition,
-            commit_offset.committed_offset,
+            committed_offset,
             state.partition_id,
             state.last_offset,
             false
         );
     end if;
 
-    if commit_offset.lease_token is not null
-        and commit_offset.committed_offset < state.lease_last_offset
+    if lease_token is not null
+        and committed_offset < state.lease_last_offset
     then
         perform pgq._append_position(
-            state, commit_offset.committed_offset + 1, state.leased_until, state.lease_token
+            state, committed_offset + 1, state.leased_until, state.lease_token
         );
     else
-        perform pgq._append_position(state, commit_offset.committed_offset + 1, null, null);
+        perform pgq._append_position(state, committed_offset + 1, null, null);
     end if;
 
-    return commit_offset.committed_offset;
+    return committed_offset;
 end
 $$;
 

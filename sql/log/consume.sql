@@ -43,10 +43,10 @@ begin
     end if;
     if taken_to is null then
         claimed := pgq._claim_any(
-            consume.topic collate "C",
-            consume.consumer_group,
-            consume.max_messages,
-            consume.partition,
+            topic collate "C",
+            consumer_group,
+            max_messages,
+            partition,
             null,
             case when target_id is null and width > 16 then random() * width >= 16 end
         );
@@ -86,7 +86,7 @@ begin
     -- Cleanup may have emptied a segment since the claim.
     get diagnostics read_rows = row_count;
     if read_rows <> taken_to - position + 1 then
-        perform pgq._fail_truncated(consume.topic collate "C");
+        perform pgq._fail_truncated(topic collate "C");
     end if;
 end
 $$;

@@ -21,19 +21,19 @@ declare
     new_id bigint;
     existing pgq.group_info;
 begin
-    perform pgq._check_name('consumer_group', create_group.consumer_group collate "C");
-    if create_group.start collate "C" not in ('earliest', 'latest') then
+    perform pgq._check_name('consumer_group', consumer_group collate "C");
+    if start collate "C" not in ('earliest', 'latest') then
         raise exception 'argument "start" must be earliest or latest'
             using errcode = '22023';
     end if;
-    perform pgq._check_out_of_range(create_group.out_of_range collate "C");
+    perform pgq._check_out_of_range(out_of_range collate "C");
     perform pgq._check_dead_letters(
-        create_group.topic collate "C",
-        create_group.max_attempts,
-        create_group.dead_letter_topic collate "C"
+        topic collate "C",
+        max_attempts,
+        dead_letter_topic collate "C"
     );
-    perform pgq._check_access(create_group.topic collate "C", null, 'consume');
-    perform pgq._check_access(create_group.dead_letter_topic collate "C", null, 'publish');
+    perform pgq._check_access(topic collate "C", null, 'consume');
+    perform pgq._check_access(dead_letter_topic collate "C", null, 'publish');
 
     -- One that is there is found without a lock.
     select i.*
@@ -53,11 +53,11 @@ begin
 
         perform pgq._check_settings_equal(
             'consumer group',
-            create_group.consumer_group collate "C",
+            consumer_group collate "C",
             jsonb_build_object(
-                'out_of_range', create_group.out_of_range,
-                'max_attempts', create_group.max_attempts,
-                'dead_letter_topic', create_group.dead_letter_topic
+                'out_of_range', out_of_range,
+                'max_attempts', max_attempts,
+                'dead_letter_topic', dead_letter_topic
             ),
             null,
             to_jsonb(existing)
@@ -67,11 +67,11 @@ begin
     end if;
 
     dead_letter_id := pgq._lock_dead_letter_topic(
-        create_group.topic collate "C", create_group.dead_letter_topic collate "C"
+        topic collate "C", dead_letter_topic collate "C"
     );
     -- It may have changed while this waited; now it cannot.
-    perform pgq._check_access(create_group.dead_letter_topic collate "C", null, 'publish');
-    perform pgq._check_both_set(create_group.max_attempts, dead_letter_id);
+    perform pgq._check_access(dead_letter_topic collate "C", null, 'publish');
+    perform pgq._check_both_set(max_attempts, dead_letter_id);
 
     -- The lock keeps the number of partitions. The row is changed, though not what it says, so that
     -- whoever adds partitions by an older snapshot, which does not show this group, cannot lock it.
@@ -83,10 +83,10 @@ begin
         into target;
 
         exit when target.topic_id is not null;
-        perform pgq._check_topic(create_group.topic collate "C");
+        perform pgq._check_topic(topic collate "C");
     end loop;
 
-    if target.deferred and create_group.start collate "C" = 'latest' then
+    if target.deferred and start collate "C" = 'latest' then
         -- What was published before is not for this group, though it may have no offsets yet.
         perform
         from pgq._assign_all(target.topic, null, null);

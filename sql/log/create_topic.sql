@@ -20,16 +20,16 @@ as $$
 #variable_conflict use_column
 declare
     given constant pgq.topic_info := row(
-        create_topic.topic,
-        create_topic.partitions,
-        create_topic.retention,
-        create_topic.max_bytes,
-        create_topic.notify,
+        topic,
+        partitions,
+        retention,
+        max_bytes,
+        notify,
         null,
         null,
-        create_topic.idempotency_window,
-        create_topic.deferred,
-        create_topic.restricted
+        idempotency_window,
+        deferred,
+        restricted
     );
     settings pgq.topic_info;
     existing pgq.topic_info;
@@ -37,13 +37,13 @@ declare
     made pgq.topic;
     new_id bigint;
 begin
-    perform pgq._check_name('topic', create_topic.topic collate "C");
+    perform pgq._check_name('topic', topic collate "C");
     perform pgq._check_no_limit(
-        create_topic.no_limit collate "C",
+        no_limit collate "C",
         pgq._liftable(to_jsonb(given), pgq._topic_settings())
     );
     settings := pgq._merge_settings(
-        given, pgq._standard_settings(given, pgq._topic_settings()), create_topic.no_limit
+        given, pgq._standard_settings(given, pgq._topic_settings()), no_limit
     );
     perform pgq._check_settings(to_jsonb(settings), pgq._topic_settings());
 
@@ -55,7 +55,7 @@ begin
         from pgq._topic_info(create_topic.topic collate "C") as i;
 
         if existing.topic is not null then
-            perform pgq._check_taken(create_topic.topic collate "C", null);
+            perform pgq._check_taken(topic collate "C", null);
             -- An old snapshot may show one that was dropped since; it cannot be locked.
             if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
                 perform
@@ -66,9 +66,9 @@ begin
 
             perform pgq._check_settings_equal(
                 'topic',
-                create_topic.topic collate "C",
+                topic collate "C",
                 to_jsonb(given),
-                create_topic.no_limit,
+                no_limit,
                 to_jsonb(existing)
             );
             return next existing;
@@ -119,8 +119,8 @@ begin
     end loop;
 
     perform pgq._add_partitions(made, class, 0, settings.partitions - 1);
-    if create_topic.restricted then
-        perform pgq._restrict(create_topic.topic collate "C", null, true, null, null, false);
+    if restricted then
+        perform pgq._restrict(topic collate "C", null, true, null, null, false);
     end if;
 
     return query

@@ -10,7 +10,7 @@ as $$
 declare
     target_id bigint;
 begin
-    perform pgq._check_access(drop_group.topic collate "C", null, 'consume');
+    perform pgq._check_access(topic collate "C", null, 'consume');
     loop
         -- Members end first. Only then the topic, which an alter_topic that adds partitions to its
         -- groups locks.
@@ -22,7 +22,7 @@ begin
         for update;
 
         perform pgq._check_positions(
-            drop_group.topic collate "C", drop_group.consumer_group
+            topic collate "C", consumer_group
         );
 
         perform
@@ -32,15 +32,15 @@ begin
 
         delete from pgq.consumer_group as g
         using pgq.topic as t
-        where t.topic = drop_group.topic collate "C"
+        where t.topic = topic collate "C"
             and g.topic_id = t.topic_id
-            and g.consumer_group = drop_group.consumer_group collate "C"
+            and g.consumer_group = consumer_group collate "C"
         returning g.group_id
         into target_id;
 
         exit when target_id is not null;
         -- Where this finds it, it was dropped and created again while this call waited.
-        perform pgq._check_group(drop_group.topic collate "C", drop_group.consumer_group, null);
+        perform pgq._check_group(topic collate "C", consumer_group, null);
     end loop;
 
     delete from pgq.group_position as j

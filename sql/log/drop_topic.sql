@@ -11,7 +11,7 @@ declare
     target pgq.topic;
     group_ids bigint[];
 begin
-    perform pgq._check_access(drop_topic.topic collate "C", null, 'admin');
+    perform pgq._check_access(topic collate "C", null, 'admin');
     -- Members that are consuming end first, while publishers still continue; those that come later
     -- find nothing.
     perform
@@ -20,14 +20,14 @@ begin
     order by l.consumer_group, l.partition
     for update;
 
-    perform pgq._check_positions(drop_topic.topic collate "C", null);
+    perform pgq._check_positions(topic collate "C", null);
 
-    target := pgq._lock_topic(drop_topic.topic collate "C");
+    target := pgq._lock_topic(topic collate "C");
 
     if exists (
         select from pgq.consumer_group as g where g.dead_letter_topic_id = target.topic_id
     ) then
-        raise exception 'topic "%" gets the dead letters of consumer groups', drop_topic.topic
+        raise exception 'topic "%" gets the dead letters of consumer groups', topic
             using errcode = '2BP01',
                 detail = (
                     select

@@ -18,19 +18,19 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
-    keep interval := coalesce(extend_poll.lease, '30 seconds');
+    keep interval := coalesce(lease, '30 seconds');
     state pgq._group_state;
 begin
     perform pgq._check_interval('lease', keep, false);
-    perform pgq._check_lease_token(extend_poll.lease_token);
-    if extend_poll.partition is null then
-        perform pgq._fail_unknown_partition(extend_poll.topic collate "C", null, null);
+    perform pgq._check_lease_token(lease_token);
+    if partition is null then
+        perform pgq._fail_unknown_partition(topic collate "C", null, null);
     end if;
 
     state := pgq._lock_group(
-        extend_poll.topic collate "C", extend_poll.consumer_group, extend_poll.partition, false
+        topic collate "C", consumer_group, partition, false
     );
-    if extend_poll.lease_token is distinct from state.lease_token
+    if lease_token is distinct from state.lease_token
         or state.leased_until <= pgq._clock()
     then
         perform pgq._keep_position(state);

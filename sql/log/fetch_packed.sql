@@ -20,12 +20,12 @@ as $$
 declare
     place pgq.partition;
     run record;
-    next_offset bigint := fetch_packed.first_offset;
+    next_offset bigint := first_offset;
     packed pgq.packed_messages;
 begin
-    if fetch_packed.first_offset is null or fetch_packed.last_offset is null then
+    if first_offset is null or last_offset is null then
         raise exception 'argument "%" must not be null',
-            case when fetch_packed.first_offset is null then 'first_offset' else 'last_offset' end
+            case when first_offset is null then 'first_offset' else 'last_offset' end
             using errcode = '22004';
     end if;
 
@@ -37,12 +37,12 @@ begin
         and (p.consumers is null or pgq._may(p.consumers));
 
     if place.partition_id is null then
-        perform pgq._check_access(fetch_packed.topic collate "C", null, 'consume');
+        perform pgq._check_access(topic collate "C", null, 'consume');
         perform pgq._fail_unknown_partition(t.topic, fetch_packed.partition, t.partitions)
         from pgq.topic as t
         where t.topic = fetch_packed.topic collate "C";
 
-        perform pgq._fail_unknown_topic(fetch_packed.topic collate "C");
+        perform pgq._fail_unknown_topic(topic collate "C");
     end if;
 
     if fetch_packed.first_partition_id is not null
@@ -55,7 +55,7 @@ begin
         )
     then
         raise exception 'topic "%" is not the one that was planned to be read',
-            fetch_packed.topic collate "C"
+            topic collate "C"
             using errcode = 'MQ007',
                 detail = 'It was dropped and created again since.',
                 hint = 'Plan the reading again.';
@@ -103,8 +103,8 @@ begin
     end loop;
 
     -- Never less than was asked for without a word: offsets have no gaps.
-    if next_offset <= fetch_packed.last_offset then
-        perform pgq._fail_incomplete(place, fetch_packed.first_offset, fetch_packed.last_offset);
+    if next_offset <= last_offset then
+        perform pgq._fail_incomplete(place, first_offset, last_offset);
     end if;
 end
 $$;

@@ -20,9 +20,9 @@ declare
     place pgq.partition;
     read_rows bigint;
 begin
-    if fetch_range.first_offset is null or fetch_range.last_offset is null then
+    if first_offset is null or last_offset is null then
         raise exception 'argument "%" must not be null',
-            case when fetch_range.first_offset is null then 'first_offset' else 'last_offset' end
+            case when first_offset is null then 'first_offset' else 'last_offset' end
             using errcode = '22004';
     end if;
 
@@ -34,19 +34,19 @@ begin
         and (p.consumers is null or pgq._may(p.consumers));
 
     if place.partition_id is null then
-        perform pgq._check_access(fetch_range.topic collate "C", null, 'consume');
+        perform pgq._check_access(topic collate "C", null, 'consume');
         perform pgq._fail_unknown_partition(t.topic, fetch_range.partition, t.partitions)
         from pgq.topic as t
         where t.topic = fetch_range.topic collate "C";
 
-        perform pgq._fail_unknown_topic(fetch_range.topic collate "C");
+        perform pgq._fail_unknown_topic(topic collate "C");
     end if;
 
-    if fetch_range.first_offset > fetch_range.last_offset then
+    if first_offset > last_offset then
         return;
     end if;
 
-    if fetch_range.first_offset >= place.segment_first_offset then
+    if first_offset >= place.segment_first_offset then
         -- for the first 48 leaves: place.segment
         return query
         select
@@ -75,8 +75,8 @@ begin
     get diagnostics read_rows = row_count;
 
     -- Never less than was asked for without a word: offsets have no gaps.
-    if fetch_range.first_offset + read_rows <= fetch_range.last_offset then
-        perform pgq._fail_incomplete(place, fetch_range.first_offset, fetch_range.last_offset);
+    if first_offset + read_rows <= last_offset then
+        perform pgq._fail_incomplete(place, first_offset, last_offset);
     end if;
 end
 $$;

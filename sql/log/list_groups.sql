@@ -8,11 +8,11 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 begin
-    perform pgq._check_access(list_groups.topic collate "C", null, 'monitor');
+    perform pgq._check_access(topic collate "C", null, 'monitor');
     if list_groups.topic is not null
         and not exists (select from pgq.topic as t where t.topic = list_groups.topic collate "C")
     then
-        perform pgq._fail_unknown_topic(list_groups.topic collate "C");
+        perform pgq._fail_unknown_topic(topic collate "C");
     end if;
 
     return query

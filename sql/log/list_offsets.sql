@@ -12,7 +12,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 begin
-    perform pgq._check_access(list_offsets.topic collate "C", null, 'monitor');
+    perform pgq._check_access(topic collate "C", null, 'monitor');
     return query
     select
         s.partition,
@@ -38,7 +38,7 @@ begin
     order by s.partition;
 
     if not found then
-        perform pgq._fail_unknown_topic(list_offsets.topic collate "C");
+        perform pgq._fail_unknown_topic(topic collate "C");
     end if;
 end
 $$;

@@ -24,44 +24,44 @@ declare
     state pgq._group_state;
     held_until timestamptz;
 begin
-    if (nack_offsets.lease_token is null) = (nack_offsets.first_offset is null) then
+    if (lease_token is null) = (first_offset is null) then
         raise exception '"lease_token", "first_offset": exactly one is needed'
             using errcode = '22023';
     end if;
-    if (nack_offsets.first_offset is null) <> (nack_offsets.last_offset is null)
-        or nack_offsets.first_offset > nack_offsets.last_offset
+    if (first_offset is null) <> (last_offset is null)
+        or first_offset > last_offset
     then
         raise exception 'argument "last_offset" must be given with "first_offset", and not be below'
             using errcode = '22023';
     end if;
-    if nack_offsets.delay is not null then
-        perform pgq._check_interval('delay', nack_offsets.delay, true);
+    if delay is not null then
+        perform pgq._check_interval('delay', delay, true);
     end if;
-    if nack_offsets.partition is null then
-        perform pgq._fail_unknown_partition(nack_offsets.topic collate "C", null, null);
+    if partition is null then
+        perform pgq._fail_unknown_partition(topic collate "C", null, null);
     end if;
 
     state := pgq._lock_group(
-        nack_offsets.topic collate "C",
-        nack_offsets.consumer_group,
-        nack_offsets.partition,
+        topic collate "C",
+        consumer_group,
+        partition,
         false
     );
-    if nack_offsets.last_offset > state.last_offset then
+    if last_offset > state.last_offset then
         perform pgq._fail_out_of_range(
-            nack_offsets.topic collate "C",
+            topic collate "C",
             state.partition,
-            nack_offsets.last_offset,
+            last_offset,
             state.partition_id,
             state.last_offset,
             false
         );
     end if;
 
-    if nack_offsets.first_offset <> state.next_offset
+    if first_offset <> state.next_offset
         or (
-            nack_offsets.lease_token is distinct from state.lease_token
-            and (nack_offsets.lease_token is not null or state.leased_until > pgq._clock())
+            lease_token is distinct from state.lease_token
+            and (lease_token is not null or state.leased_until > pgq._clock())
         )
     then
         perform pgq._keep_position(state);
@@ -71,24 +71,24 @@ begin
     if state.max_attempts is not null then
         state.tried_offset := greatest(
             case when state.attempt > 0 then state.tried_offset end,
-            nack_offsets.last_offset,
+            last_offset,
             state.lease_last_offset
         );
         -- A poll has counted the attempt, unless the group began to count them only later.
         state.attempt := case
-            when nack_offsets.lease_token is not null then greatest(state.attempt, 1)
+            when lease_token is not null then greatest(state.attempt, 1)
             else coalesce(state.attempt, 0) + 1
         end;
     end if;
-    state.last_error := coalesce(nack_offsets.error, state.last_error);
-    held_until := pgq._clock() + nack_offsets.delay;
+    state.last_error := coalesce(error, state.last_error);
+    held_until := pgq._clock() + delay;
 
     -- What retention has removed is left to the next claim.
     if state.attempt >= state.max_attempts
         and state.next_offset >= pgq._first_available(state.partition_id)
     then
         perform pgq._give_up(
-            nack_offsets.topic collate "C", nack_offsets.consumer_group, state, held_until
+            topic collate "C", consumer_group, state, held_until
         );
     else
         perform pgq._append_position(state, state.next_offset, held_until, null);

@@ -18,14 +18,14 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
-    keep interval := coalesce(poll.lease, '30 seconds');
+    keep interval := coalesce(lease, '30 seconds');
     claimed pgq._claim_state;
     read_rows bigint;
 begin
     perform pgq._check_interval('lease', keep, false);
 
     claimed := pgq._claim(
-        poll.topic collate "C", poll.consumer_group, poll.max_messages, poll.partition, keep
+        topic collate "C", consumer_group, max_messages, partition, keep
     );
     if claimed.partition is null then
         return;
@@ -61,7 +61,7 @@ begin
     -- Cleanup may have emptied a segment since the claim.
     get diagnostics read_rows = row_count;
     if read_rows <> claimed.last_offset - claimed.first_offset + 1 then
-        perform pgq._fail_truncated(poll.topic collate "C");
+        perform pgq._fail_truncated(topic collate "C");
     end if;
 end
 $$;

@@ -33,13 +33,13 @@ declare
     published pgq.publish_result;
 begin
     -- All that is unusual in one expression, since each of them takes time.
-    if (publish.payload is null) = (publish.body is null)
-        or publish.headers is not null
-        or publish.idempotency_key is not null
+    if (payload is null) = (body is null)
+        or headers is not null
+        or idempotency_key is not null
         or current_setting('transaction_isolation') <> 'read committed'
     then
-        perform pgq._check_content(publish.payload, publish.headers, publish.body);
-        if publish.idempotency_key is not null
+        perform pgq._check_content(payload, headers, body);
+        if idempotency_key is not null
             or current_setting('transaction_isolation') <> 'read committed'
         then
             return query
@@ -58,7 +58,7 @@ begin
     end if;
 
     -- Lock one partition: that of the key or the argument, else the nearest that is free.
-    if publish.partition is null and publish.key is null then
+    if partition is null and key is null then
         hash_position := pgq._ring();
 
         select
@@ -132,12 +132,12 @@ begin
         end if;
         if home_id is null then
             published.partition := pgq._publish_deferred(
-                publish.topic collate "C",
-                publish.payload,
-                publish.key,
-                publish.headers,
-                publish.partition,
-                publish.body
+                topic collate "C",
+                payload,
+                key,
+                headers,
+                partition,
+                body
             );
             if published.partition is not null then
                 published.duplicate := false;
@@ -147,9 +147,9 @@ begin
         end if;
         if (until > pgq._clock()) is not true then
             state := pgq._lock_partition(
-                publish.topic collate "C",
-                coalesce(published.partition, publish.partition),
-                publish.key,
+                topic collate "C",
+                coalesce(published.partition, partition),
+                key,
                 false,
                 case when home_id is null then hash_position end
             );

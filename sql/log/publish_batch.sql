@@ -27,19 +27,19 @@ declare
     stamp timestamptz;
 begin
     size := pgq._check_batch(
-        publish_batch.payloads,
-        publish_batch.keys collate "C",
-        publish_batch.headers,
+        payloads,
+        keys collate "C",
+        headers,
         null,
-        publish_batch.bodies
+        bodies
     );
 
-    if size = 0 or publish_batch.idempotency_keys is not null then
+    if size = 0 or idempotency_keys is not null then
         perform pgq._check_idempotency_keys(
-            'idempotency_keys', publish_batch.idempotency_keys collate "C", size
+            'idempotency_keys', idempotency_keys collate "C", size
         );
         if size = 0 then
-            perform pgq._check_topic(publish_batch.topic collate "C");
+            perform pgq._check_topic(topic collate "C");
             return;
         end if;
 
@@ -88,14 +88,14 @@ begin
             when unique_violation then
                 raise exception
                     'another transaction has published to topic "%" since this one began',
-                    publish_batch.topic
+                    topic
                     using errcode = '40001',
                         hint = 'Try the transaction again, or use READ COMMITTED.';
         end;
         return;
     end if;
 
-    if publish_batch.keys is not null and publish_batch.partition is null then
+    if keys is not null and partition is null then
         return query
         select s.partition, s.first_offset, s.last_offset, false
         from pgq._publish_spread(
@@ -111,7 +111,7 @@ begin
     end if;
 
     state := pgq._lock_partition(
-        publish_batch.topic collate "C", publish_batch.partition, null, true
+        topic collate "C", partition, null, true
     );
     if state.partition is null then
         return query

@@ -19,15 +19,15 @@ as $$
 declare
     state pgq._group_state;
 begin
-    perform pgq._check_lease_token(release_poll.lease_token);
-    if release_poll.partition is null then
-        perform pgq._fail_unknown_partition(release_poll.topic collate "C", null, null);
+    perform pgq._check_lease_token(lease_token);
+    if partition is null then
+        perform pgq._fail_unknown_partition(topic collate "C", null, null);
     end if;
 
     state := pgq._lock_group(
-        release_poll.topic collate "C", release_poll.consumer_group, release_poll.partition, false
+        topic collate "C", consumer_group, partition, false
     );
-    if release_poll.lease_token is distinct from state.lease_token then
+    if lease_token is distinct from state.lease_token then
         perform pgq._keep_position(state);
         return false;
     end if;

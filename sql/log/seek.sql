@@ -24,23 +24,23 @@ declare
     moved pgq.seek_result;
     first_available bigint;
 begin
-    if num_nonnulls(seek.log_offset, seek.published_at, seek.start) <> 1 then
+    if num_nonnulls(log_offset, published_at, start) <> 1 then
         raise exception '"log_offset", "published_at", "start": exactly one is needed'
             using errcode = '22023';
     end if;
-    if seek.log_offset is not null and seek.partition is null then
+    if log_offset is not null and partition is null then
         raise exception 'argument "partition" must be given with "log_offset"'
             using errcode = '22023';
     end if;
-    if seek.start collate "C" not in ('earliest', 'latest') then
+    if start collate "C" not in ('earliest', 'latest') then
         raise exception 'argument "start" must be earliest or latest'
             using errcode = '22023';
     end if;
     -- Where the topic is dropped, or made anew, between the check and the partitions: look
     -- again.
     loop
-        if pgq._check_group(seek.topic collate "C", seek.consumer_group, seek.partition)
-            and seek.start collate "C" = 'latest'
+        if pgq._check_group(topic collate "C", consumer_group, partition)
+            and start collate "C" = 'latest'
         then
             -- What was published before is not to be read, though it may have no offsets yet.
             perform
@@ -56,23 +56,23 @@ begin
                 and p.partition = coalesce(seek.partition, p.partition)
             order by p.partition
         loop
-            state := pgq._lock_group(seek.topic collate "C", seek.consumer_group, number, false);
+            state := pgq._lock_group(topic collate "C", consumer_group, number, false);
             first_available := pgq._first_available(state.partition_id);
             moved.partition := number;
             moved.position := case
-                when seek.log_offset is not null then seek.log_offset
-                when seek.start collate "C" = 'earliest' then first_available
-                when seek.start collate "C" = 'latest' then state.last_offset + 1
+                when log_offset is not null then log_offset
+                when start collate "C" = 'earliest' then first_available
+                when start collate "C" = 'latest' then state.last_offset + 1
                 else pgq._offset_at(
-                    state.partition_id, seek.published_at, first_available, state.last_offset
+                    state.partition_id, published_at, first_available, state.last_offset
                 )
             end;
 
             if moved.position not between first_available and state.last_offset + 1 then
                 perform pgq._fail_out_of_range(
-                    seek.topic collate "C",
+                    topic collate "C",
                     number,
-                    seek.log_offset,
+                    log_offset,
                     state.partition_id,
                     state.last_offset,
                     false

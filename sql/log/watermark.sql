@@ -17,13 +17,13 @@ declare
     free_ids bigint[] := '{}';
     lowest timestamptz;
 begin
-    perform pgq._check_access(watermark.topic collate "C", null, 'monitor');
-    perform pgq._check_topic(watermark.topic collate "C");
+    perform pgq._check_access(topic collate "C", null, 'monitor');
+    perform pgq._check_topic(topic collate "C");
 
     if current_setting('transaction_read_only') = 'off' then
         -- Whoever publishes later reads the clock behind its lock.
         moment := pgq._clock();
-        free_ids := pgq._unlocked_partitions(watermark.topic collate "C");
+        free_ids := pgq._unlocked_partitions(topic collate "C");
     end if;
 
     -- Elsewhere nothing comes that is older than the newest message of the partition.

@@ -6,28 +6,28 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
-    if array_ndims(_check_heartbeat.sources) > 1 then
+    if array_ndims(sources) > 1 then
         raise exception 'argument "sources" must have one dimension'
             using errcode = '22023';
     end if;
-    if array_position(_check_heartbeat.sources, null) is not null then
+    if array_position(sources, null) is not null then
         raise exception 'argument "sources" must not contain null'
             using errcode = '22004';
     end if;
 
     -- Characters, not bytes: a client that shortens what it says need not know the encoding.
-    if cardinality(_check_heartbeat.sources) > 1000
-        or length(array_to_string(_check_heartbeat.sources, '')) > 16384
+    if cardinality(sources) > 1000
+        or length(array_to_string(sources, '')) > 16384
     then
         raise exception 'argument "sources" must have at most 1000 names of 16384 characters in all'
             using errcode = '22023',
-                detail = format('Given: %s names.', cardinality(_check_heartbeat.sources));
+                detail = format('Given: %s names.', cardinality(sources));
     end if;
-    if length(_check_heartbeat.host) > 255 then
+    if length(host) > 255 then
         raise exception 'argument "host" must have at most 255 characters'
             using errcode = '22023';
     end if;
-    if length(_check_heartbeat.details::text) > 8192 then
+    if length(details::text) > 8192 then
         raise exception 'argument "details" must have at most 8192 characters'
             using errcode = '22023';
     end if;

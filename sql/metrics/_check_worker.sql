@@ -6,14 +6,14 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
-    if _check_worker.worker is null then
+    if worker is null then
         raise exception 'argument "worker" must not be null'
             using errcode = '22004';
     end if;
-    if _check_worker.worker !~ E'^[^\\x01-\\x1f\\x7f]{1,200}$' then
+    if worker !~ E'^[^\\x01-\\x1f\\x7f]{1,200}$' then
         raise exception 'argument "worker" must have 1 to 200 characters'
             using errcode = '22023',
-                detail = format('Given: "%s".', left(_check_worker.worker, 100)),
+                detail = format('Given: "%s".', left(worker, 100)),
                 hint = 'None of them may be a control character.';
     end if;
 end

@@ -10,7 +10,7 @@ declare
     -- Rows are added at the end: so many pages there are read of each leaf.
     most_pages constant bigint := 50;
     page_size bigint := current_setting('block_size')::bigint;
-    since timestamptz := _finished_lately.moment - interval '1 minute';
+    since timestamptz := moment - interval '1 minute';
     target record;
     first_page bigint;
 begin
@@ -50,7 +50,7 @@ begin
             target.leaf,
             first_page
         )
-        using since, first_page, _finished_lately.moment;
+        using since, first_page, moment;
     end loop;
 end
 $$;

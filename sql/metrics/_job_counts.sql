@@ -24,7 +24,7 @@ declare
     );
     -- What stands first in a large table is counted for each queue, so many of each priority.
     most constant integer := greatest(
-        least(20000 / greatest(cardinality(_job_counts.queue_ids), 1), 1000), 20
+        least(20000 / greatest(cardinality(queue_ids), 1), 1000), 20
     );
 begin
     return query

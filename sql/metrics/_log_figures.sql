@@ -272,7 +272,7 @@ begin
         due_offsets,
         run_times,
         shown_ids,
-        _log_figures.moment,
+        moment,
         shown_names;
 end
 $$;

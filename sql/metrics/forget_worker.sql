@@ -11,7 +11,7 @@ as $$
 declare
     admins text[] := pgq._granted('topic', 0, 'admin') || pgq._granted('queue', 0, 'admin');
 begin
-    perform pgq._check_worker(forget_worker.worker collate "C");
+    perform pgq._check_worker(worker collate "C");
 
     delete from pgq.worker as w
     where w.worker = forget_worker.worker collate "C"

@@ -21,10 +21,10 @@ declare
     moment timestamptz := pgq._clock();
     sender text := pgq._caller();
 begin
-    perform pgq._check_worker(heartbeat.worker collate "C");
-    perform pgq._check_name('kind', coalesce(heartbeat.kind, 'worker') collate "C");
-    perform pgq._check_count('running', coalesce(heartbeat.running, 0), 0, 2147483647);
-    perform pgq._check_heartbeat(heartbeat.host, heartbeat.sources, heartbeat.details);
+    perform pgq._check_worker(worker collate "C");
+    perform pgq._check_name('kind', coalesce(kind, 'worker') collate "C");
+    perform pgq._check_count('running', coalesce(running, 0), 0, 2147483647);
+    perform pgq._check_heartbeat(host, sources, details);
     if sender is null then
         raise exception 'permission denied for a heartbeat'
             using errcode = '42501',

@@ -20,7 +20,7 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    patience interval := coalesce(list_workers.seen_within, '1 minute');
+    patience interval := coalesce(seen_within, '1 minute');
     hidden text[] := array(
         select t.topic
         from pgq.topic as t

@@ -24,33 +24,33 @@ begin
     where q.queue_id = _admit_job.queue_id;
 
     -- The key before the id: jobs of a key follow each other in the order of their ids.
-    admitted.job_id := _admit_job.job_id;
-    if settings.ordered and _admit_job.key is not null then
-        admitted.ordered_key := _admit_job.key;
-        free := pgq._join_order(_admit_job.queue_id, array[_admit_job.key]);
+    admitted.job_id := job_id;
+    if settings.ordered and key is not null then
+        admitted.ordered_key := key;
+        free := pgq._join_order(queue_id, array[key]);
         admitted.job_id := nextval('pgq.job_id');
     end if;
 
     admitted.enqueued_at := pgq._clock();
     admitted.expires_at := admitted.enqueued_at + settings.job_ttl;
     admitted.visible_at := admitted.enqueued_at + settings.delay;
-    if _admit_job.delay is not null or _admit_job.run_at is not null then
+    if delay is not null or run_at is not null then
         admitted.visible_at := pgq._due_at(
             settings.queue,
             admitted.enqueued_at,
-            _admit_job.delay,
-            _admit_job.run_at,
+            delay,
+            run_at,
             settings.job_ttl
         );
     end if;
 
-    if _admit_job.unique_key is not null then
+    if unique_key is not null then
         holder_id := pgq._take_key(
-            _admit_job.queue_id, _admit_job.unique_key, admitted.job_id, true
+            queue_id, unique_key, admitted.job_id, true
         );
         if holder_id <> admitted.job_id then
             if admitted.ordered_key is not null then
-                perform pgq._turns(_admit_job.queue_id, null, free);
+                perform pgq._turns(queue_id, null, free);
             end if;
             admitted.job_id := holder_id;
             admitted.is_duplicate := true;
@@ -64,7 +64,7 @@ begin
     end if;
     if settings.max_unfinished is not null then
         perform pgq._check_room(
-            _admit_job.queue_id, settings.max_unfinished, 1, admitted.job_id
+            queue_id, settings.max_unfinished, 1, admitted.job_id
         );
     end if;
     if settings.notify then

@@ -16,7 +16,7 @@ as $$
 #variable_conflict use_column
 declare
     -- As in the headers that run_schedules writes.
-    now_at text := to_char(_ahead_jobs.moment at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS');
+    now_at text := to_char(moment at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS');
 begin
     -- A job published in the future, and due as soon as its queue lets it, was not delayed. With a
     -- delay of its own it may as well have a run_at, which is right whatever the clock was. The

@@ -6,7 +6,7 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    allowed integer := _allowed_claims.wanted;
+    allowed integer := wanted;
     state pgq.claim_count;
     switched_xid xid8;
     most integer;
@@ -30,7 +30,7 @@ begin
     into most, limited
     from pgq.queue as q
     where q.queue_id = _allowed_claims.queue_id;
-    state := pgq._claims_so_far(_allowed_claims.queue_id);
+    state := pgq._claims_so_far(queue_id);
 
     if limited then
         allowed := least(allowed, trunc(state.credit / state.job_cost));

@@ -7,7 +7,7 @@ as $$
 #variable_conflict use_column
 begin
     -- When another claim is changing the floors at this moment, a later one does it.
-    if not pgq._lock_floor(_begin_notes.queue_id) then
+    if not pgq._lock_floor(queue_id) then
         return;
     end if;
 

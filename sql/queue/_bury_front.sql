@@ -12,7 +12,7 @@ begin
     -- The first one of each priority; where one of these had all its attempts, as many as a call
     -- may take time for. Else claims would walk them for ever.
     foreach looked_at in array array[1, 999] loop
-        if _bury_front.label is null then
+        if label is null then
             spent := array(
                 select k.job_id
                 from unnest(plan.floor_times, plan.floor_ids) with ordinality

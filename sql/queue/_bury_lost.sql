@@ -25,7 +25,7 @@ begin
         inner join pgq.queue as q on q.queue_id = l.queue_id
         group by q.queue, q.max_attempts
     loop
-        buried := pgq._bury_exhausted(target.job_ids, target.max_attempts, _bury_lost.moment);
+        buried := pgq._bury_exhausted(target.job_ids, target.max_attempts, moment);
         if buried > 0 then
             return next row('jobs died', target.queue, buried)::pgq.cleanup_action;
         end if;

@@ -20,14 +20,14 @@ declare
     leaves integer[];
 begin
     perform pgq._expand_segment(
-        _carry_jobs.leaf, _carry_jobs.queue_id, _carry_jobs.partition_id, _carry_jobs.max_jobs
+        leaf, queue_id, partition_id, max_jobs
     );
 
     living := pgq._jobs_of_segment(
-        _carry_jobs.leaf,
-        _carry_jobs.queue_id,
-        _carry_jobs.partition_id,
-        _carry_jobs.max_jobs,
+        leaf,
+        queue_id,
+        partition_id,
+        max_jobs,
         false
     );
     return query
@@ -141,14 +141,14 @@ begin
         )
 
         select (select count(*) from moved) + (select count(*) from moved_dead)',
-        _carry_jobs.leaf
+        leaf
     )
     into carried
     using living, dead, queue_ids, store_ids, leaves;
 
     if carried > 0 then
         return next row(
-            'payloads moved', _carry_jobs.leaf::text, carried
+            'payloads moved', leaf::text, carried
         )::pgq.cleanup_action;
     end if;
 end

@@ -6,11 +6,11 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
-    if _check_effect.effect is null then
+    if effect is null then
         raise exception 'argument "effect" must not be null'
             using errcode = '22004';
     end if;
-    if length(_check_effect.effect) not between 1 and 255 then
+    if length(effect) not between 1 and 255 then
         raise exception 'argument "effect" must have 1 to 255 characters'
             using errcode = '22023';
     end if;

@@ -6,7 +6,7 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
-    if length(_check_label.label) > 255 then
+    if length(label) > 255 then
         raise exception 'a label must have at most 255 characters'
             using errcode = '22023';
     end if;

@@ -6,11 +6,11 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
-    if _check_lease.job_id is null then
+    if job_id is null then
         raise exception 'argument "job_id" must not be null'
             using errcode = '22004';
     end if;
-    perform pgq._check_lease_token(_check_lease.lease_token);
+    perform pgq._check_lease_token(lease_token);
 end
 $$;
 

@@ -6,15 +6,15 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
-    if array_ndims(_check_leases.job_ids) > 1 then
+    if array_ndims(job_ids) > 1 then
         raise exception 'argument "job_ids" must have one dimension'
             using errcode = '22023';
     end if;
-    if _check_leases.job_ids is null or array_position(_check_leases.job_ids, null) is not null then
+    if job_ids is null or array_position(job_ids, null) is not null then
         raise exception 'argument "job_ids" must not be null or contain null'
             using errcode = '22004';
     end if;
-    perform pgq._check_lease_token(_check_leases.lease_token);
+    perform pgq._check_lease_token(lease_token);
 end
 $$;
 

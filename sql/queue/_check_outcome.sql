@@ -6,14 +6,14 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
-    if length(_check_outcome.outcome) not between 1 and 63 then
+    if length(outcome) not between 1 and 63 then
         raise exception 'argument "outcome" must have 1 to 63 characters'
             using errcode = '22023';
     end if;
-    if _check_outcome.outcome in ('acked', 'expired', 'cancelled') then
+    if outcome in ('acked', 'expired', 'cancelled') then
         raise exception 'argument "outcome" must not be acked, expired or cancelled'
             using errcode = '22023',
-                detail = format('"%s" is what pgq itself notes.', _check_outcome.outcome);
+                detail = format('"%s" is what pgq itself notes.', outcome);
     end if;
 end
 $$;

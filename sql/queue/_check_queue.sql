@@ -7,7 +7,7 @@ as $$
 #variable_conflict use_column
 begin
     if not exists (select from pgq.queue as q where q.queue = _check_queue.queue) then
-        perform pgq._fail_unknown_queue(_check_queue.queue);
+        perform pgq._fail_unknown_queue(queue);
     end if;
 end
 $$;

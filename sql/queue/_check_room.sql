@@ -18,7 +18,7 @@ declare
             then transaction_timestamp()
         else begun_at
     end;
-    name text := 'pgq.room_' || _check_room.queue_id;
+    name text := 'pgq.room_' || queue_id;
     -- What this session counted last: by which max_unfinished, up to which id there is room, as of
     -- when, and how many microseconds it took. It is a hint: no transaction and no other session
     -- sees it.
@@ -31,15 +31,15 @@ begin
     -- No more can have come since than there were new ids. What was put back without an id, or was
     -- not committed then, is found a second later.
     age := extract(epoch from seen_at)::numeric * 1000000 - note[3];
-    if note[1] = _check_room.max_unfinished
+    if note[1] = max_unfinished
         and age >= 0
         and (
-            age < 1000000 and _check_room.last_id <= note[2]
+            age < 1000000 and last_id <= note[2]
             -- To count many takes long: a twentieth of the time is for that. Until then there is
             -- room for a twentieth more.
-            or _check_room.max_unfinished > 10000
+            or max_unfinished > 10000
             and age < note[4] * 20
-            and _check_room.last_id <= note[2] + _check_room.max_unfinished / 20
+            and last_id <= note[2] + max_unfinished / 20
         )
     then
         return;
@@ -70,16 +70,16 @@ begin
         limit _check_room.max_unfinished::bigint + 1
     ) as c;
 
-    if unfinished + _check_room.new_jobs > _check_room.max_unfinished then
+    if unfinished + new_jobs > max_unfinished then
         raise exception 'queue "%" is full',
             (select q.queue from pgq.queue as q where q.queue_id = _check_room.queue_id)
             using errcode = 'MQ010',
                 detail = format(
                     'New jobs: %s; unfinished: %s%s; max_unfinished: %s.',
-                    _check_room.new_jobs,
-                    case when unfinished > _check_room.max_unfinished then 'more than ' else '' end,
-                    least(unfinished, _check_room.max_unfinished),
-                    _check_room.max_unfinished
+                    new_jobs,
+                    case when unfinished > max_unfinished then 'more than ' else '' end,
+                    least(unfinished, max_unfinished),
+                    max_unfinished
                 ),
                 hint = 'Try again when workers have finished some, or raise max_unfinished with '
                     'pgq.alter_queue.';

@@ -6,7 +6,7 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
-    if length(_check_unique_key.unique_key) not between 1 and 255 then
+    if length(unique_key) not between 1 and 255 then
         raise exception 'argument "unique_key" must have 1 to 255 characters'
             using errcode = '22023';
     end if;

@@ -6,17 +6,17 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
-    if array_ndims(_check_unique_keys.unique_keys) > 1 then
+    if array_ndims(unique_keys) > 1 then
         raise exception 'the arrays of a batch must have one dimension'
             using errcode = '22023';
     end if;
-    if cardinality(_check_unique_keys.unique_keys) <> _check_unique_keys.size then
+    if cardinality(unique_keys) <> size then
         raise exception 'the arrays of a batch must have the same length'
             using errcode = '22023',
                 detail = format(
                     'messages: %s, unique_keys: %s',
-                    _check_unique_keys.size,
-                    cardinality(_check_unique_keys.unique_keys)
+                    size,
+                    cardinality(unique_keys)
                 );
     end if;
 

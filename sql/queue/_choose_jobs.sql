@@ -12,8 +12,8 @@ begin
     -- One row for each priority, the first one first. Those that had all their attempts are passed
     -- over. The limits stop the scan, and so the locking, as soon as there are enough.
     if plan.max_leased_per_key is not null then
-        chosen := pgq._limited_jobs(plan, _choose_jobs.label);
-    elsif _choose_jobs.label is null then
+        chosen := pgq._limited_jobs(plan, label);
+    elsif label is null then
         select
             array_agg(c.place),
             array_agg(c.segment),
@@ -78,8 +78,8 @@ begin
         end;
 
     found_all := cardinality(chosen.places) >= plan.wanted;
-    if found_all is not true or chosen.raising or _choose_jobs.met_spent then
-        perform pgq._bury_front(plan, _choose_jobs.label);
+    if found_all is not true or chosen.raising or met_spent then
+        perform pgq._bury_front(plan, label);
     end if;
     if (plan.is_ordered or plan.max_leased_per_key is not null)
         and (found_all is not true or chosen.raising)

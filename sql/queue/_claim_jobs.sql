@@ -30,17 +30,17 @@ declare
     leaf integer;
 begin
     perform pgq._check_count(
-        'max_jobs', _claim_jobs.max_jobs, _claim_jobs.least_jobs, 100000
+        'max_jobs', max_jobs, least_jobs, 100000
     );
-    perform pgq._check_label(_claim_jobs.label);
+    perform pgq._check_label(label);
 
     plan := pgq._plan_claim(
-        _claim_jobs.queue, _claim_jobs.max_jobs, _claim_jobs.lease, _claim_jobs.label
+        queue, max_jobs, lease, label
     );
     if plan.wanted = 0 then
         return;
     end if;
-    chosen := pgq._choose_jobs(plan, _claim_jobs.label, _claim_jobs.met_spent);
+    chosen := pgq._choose_jobs(plan, label, met_spent);
 
     -- Variables are read faster than fields.
     most_attempts := plan.max_attempts;
@@ -130,7 +130,7 @@ begin
         first := last + 1;
     end loop;
 
-    if pgq._end_claim(plan, chosen, _claim_jobs.label) then
+    if pgq._end_claim(plan, chosen, label) then
         -- The clock was set back for a while: there are jobs below the floors.
         return query select c.* from pgq._claim_jobs($1, $2, $3, $4, $5, false) as c;
     end if;

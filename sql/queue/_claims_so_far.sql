@@ -19,7 +19,7 @@ begin
     limit 1;
 
     if state.queue_id is null then
-        state.queue_id := _claims_so_far.queue_id;
+        state.queue_id := queue_id;
         state.seq := 0;
         state.first_seq := 1;
         state.leased := 0;

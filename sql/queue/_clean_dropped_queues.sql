@@ -33,11 +33,11 @@ begin
             where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
             limit $1
         ))',
-        _clean_dropped_queues.relation
+        relation
     )
-    using _clean_dropped_queues.max_rows;
+    using max_rows;
     get diagnostics removed = row_count;
-    return removed >= _clean_dropped_queues.max_rows;
+    return removed >= max_rows;
 end
 $$;
 

@@ -14,7 +14,7 @@ declare
     leftover text;
     letters pgq._ended_job[];
 begin
-    unfinished := pgq._clean_runs(_clean_jobs.moment, batch);
+    unfinished := pgq._clean_runs(moment, batch);
 
     for report in
         select r.*

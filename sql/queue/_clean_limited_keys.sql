@@ -71,9 +71,9 @@ begin
                     pgq._clock() + interval '2 minutes',
                     'infinity',
                     pgq._clock(),
-                    _clean_limited_keys.max_rows
+                    max_rows
                 );
-                unfinished := unfinished or changed = _clean_limited_keys.max_rows;
+                unfinished := unfinished or changed = max_rows;
             end if;
             continue;
         end if;
@@ -89,8 +89,8 @@ begin
             and exists (select from pgq.queue as q where q.queue_id = target.queue_id);
 
         if there then
-            changed := pgq._unpark_all(target.queue_id, _clean_limited_keys.max_rows);
-            unfinished := unfinished or changed = _clean_limited_keys.max_rows;
+            changed := pgq._unpark_all(target.queue_id, max_rows);
+            unfinished := unfinished or changed = max_rows;
         end if;
 
         delete from pgq.limited_key as k

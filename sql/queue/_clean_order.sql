@@ -19,8 +19,8 @@ begin
         where q.ordered
         order by q.queue_id
     loop
-        settled := pgq._settle_notes(target, '-infinity', 'infinity', _clean_order.max_rows);
-        unfinished := unfinished or settled = _clean_order.max_rows;
+        settled := pgq._settle_notes(target, '-infinity', 'infinity', max_rows);
+        unfinished := unfinished or settled = max_rows;
     end loop;
 
     -- What was locked when its queue was dropped, or came in since.
@@ -76,7 +76,7 @@ begin
                 for update skip locked
             ));
         get diagnostics removed = row_count;
-        unfinished := unfinished or removed = _clean_order.max_rows;
+        unfinished := unfinished or removed = max_rows;
     end loop;
 
     return unfinished;

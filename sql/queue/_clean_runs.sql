@@ -8,7 +8,7 @@ as $$
 #variable_conflict use_column
 declare
     run pgq.job_run;
-    wanted bigint := _clean_runs.max_jobs;
+    wanted bigint := max_jobs;
     removed bigint;
 begin
     -- They expire as jobs.
@@ -34,7 +34,7 @@ begin
     );
     get diagnostics removed = row_count;
 
-    return wanted <= 0 or removed = _clean_runs.max_jobs;
+    return wanted <= 0 or removed = max_jobs;
 end
 $$;
 

@@ -19,10 +19,10 @@ begin
         return false;
     end if;
 
-    if _end_claim.label is null or (plan.label_recorded_at is null and not found_any) then
+    if label is null or (plan.label_recorded_at is null and not found_any) then
         perform pgq._raise_floor(plan.queue_id, plan.moment);
     else
-        perform pgq._raise_label_floor(plan.queue_id, _end_claim.label, plan.moment);
+        perform pgq._raise_label_floor(plan.queue_id, label, plan.moment);
     end if;
     return not found_any and pgq._look_below(plan.queue_id, plan.moment);
 end

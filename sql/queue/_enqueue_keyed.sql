@@ -35,7 +35,7 @@ declare
     duplicates boolean[];
     rank integer := 0;
 begin
-    perform pgq._check_access(null, _enqueue_keyed.queue, 'publish');
+    perform pgq._check_access(null, queue, 'publish');
 
     -- The transaction id first, then the window: see _note_keys.
     if pg_current_xact_id() is null then
@@ -57,10 +57,10 @@ begin
         where q.queue = _enqueue_keyed.queue;
 
         if scope is null then
-            perform pgq._fail_unknown_queue(_enqueue_keyed.queue);
+            perform pgq._fail_unknown_queue(queue);
         end if;
 
-        notes := pgq._note_keys(scope, span, _enqueue_keyed.idempotency_keys);
+        notes := pgq._note_keys(scope, span, idempotency_keys);
 
         exit when exists (select from pgq.queue as q where q.partition_id = scope);
     end loop;
@@ -143,7 +143,7 @@ begin
         -- Without a lock: it would be one for each call.
         if not exists (select from pgq.queue as q where q.partition_id = scope) then
             raise exception 'queue "%" was dropped while this call was at work',
-                _enqueue_keyed.queue
+                queue
                 using errcode = 'MQ002';
         end if;
     end if;

@@ -14,7 +14,7 @@ as $$
 #variable_conflict use_column
 declare
     run pgq.job_run;
-    wanted bigint := _expand_runs.max_jobs;
+    wanted bigint := max_jobs;
 begin
     select r.*
     into run
@@ -48,7 +48,7 @@ begin
         for update skip locked
     ) as j;
 
-    run.visible_at := _expand_runs.floor_time;
+    run.visible_at := floor_time;
     run.run_id := 0;
     while wanted > 0 loop
         -- What another claim has locked it makes jobs of, unless it is rolled back.

@@ -13,7 +13,7 @@ as $$
 #variable_conflict use_column
 declare
     run pgq.job_run;
-    wanted bigint := _expand_segment.max_jobs;
+    wanted bigint := max_jobs;
 begin
     for run in
         select r.*

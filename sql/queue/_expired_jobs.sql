@@ -53,7 +53,7 @@ begin
             and (q.ordered or q.max_leased_per_key is not null or s.due_before is not null)
     loop
         found_ids := found_ids || place.expired_ids;
-        exit when cardinality(found_ids) >= _expired_jobs.max_jobs;
+        exit when cardinality(found_ids) >= max_jobs;
         continue when place.seen < few or cardinality(place.expired_ids) * 2 < few;
 
         more_ids := array(
@@ -74,7 +74,7 @@ begin
         found_ids := found_ids || more_ids;
     end loop;
 
-    return found_ids[1:_expired_jobs.max_jobs];
+    return found_ids[1:max_jobs];
 end
 $$;
 

@@ -6,12 +6,12 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    rest bigint[] := _extend_lease.job_ids;
+    rest bigint[] := job_ids;
     extended bigint[];
     moment timestamptz;
 begin
-    if _extend_lease.lease is not null then
-        perform pgq._check_interval('lease', _extend_lease.lease, false);
+    if lease is not null then
+        perform pgq._check_interval('lease', lease, false);
     end if;
 
     -- The transaction id first, then the clock: the floor relies on it.

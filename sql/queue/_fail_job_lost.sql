@@ -9,7 +9,7 @@ begin
     raise exception 'jobs are not leased to this worker any more'
         using errcode = 'MQ006',
             detail = format(
-                'Lost: %s.', array_to_string(_fail_job_lost.job_ids, ', ')
+                'Lost: %s.', array_to_string(job_ids, ', ')
             ),
             hint = 'Nothing was finished or claimed. Finish the others with pgq.ack_batch.';
 end

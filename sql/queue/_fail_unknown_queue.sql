@@ -6,11 +6,11 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
-    if _fail_unknown_queue.queue is null then
+    if queue is null then
         raise exception 'argument "queue" must not be null'
             using errcode = '22004';
     end if;
-    raise exception 'unknown queue "%"', _fail_unknown_queue.queue
+    raise exception 'unknown queue "%"', queue
         using errcode = 'MQ002',
             hint = 'Create it with pgq.create_queue, or see pgq.list_queues for those that exist.';
 end

@@ -12,7 +12,7 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    rest bigint[] := _finish.job_ids;
+    rest bigint[] := job_ids;
     ended bigint[];
     others pgq.job[];
     leaf integer;
@@ -31,7 +31,7 @@ begin
         limit 1;
 
         if leaf is null then
-            perform pgq._still_leased(rest, _finish.lease_token);
+            perform pgq._still_leased(rest, lease_token);
             return;
         end if;
 

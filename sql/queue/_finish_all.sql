@@ -9,7 +9,7 @@ as $$
 declare
     lost bigint[];
 begin
-    perform pgq._check_leases(_finish_all.job_ids, _finish_all.lease_token);
+    perform pgq._check_leases(job_ids, lease_token);
 
     lost := array(
         select r.job_id

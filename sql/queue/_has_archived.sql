@@ -14,7 +14,7 @@ begin
             from pgq.job_archive_%s as a
             inner join pgq.queue as q on q.queue_id = a.queue_id
         )',
-        _has_archived.segment
+        segment
     )
     into found_one;
     return found_one;

@@ -6,7 +6,7 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    free text[] := pgq._join_order(_hold_keys.queue_id, _hold_keys.ordered_keys);
+    free text[] := pgq._join_order(queue_id, ordered_keys);
     newest_id bigint := coalesce(pg_sequence_last_value('pgq.job_id'), 0);
 begin
     return array(

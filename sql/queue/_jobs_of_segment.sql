@@ -14,7 +14,7 @@ as $$
 #variable_conflict use_column
 begin
     -- There is no index for this: it is asked for when a segment is to be emptied, and else never.
-    if _jobs_of_segment.dead then
+    if dead then
         return array(
             select d.job_id
             from pgq.dead_job as d

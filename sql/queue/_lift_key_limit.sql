@@ -12,7 +12,7 @@ begin
     where l.queue_id = _lift_key_limit.queue_id
     for update;
 
-    perform pgq._unpark_all(_lift_key_limit.queue_id, null);
+    perform pgq._unpark_all(queue_id, null);
 
     delete from pgq.limited_key as k
     where k.queue_id = _lift_key_limit.queue_id;

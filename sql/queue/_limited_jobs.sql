@@ -25,7 +25,7 @@ declare
 begin
     chosen.stamps := '{}';
     loop
-        if plan.is_subscribed and _limited_jobs.label is null then
+        if plan.is_subscribed and label is null then
             perform pgq._expand_runs(
                 plan.queue_id,
                 piece,
@@ -39,7 +39,7 @@ begin
         met := pgq._met_jobs(
             plan.queue_id,
             piece,
-            _limited_jobs.label,
+            label,
             plan.max_attempts,
             plan.moment,
             times,

@@ -22,7 +22,7 @@ begin
         return known;
     end if;
 
-    held := pgq._lock_leased(_lock_effect.job_id, _lock_effect.lease_token);
+    held := pgq._lock_leased(job_id, lease_token);
     if held.job_id is not null then
         select e.*
         into known

@@ -18,7 +18,7 @@ begin
         for update;
 
         exit when found
-            or not pgq._still_leased(array[_lock_leased.job_id], _lock_leased.lease_token);
+            or not pgq._still_leased(array[job_id], lease_token);
     end loop;
 
     return held;

@@ -15,7 +15,7 @@ as $$
 #variable_conflict use_column
 begin
     -- As _claim_jobs finds them; the limits stop the scan, and so the locking.
-    if _met_jobs.label is null then
+    if label is null then
         return (
             select array_agg(c.met)
             from (

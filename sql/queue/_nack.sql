@@ -12,14 +12,14 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    rest bigint[] := _nack.job_ids;
+    rest bigint[] := job_ids;
     returned bigint[];
     exhausted bigint[];
     keyed bigint[];
     stamped bigint[];
 begin
-    if _nack.delay is not null then
-        perform pgq._check_interval('delay', _nack.delay, true);
+    if delay is not null then
+        perform pgq._check_interval('delay', delay, true);
     end if;
 
     -- The transaction id first, then the clock: the floor relies on it.
@@ -123,7 +123,7 @@ begin
             except
             select unnest(returned)
         );
-        exit when cardinality(rest) = 0 or not pgq._still_leased(rest, _nack.lease_token);
+        exit when cardinality(rest) = 0 or not pgq._still_leased(rest, lease_token);
     end loop;
 end
 $$;

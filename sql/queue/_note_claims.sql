@@ -6,12 +6,12 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    state pgq.claim_count := pgq._claims_so_far(_note_claims.queue_id);
+    state pgq.claim_count := pgq._claims_so_far(queue_id);
 begin
     -- It may be less than was allowed: the limits may have been changed since.
     if state.credit is not null then
         state.credit := greatest(
-            state.credit - cardinality(_note_claims.job_ids)::numeric * state.job_cost, 0
+            state.credit - cardinality(job_ids)::numeric * state.job_cost, 0
         );
     end if;
     if state.counted_xid is null
@@ -25,7 +25,7 @@ begin
         state.counted_xid := null;
         perform pgq._write_claims(state, '{}', true);
     else
-        perform pgq._write_claims(state, _note_claims.job_ids, false);
+        perform pgq._write_claims(state, job_ids, false);
     end if;
 end
 $$;

@@ -40,7 +40,7 @@ begin
             )
         )
     then
-        perform pgq._stamp_leased(_open_keys.queue_id, moment);
+        perform pgq._stamp_leased(queue_id, moment);
         update pgq.claim_lock as l
         set
             keys_xid = case when horizon is null then since end,
@@ -48,17 +48,17 @@ begin
         where l.queue_id = _open_keys.queue_id;
     end if;
 
-    if _open_keys.look_from is null then
-        perform pgq._begin_notes(_open_keys.queue_id);
+    if look_from is null then
+        perform pgq._begin_notes(queue_id);
     end if;
 
     perform pgq._settle_keys(
-        _open_keys.queue_id,
+        queue_id,
         most,
-        coalesce(_open_keys.look_from, '-infinity'),
+        coalesce(look_from, '-infinity'),
         moment,
         moment,
-        least(_open_keys.max_notes, 1000) + 20
+        least(max_notes, 1000) + 20
     );
     return most;
 end

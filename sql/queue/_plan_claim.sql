@@ -55,8 +55,8 @@ begin
         and (q.consumers is null or pgq._may(q.consumers));
 
     if plan.queue_id is null then
-        perform pgq._check_access(null, _plan_claim.queue, 'consume');
-        perform pgq._fail_unknown_queue(_plan_claim.queue);
+        perform pgq._check_access(null, queue, 'consume');
+        perform pgq._fail_unknown_queue(queue);
     end if;
     if paused then
         plan.wanted := 0;
@@ -65,7 +65,7 @@ begin
         return plan;
     end if;
 
-    if plan.is_subscribed and _plan_claim.label is null then
+    if plan.is_subscribed and label is null then
         -- Before anything is locked that others may wait for. What comes of it is due now.
         perform pgq._deliver_staged(
             plan.queue_id,
@@ -113,7 +113,7 @@ begin
         plan.floor_ids := array_fill(0::bigint, array[10]);
         plan.epoch := null;
     end if;
-    if plan.is_subscribed and _plan_claim.label is null and plan.max_leased_per_key is null then
+    if plan.is_subscribed and label is null and plan.max_leased_per_key is null then
         perform pgq._expand_runs(
             plan.queue_id,
             plan.wanted,
@@ -125,8 +125,8 @@ begin
     end if;
     plan.common_times := plan.floor_times;
     plan.common_ids := plan.floor_ids;
-    if _plan_claim.label is not null then
-        plan := pgq._with_label_floors(plan, _plan_claim.label);
+    if label is not null then
+        plan := pgq._with_label_floors(plan, label);
     end if;
     return plan;
 end

@@ -28,12 +28,12 @@ begin
     -- end of the leaf
 
     -- Before the ids are taken.
-    free := pgq._join_order(_point_ordered.queue_id, keys);
+    free := pgq._join_order(queue_id, keys);
     ids := array(
         select nextval('pgq.job_id')
         from generate_series(1, cardinality(keys))
     );
-    turns := pgq._turns(_point_ordered.queue_id, keys, free);
+    turns := pgq._turns(queue_id, keys, free);
 
     insert into pgq.job (
         job_id,

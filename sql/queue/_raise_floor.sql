@@ -14,11 +14,11 @@ declare
     -- than the latest that has ended. Never later than this moment, should the clock have been set
     -- back since.
     begun_at timestamptz := least(
-        _raise_floor.moment, _raise_floor.moment - (clock_timestamp() - now())
+        moment, moment - (clock_timestamp() - now())
     );
 begin
     -- When another claim is raising it at this moment, this one leaves it alone.
-    if not pgq._lock_floor(_raise_floor.queue_id) then
+    if not pgq._lock_floor(queue_id) then
         return;
     end if;
 
@@ -31,7 +31,7 @@ begin
     order by f.seq desc
     limit 1;
 
-    if state.recorded_at > _raise_floor.moment then
+    if state.recorded_at > moment then
         if state.recorded_at <= pgq._clock() then
             -- A claim that began later was here first.
             return;
@@ -59,7 +59,7 @@ begin
             when state.candidate_xid >= pg_snapshot_xmax(pg_current_snapshot())
                 then state.candidate_xid <> pg_current_xact_id()
             when state.seq % 16 = 0
-                or state.recorded_at < _raise_floor.moment - interval '10 seconds'
+                or state.recorded_at < moment - interval '10 seconds'
                 then state.candidate_xid <= pgq._settled_xid(array['queue', 'job'])
         end
     )

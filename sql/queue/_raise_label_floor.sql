@@ -10,11 +10,11 @@ as $$
 declare
     common pgq.queue_floor;
     state pgq.queue_floor;
-    place text collate "C" := '=' || _raise_label_floor.label;
+    place text collate "C" := '=' || label;
     times timestamptz[];
     ids bigint[];
 begin
-    if not pgq._lock_floor(_raise_label_floor.queue_id) then
+    if not pgq._lock_floor(queue_id) then
         return;
     end if;
 
@@ -29,10 +29,10 @@ begin
 
     -- First those of all claims: perhaps nobody claims without a label. It is there that a clock
     -- which was set back is noticed.
-    if common.recorded_at < _raise_label_floor.moment - interval '20 milliseconds'
+    if common.recorded_at < moment - interval '20 milliseconds'
         or common.recorded_at > pgq._clock()
     then
-        perform pgq._raise_floor(_raise_label_floor.queue_id, _raise_label_floor.moment);
+        perform pgq._raise_floor(queue_id, moment);
         select f.*
         into common
         from pgq.queue_floor as f
@@ -50,8 +50,8 @@ begin
     order by f.seq desc
     limit 1;
 
-    if common.recorded_at > _raise_label_floor.moment
-        or (state.recorded_at > _raise_label_floor.moment and state.epoch = common.epoch)
+    if common.recorded_at > moment
+        or (state.recorded_at > moment and state.epoch = common.epoch)
     then
         -- A claim that began later was here first.
         return;

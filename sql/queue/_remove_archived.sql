@@ -16,9 +16,9 @@ begin
             where b.queue_id = $1
             limit $2
         ))',
-        _remove_archived.segment
+        segment
     )
-    using _remove_archived.queue_id, _remove_archived.max_jobs;
+    using queue_id, max_jobs;
     get diagnostics removed = row_count;
     return removed;
 end

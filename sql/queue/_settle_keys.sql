@@ -73,7 +73,7 @@ begin
         if state.parked_from is not null then
             -- Those that came up before have labels that nobody asks for, perhaps: then more do.
             wanted := least(
-                (_settle_keys.max_leased_per_key - leased)::bigint * (1 << note.tries)
+                (max_leased_per_key - leased)::bigint * (1 << note.tries)
                 - case when note.tries = 0 then up else 0 end,
                 10000
             );

@@ -27,7 +27,7 @@ begin
     where l.queue_id = _sweep_labels.queue_id;
 
     swept := before;
-    for number in 1 .. _sweep_labels.max_labels loop
+    for number in 1 .. max_labels loop
         -- The next label that has floors, from the last one down: so its newest row comes first,
         -- before what older ones have left in the index.
         select f.*

@@ -22,7 +22,7 @@ begin
         values (_take_key.queue_id, _take_key.unique_key, _take_key.job_id)
         on conflict do nothing;
         if found then
-            return _take_key.job_id;
+            return job_id;
         end if;
 
         select
@@ -53,7 +53,7 @@ begin
         end if;
 
         -- A job that is given back may have kept its key.
-        exit when holder_id = _take_key.job_id;
+        exit when holder_id = job_id;
 
         -- It keeps nobody out, though cleanup has not found it yet. In two steps, so that whoever
         -- has it locked is not waited for.

@@ -11,7 +11,7 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    holders bigint[] := _take_keys.job_ids;
+    holders bigint[] := job_ids;
     wish record;
 begin
     -- One after the other, in the order of the keys: who waits for one has none behind it.
@@ -23,7 +23,7 @@ begin
         order by w.unique_key collate "C", w.job_id
     loop
         holders[wish.place] := pgq._take_key(
-            _take_keys.queue_id, wish.unique_key, wish.job_id, _take_keys.waiting
+            queue_id, wish.unique_key, wish.job_id, waiting
         );
     end loop;
 

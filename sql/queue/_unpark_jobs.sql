@@ -11,8 +11,8 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    size integer := length(_unpark_jobs.parked_from);
-    beyond text := _unpark_jobs.limited_key || chr(2);
+    size integer := length(parked_from);
+    beyond text := limited_key || chr(2);
     ids bigint[];
 begin
     for turn in 1 .. 2 loop

@@ -7,8 +7,8 @@ as $$
 #variable_conflict use_column
 declare
     first_seq bigint := case
-        when _write_claims.anew then _write_claims.state.seq + 1
-        else _write_claims.state.first_seq
+        when anew then state.seq + 1
+        else state.first_seq
     end;
 begin
     -- Above READ COMMITTED it raises 40001 where another claim was first.
@@ -40,7 +40,7 @@ begin
     on conflict do nothing;
 
     -- Those that do not count any more, found by their numbers, so no dead rows are walked.
-    if _write_claims.anew then
+    if anew then
         delete from pgq.claim_count as c
         where c.queue_id = _write_claims.state.queue_id
             and c.seq between _write_claims.state.first_seq and _write_claims.state.seq;

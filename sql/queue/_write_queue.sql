@@ -18,7 +18,7 @@ begin
     into names, fields
     from unnest(pgq._queue_settings()) as d;
 
-    if _write_queue.queue_id is not null then
+    if queue_id is not null then
         execute format(
             'update pgq.queue as q
             set (%s, storage_class_id, segment, updated_at)
@@ -28,7 +28,7 @@ begin
             names, fields
         )
         into written
-        using settings, class, _write_queue.queue_id;
+        using settings, class, queue_id;
         return written;
     end if;
 

@@ -39,7 +39,7 @@ begin
     -- Not found may mean that the job has a unique or an ordered key, or that the row was replaced
     -- by a new one while this statement waited: by a heartbeat of the same worker, say. _finish
     -- looks again.
-    perform pgq._check_lease(ack.job_id, ack.lease_token);
+    perform pgq._check_lease(job_id, lease_token);
     return exists (
         select
         from pgq._finish(array[ack.job_id], ack.lease_token, 'acked', null, false)

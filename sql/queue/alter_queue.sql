@@ -36,29 +36,29 @@ as $$
 declare
     given constant pgq.queue_info := row(
         null,
-        alter_queue.lease,
-        alter_queue.max_attempts,
-        alter_queue.delay,
-        alter_queue.job_ttl,
-        alter_queue.retention,
-        alter_queue.backoff,
-        alter_queue.backoff_max,
-        alter_queue.backoff_jitter,
-        alter_queue.archive,
-        alter_queue.notify,
+        lease,
+        max_attempts,
+        delay,
+        job_ttl,
+        retention,
+        backoff,
+        backoff_max,
+        backoff_jitter,
+        archive,
+        notify,
         null,
         null,
         null,
-        alter_queue.idempotency_window,
-        alter_queue.unique_until,
+        idempotency_window,
+        unique_until,
         null,
-        alter_queue.after_dead_letter,
-        alter_queue.max_leased,
-        alter_queue.rate_limit,
-        alter_queue.rate_interval,
-        alter_queue.rate_burst,
-        alter_queue.max_unfinished,
-        alter_queue.max_leased_per_key,
+        after_dead_letter,
+        max_leased,
+        rate_limit,
+        rate_interval,
+        rate_burst,
+        max_unfinished,
+        max_leased_per_key,
         null
     );
     before pgq.queue_info;
@@ -67,7 +67,7 @@ declare
     target_id bigint;
     store_id bigint;
 begin
-    perform pgq._check_access(null, alter_queue.queue collate "C", 'admin');
+    perform pgq._check_access(null, queue collate "C", 'admin');
     if exists (
         select
         from pgq.queue as q
@@ -76,11 +76,11 @@ begin
     ) then
         perform pgq._restrict(
             null,
-            alter_queue.queue collate "C",
-            alter_queue.restricted,
+            queue collate "C",
+            restricted,
             null,
             null,
-            alter_queue.end_dependents
+            end_dependents
         );
     end if;
     loop
@@ -91,10 +91,10 @@ begin
         for no key update;
 
         exit when found;
-        perform pgq._check_queue(alter_queue.queue collate "C");
+        perform pgq._check_queue(queue collate "C");
     end loop;
     perform pgq._check_no_limit(
-        alter_queue.no_limit collate "C",
+        no_limit collate "C",
         pgq._liftable(to_jsonb(given), pgq._queue_settings())
     );
 
@@ -102,15 +102,15 @@ begin
     into before
     from pgq._queue_info(alter_queue.queue collate "C") as i;
 
-    settings := pgq._merge_settings(given, before, alter_queue.no_limit);
+    settings := pgq._merge_settings(given, before, no_limit);
     if settings.rate_limit is null then
-        settings.rate_interval := alter_queue.rate_interval;
-        settings.rate_burst := alter_queue.rate_burst;
+        settings.rate_interval := rate_interval;
+        settings.rate_burst := rate_burst;
     else
         settings.rate_interval := coalesce(settings.rate_interval, '1 second');
         -- It goes along with the limit unless it was set apart.
         settings.rate_burst := coalesce(
-            alter_queue.rate_burst,
+            rate_burst,
             nullif(before.rate_burst, before.rate_limit),
             settings.rate_limit
         );

@@ -17,8 +17,8 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 begin
-    perform pgq._check_lease(archive_job.job_id, archive_job.lease_token);
-    perform pgq._check_outcome(archive_job.outcome collate "C");
+    perform pgq._check_lease(job_id, lease_token);
+    perform pgq._check_outcome(outcome collate "C");
 
     return exists (
         select

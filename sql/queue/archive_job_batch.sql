@@ -17,8 +17,8 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 begin
-    perform pgq._check_leases(archive_job_batch.job_ids, archive_job_batch.lease_token);
-    perform pgq._check_outcome(archive_job_batch.outcome collate "C");
+    perform pgq._check_leases(job_ids, lease_token);
+    perform pgq._check_outcome(outcome collate "C");
 
     return query
     select f

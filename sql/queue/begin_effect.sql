@@ -21,13 +21,13 @@ declare
     known pgq.effect;
     outcome text := 'begun';
 begin
-    perform pgq._check_lease(begin_effect.job_id, begin_effect.lease_token);
-    perform pgq._check_effect(begin_effect.effect collate "C");
+    perform pgq._check_lease(job_id, lease_token);
+    perform pgq._check_effect(effect collate "C");
 
     -- Locked, so that nobody claims or ends the job before this transaction has ended.
-    held := pgq._lock_leased(begin_effect.job_id, begin_effect.lease_token);
+    held := pgq._lock_leased(job_id, lease_token);
     if held.job_id is null or held.visible_at <= pgq._clock() then
-        raise exception 'job % is not leased to this worker any more', begin_effect.job_id
+        raise exception 'job % is not leased to this worker any more', job_id
             using errcode = 'MQ006',
                 detail = case
                     when held.job_id is null
@@ -62,7 +62,7 @@ begin
 
         if known.finished_at is not null then
             outcome := 'finished';
-        elsif coalesce(begin_effect.at_least_once, false) then
+        elsif coalesce(at_least_once, false) then
             update pgq.effect as e
             set
                 lease_token = begin_effect.lease_token,

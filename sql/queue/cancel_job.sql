@@ -13,7 +13,7 @@ as $$
 declare
     gone pgq.job;
 begin
-    if cancel_job.job_id is null then
+    if job_id is null then
         raise exception 'argument "job_id" must not be null'
             using errcode = '22004';
     end if;
@@ -39,7 +39,7 @@ begin
         into gone;
 
         exit when found;
-        perform pgq._still_leased(array[cancel_job.job_id], null);
+        perform pgq._still_leased(array[job_id], null);
         if not exists (select from pgq.job as j where j.job_id = cancel_job.job_id) then
             return false;
         end if;

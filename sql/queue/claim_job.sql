@@ -35,8 +35,8 @@ declare
     special boolean;
     job pgq.claimed_job;
 begin
-    if claim_job.lease is not null then
-        perform pgq._check_interval('lease', claim_job.lease, false);
+    if lease is not null then
+        perform pgq._check_interval('lease', lease, false);
     end if;
 
     -- The usual case: one job of priority 0. _claim_jobs knows the others. Few conditions, no joins

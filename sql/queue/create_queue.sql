@@ -35,44 +35,44 @@ as $$
 #variable_conflict use_column
 declare
     given constant pgq.queue_info := row(
-        create_queue.queue,
-        create_queue.lease,
-        create_queue.max_attempts,
-        create_queue.delay,
-        create_queue.job_ttl,
-        create_queue.retention,
-        create_queue.backoff,
-        create_queue.backoff_max,
-        create_queue.backoff_jitter,
-        create_queue.archive,
-        create_queue.notify,
+        queue,
+        lease,
+        max_attempts,
+        delay,
+        job_ttl,
+        retention,
+        backoff,
+        backoff_max,
+        backoff_jitter,
+        archive,
+        notify,
         null,
         null,
         null,
-        create_queue.idempotency_window,
-        create_queue.unique_until,
-        create_queue.ordered,
-        create_queue.after_dead_letter,
-        create_queue.max_leased,
-        create_queue.rate_limit,
-        create_queue.rate_interval,
-        create_queue.rate_burst,
-        create_queue.max_unfinished,
-        create_queue.max_leased_per_key,
-        create_queue.restricted
+        idempotency_window,
+        unique_until,
+        ordered,
+        after_dead_letter,
+        max_leased,
+        rate_limit,
+        rate_interval,
+        rate_burst,
+        max_unfinished,
+        max_leased_per_key,
+        restricted
     );
     settings pgq.queue_info;
     existing pgq.queue_info;
     class pgq.storage_class;
     new_id bigint;
 begin
-    perform pgq._check_name('queue', create_queue.queue collate "C");
+    perform pgq._check_name('queue', queue collate "C");
     perform pgq._check_no_limit(
-        create_queue.no_limit collate "C",
+        no_limit collate "C",
         pgq._liftable(to_jsonb(given), pgq._queue_settings())
     );
     settings := pgq._merge_settings(
-        given, pgq._standard_settings(given, pgq._queue_settings()), create_queue.no_limit
+        given, pgq._standard_settings(given, pgq._queue_settings()), no_limit
     );
     if settings.rate_limit is not null then
         settings.rate_interval := coalesce(settings.rate_interval, '1 second');
@@ -88,7 +88,7 @@ begin
         from pgq._queue_info(create_queue.queue collate "C") as i;
 
         if existing.queue is not null then
-            perform pgq._check_taken(null, create_queue.queue collate "C");
+            perform pgq._check_taken(null, queue collate "C");
             -- An old snapshot may show one that was dropped since; it cannot be locked.
             if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
                 perform
@@ -99,9 +99,9 @@ begin
 
             perform pgq._check_settings_equal(
                 'queue',
-                create_queue.queue collate "C",
+                queue collate "C",
                 to_jsonb(given),
-                create_queue.no_limit,
+                no_limit,
                 to_jsonb(existing)
             );
             return next existing;
@@ -152,8 +152,8 @@ begin
         values (new_id, pg_current_xact_id());
     end if;
 
-    if create_queue.restricted then
-        perform pgq._restrict(null, create_queue.queue collate "C", true, null, null, false);
+    if restricted then
+        perform pgq._restrict(null, queue collate "C", true, null, null, false);
     end if;
 
     return query

@@ -15,7 +15,7 @@ declare
     target pgq.queue;
     newest_id bigint;
 begin
-    perform pgq._check_access(null, drop_queue.queue collate "C", 'admin');
+    perform pgq._check_access(null, queue collate "C", 'admin');
     loop
         delete from pgq.queue as q
         where q.queue = drop_queue.queue collate "C"
@@ -23,7 +23,7 @@ begin
         into target;
 
         exit when target.queue_id is not null;
-        perform pgq._check_queue(drop_queue.queue collate "C");
+        perform pgq._check_queue(queue collate "C");
     end loop;
 
     -- Runs first: what a claim makes of them meanwhile is found below.

@@ -37,30 +37,30 @@ begin
     -- The transaction id first, then the segment and the clock: cleanup and the floor rely on it.
     -- They wait for every transaction that was running when a segment was sealed, or a floor
     -- proposed. Few conditions, since each of them takes time.
-    if (enqueue.payload is null) = (enqueue.body is null)
-        or enqueue.priority <> 0
+    if (payload is null) = (body is null)
+        or priority <> 0
         or num_nonnulls(
-            enqueue.headers,
-            enqueue.label,
-            enqueue.idempotency_key,
-            enqueue.unique_key,
-            enqueue.max_attempts
+            headers,
+            label,
+            idempotency_key,
+            unique_key,
+            max_attempts
         ) > 0
         or current_setting('transaction_isolation') <> 'read committed'
         or pg_current_xact_id() is null
     then
         perform pgq._check_job(
-            enqueue.payload,
-            enqueue.headers,
-            enqueue.priority,
-            enqueue.label collate "C",
-            enqueue.unique_key,
-            enqueue.max_attempts,
-            enqueue.body
+            payload,
+            headers,
+            priority,
+            label collate "C",
+            unique_key,
+            max_attempts,
+            body
         );
-        if enqueue.idempotency_key is not null then
+        if idempotency_key is not null then
             perform pgq._check_idempotency_keys(
-                'idempotency_key', array[enqueue.idempotency_key collate "C"], 1
+                'idempotency_key', array[idempotency_key collate "C"], 1
             );
             return query
             select k.job_id, k.duplicate
@@ -122,17 +122,17 @@ begin
 
     if (usual and roles is null) is not true then
         if target_id is null or (roles is not null and not pgq._may(roles)) then
-            perform pgq._check_access(null, enqueue.queue collate "C", 'publish');
-            perform pgq._fail_unknown_queue(enqueue.queue collate "C");
+            perform pgq._check_access(null, queue collate "C", 'publish');
+            perform pgq._fail_unknown_queue(queue collate "C");
         end if;
         if usual is not true then
             admitted := pgq._admit_job(
                 target_id,
                 added.job_id,
-                enqueue.key collate "C",
-                enqueue.unique_key,
-                enqueue.delay,
-                enqueue.run_at
+                key collate "C",
+                unique_key,
+                delay,
+                run_at
             );
             added.job_id := admitted.job_id;
             if admitted.is_duplicate then

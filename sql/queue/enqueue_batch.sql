@@ -44,29 +44,29 @@ declare
     turns boolean[];
 begin
     size := pgq._check_batch(
-        enqueue_batch.payloads,
-        enqueue_batch.keys collate "C",
-        enqueue_batch.headers,
-        enqueue_batch.labels,
-        enqueue_batch.bodies
+        payloads,
+        keys collate "C",
+        headers,
+        labels,
+        bodies
     );
-    perform pgq._check_count('priority', coalesce(enqueue_batch.priority, 0), 0, 9);
-    if enqueue_batch.labels is not null then
+    perform pgq._check_count('priority', coalesce(priority, 0), 0, 9);
+    if labels is not null then
         perform pgq._check_label(l.label)
         from unnest(enqueue_batch.labels) as l (label);
     end if;
-    if enqueue_batch.idempotency_keys is not null
-        or enqueue_batch.unique_keys is not null
-        or enqueue_batch.max_attempts is not null
+    if idempotency_keys is not null
+        or unique_keys is not null
+        or max_attempts is not null
     then
-        perform pgq._check_unique_keys(enqueue_batch.unique_keys collate "C", size);
+        perform pgq._check_unique_keys(unique_keys collate "C", size);
         perform pgq._check_count(
-            'max_attempts', coalesce(enqueue_batch.max_attempts, 1), 1, 2147483647
+            'max_attempts', coalesce(max_attempts, 1), 1, 2147483647
         );
         perform pgq._check_idempotency_keys(
-            'idempotency_keys', enqueue_batch.idempotency_keys collate "C", size
+            'idempotency_keys', idempotency_keys collate "C", size
         );
-        if size > 0 and enqueue_batch.idempotency_keys is not null then
+        if size > 0 and idempotency_keys is not null then
             return query
             select k.job_id, k.duplicate
             from pgq._enqueue_keyed(
@@ -109,8 +109,8 @@ begin
     where q.queue = enqueue_batch.queue collate "C";
 
     if target_id is null or roles is not null and not pgq._may(roles) then
-        perform pgq._check_access(null, enqueue_batch.queue collate "C", 'publish');
-        perform pgq._fail_unknown_queue(enqueue_batch.queue collate "C");
+        perform pgq._check_access(null, queue collate "C", 'publish');
+        perform pgq._fail_unknown_queue(queue collate "C");
     end if;
 
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
@@ -120,15 +120,15 @@ begin
 
     -- Before the ids are taken.
     if ordered then
-        free := pgq._join_order(target_id, enqueue_batch.keys);
+        free := pgq._join_order(target_id, keys);
     end if;
 
     moment := pgq._clock();
-    if enqueue_batch.delay is null and enqueue_batch.run_at is null then
+    if delay is null and run_at is null then
         visible_at := moment + queue_delay;
     else
         visible_at := pgq._due_at(
-            enqueue_batch.queue collate "C", moment, enqueue_batch.delay, enqueue_batch.run_at, ttl
+            queue collate "C", moment, delay, run_at, ttl
         );
     end if;
 
@@ -141,9 +141,9 @@ begin
         from generate_series(1, size)
     );
 
-    if enqueue_batch.unique_keys is not null then
+    if unique_keys is not null then
         holders := pgq._take_keys(
-            target_id, enqueue_batch.unique_keys collate "C", ids, true
+            target_id, unique_keys collate "C", ids, true
         );
 
         return query
@@ -189,7 +189,7 @@ begin
         perform pgq._check_room(target_id, room, cardinality(ids), ids[cardinality(ids)]);
     end if;
     if ordered then
-        turn_keys := enqueue_batch.keys;
+        turn_keys := keys;
         turns := pgq._turns(target_id, turn_keys, free);
     end if;
 
@@ -253,7 +253,7 @@ begin
 
     if notify then
         perform pg_notify(
-            'pgq_queue', case when roles is null then enqueue_batch.queue else '' end
+            'pgq_queue', case when roles is null then queue else '' end
         );
     end if;
 end

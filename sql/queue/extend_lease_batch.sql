@@ -16,7 +16,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 begin
-    perform pgq._check_leases(extend_lease_batch.job_ids, extend_lease_batch.lease_token);
+    perform pgq._check_leases(job_ids, lease_token);
 
     return query
     select e

@@ -18,18 +18,18 @@ as $$
 #variable_conflict use_column
 declare
     target_id bigint;
-    letters bigint := coalesce(fetch_dead_letters.max_jobs, 100);
+    letters bigint := coalesce(max_jobs, 100);
     dead pgq.dead_job;
     letter pgq.dead_letter;
     message pgq._stored_message;
 begin
     perform pgq._check_count('max_jobs', letters, 1, 1000000);
-    if (fetch_dead_letters.after_died_at is null) <> (fetch_dead_letters.after_job_id is null) then
+    if (after_died_at is null) <> (after_job_id is null) then
         raise exception '"after_died_at", "after_job_id": both or neither are needed'
             using errcode = '22023';
     end if;
 
-    perform pgq._check_access(null, fetch_dead_letters.queue collate "C", 'consume');
+    perform pgq._check_access(null, queue collate "C", 'consume');
 
     select q.queue_id, q.queue
     into target_id, letter.queue
@@ -37,7 +37,7 @@ begin
     where q.queue = fetch_dead_letters.queue collate "C";
 
     if target_id is null then
-        perform pgq._fail_unknown_queue(fetch_dead_letters.queue collate "C");
+        perform pgq._fail_unknown_queue(queue collate "C");
     end if;
 
     for dead in

@@ -47,8 +47,8 @@ declare
     finished_store_id bigint;
     finished_store_offset bigint;
 begin
-    if finish_and_claim.lease is not null then
-        perform pgq._check_interval('lease', finish_and_claim.lease, false);
+    if lease is not null then
+        perform pgq._check_interval('lease', lease, false);
     end if;
 
     -- The usual case: one job of priority 0. _claim_jobs knows the others. Few conditions, no joins
@@ -73,12 +73,12 @@ begin
     where q.queue = finish_and_claim.queue collate "C"
         and (q.consumers is null or pgq._may(q.consumers));
 
-    if cardinality(finish_and_claim.job_ids) = 1 then
+    if cardinality(job_ids) = 1 then
         -- paste: parts/finish.plpgsql with job_id = finish_and_claim.job_ids[1]
 
         if finished_queue_id is distinct from target_id then
             if finished_queue_id is null then
-                perform pgq._finish_all(finish_and_claim.job_ids, finish_and_claim.lease_token);
+                perform pgq._finish_all(job_ids, lease_token);
                 archives := false;
             else
                 select q.archive, q.partition_id
@@ -91,8 +91,8 @@ begin
         if archives then
             -- paste: parts/archive.plpgsql with job_id = finish_and_claim.job_ids[1]
         end if;
-    elsif cardinality(finish_and_claim.job_ids) > 1 then
-        perform pgq._finish_all(finish_and_claim.job_ids, finish_and_claim.lease_token);
+    elsif cardinality(job_ids) > 1 then
+        perform pgq._finish_all(job_ids, lease_token);
     end if;
 
     -- paste: parts/claim.plpgsql with most = coalesce(finish_and_claim.max_jobs,1), least = 0

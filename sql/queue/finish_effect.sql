@@ -18,16 +18,16 @@ as $$
 declare
     known pgq.effect;
 begin
-    perform pgq._check_lease(finish_effect.job_id, finish_effect.lease_token);
-    perform pgq._check_effect(finish_effect.effect collate "C");
+    perform pgq._check_lease(job_id, lease_token);
+    perform pgq._check_effect(effect collate "C");
 
     known := pgq._lock_effect(
-        finish_effect.job_id,
-        finish_effect.lease_token,
-        finish_effect.effect collate "C"
+        job_id,
+        lease_token,
+        effect collate "C"
     );
     if known.finished_at is not null then
-        return known.lease_token = finish_effect.lease_token;
+        return known.lease_token = lease_token;
     end if;
 
     update pgq.effect as e

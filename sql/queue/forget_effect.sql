@@ -13,13 +13,13 @@ as $$
 declare
     known pgq.effect;
 begin
-    perform pgq._check_lease(forget_effect.job_id, forget_effect.lease_token);
-    perform pgq._check_effect(forget_effect.effect collate "C");
+    perform pgq._check_lease(job_id, lease_token);
+    perform pgq._check_effect(effect collate "C");
 
     known := pgq._lock_effect(
-        forget_effect.job_id,
-        forget_effect.lease_token,
-        forget_effect.effect collate "C"
+        job_id,
+        lease_token,
+        effect collate "C"
     );
 
     delete from pgq.effect as e

@@ -17,7 +17,7 @@ declare
     message pgq._stored_message;
     moment timestamptz := pgq._clock();
 begin
-    if get_job.job_id is null then
+    if job_id is null then
         raise exception 'argument "job_id" must not be null'
             using errcode = '22004';
     end if;
@@ -92,7 +92,7 @@ begin
     -- The snapshot may be from before cleanup moved the payload to another segment.
     if message.log_offset is null and not pgq._is_kept(held.segment) then
         raise exception 'retention moved the payload of job % while it was being read',
-            get_job.job_id
+            job_id
             using errcode = '40001',
                 hint = 'Try again.';
     end if;

@@ -9,14 +9,14 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 begin
-    perform pgq._check_access(null, pause_queue.queue collate "C", 'admin');
+    perform pgq._check_access(null, queue collate "C", 'admin');
     loop
         update pgq.queue as q
         set paused = true
         where q.queue = pause_queue.queue collate "C";
 
         exit when found;
-        perform pgq._check_queue(pause_queue.queue collate "C");
+        perform pgq._check_queue(queue collate "C");
     end loop;
 
     return query

@@ -17,8 +17,8 @@ as $$
 #variable_conflict use_column
 declare
     target_id bigint;
-    jobs bigint := coalesce(peek_jobs.max_jobs, 100);
-    wanted text := peek_jobs.state;
+    jobs bigint := coalesce(max_jobs, 100);
+    wanted text := state;
     moment timestamptz := pgq._clock();
     seen_id bigint;
 begin
@@ -30,7 +30,7 @@ begin
                 hint = 'fetch_dead_letters shows those that are dead.';
     end if;
 
-    perform pgq._check_access(null, peek_jobs.queue collate "C", 'consume');
+    perform pgq._check_access(null, queue collate "C", 'consume');
 
     select q.queue_id
     into target_id
@@ -38,7 +38,7 @@ begin
     where q.queue = peek_jobs.queue collate "C";
 
     if target_id is null then
-        perform pgq._fail_unknown_queue(peek_jobs.queue collate "C");
+        perform pgq._fail_unknown_queue(queue collate "C");
     end if;
 
     for seen_id in

@@ -27,7 +27,7 @@ declare
 begin
     -- Jobs that came after the snapshot would be overlooked, and no row tells of them.
     perform pgq._check_read_committed('purge_queue');
-    perform pgq._check_access(null, purge_queue.queue collate "C", 'admin');
+    perform pgq._check_access(null, queue collate "C", 'admin');
 
     select q.queue_id
     into target_id
@@ -35,13 +35,13 @@ begin
     where q.queue = purge_queue.queue collate "C";
 
     if target_id is null then
-        perform pgq._fail_unknown_queue(purge_queue.queue collate "C");
+        perform pgq._fail_unknown_queue(queue collate "C");
     end if;
     if num_nonnulls(
-        nullif(purge_queue.dead_only, false),
-        purge_queue.job_id,
-        nullif(purge_queue.all_jobs, false),
-        purge_queue.died_before
+        nullif(dead_only, false),
+        job_id,
+        nullif(all_jobs, false),
+        died_before
     ) <> 1 then
         raise exception '"dead_only", "job_id", "all_jobs", "died_before": exactly one is needed'
             using errcode = '22023',
@@ -51,7 +51,7 @@ begin
 
     -- Runs first: a claim that turns one into jobs is waited for, and its jobs are among those
     -- below.
-    if purge_queue.all_jobs then
+    if all_jobs then
         with doomed as materialized (
             select r.visible_at, r.run_id
             from pgq.job_run as r
@@ -84,7 +84,7 @@ begin
     -- by a new one, or a letter that is redriven, while this waits for it is found by the next
     -- turn.
     loop
-        if purge_queue.all_jobs then
+        if all_jobs then
             with doomed as materialized (
                 select j.job_id
                 from pgq.job as j
@@ -118,7 +118,7 @@ begin
             keyed := keyed || freed;
         end if;
 
-        if purge_queue.job_id is not null then
+        if job_id is not null then
             -- The queue is written as it stands in no index, so that no plan walks its letters.
             with purged as (
                 delete from pgq.dead_job as d

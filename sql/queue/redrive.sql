@@ -28,7 +28,7 @@ declare
 begin
     -- A dead letter that came after the snapshot would be overlooked, and no row tells of it.
     perform pgq._check_read_committed('redrive');
-    perform pgq._check_access(null, redrive.queue collate "C", 'admin');
+    perform pgq._check_access(null, queue collate "C", 'admin');
 
     -- The transaction id first, then the clock: the floor relies on it.
     if pg_current_xact_id() is null then
@@ -41,25 +41,25 @@ begin
     where q.queue = redrive.queue collate "C";
 
     if target.queue_id is null then
-        perform pgq._fail_unknown_queue(redrive.queue collate "C");
+        perform pgq._fail_unknown_queue(queue collate "C");
     end if;
-    if (redrive.job_id is not null) = coalesce(redrive.all_jobs, false) then
+    if (job_id is not null) = coalesce(all_jobs, false) then
         raise exception '"job_id", "all_jobs": exactly one is needed'
             using errcode = '22023',
                 hint = 'Pass job_id, or all_jobs => true.';
     end if;
-    if redrive.job_id is not null and num_nonnulls(redrive.max_jobs, redrive.per_second) > 0 then
+    if job_id is not null and num_nonnulls(max_jobs, per_second) > 0 then
         raise exception '"job_id" and "%" exclude each other',
-            case when redrive.max_jobs is not null then 'max_jobs' else 'per_second' end
+            case when max_jobs is not null then 'max_jobs' else 'per_second' end
             using errcode = '22023';
     end if;
-    if redrive.max_jobs is not null then
-        perform pgq._check_count('max_jobs', redrive.max_jobs, 1, 1000000);
+    if max_jobs is not null then
+        perform pgq._check_count('max_jobs', max_jobs, 1, 1000000);
     end if;
-    if redrive.per_second not between 0.001 and 1000000 then
+    if per_second not between 0.001 and 1000000 then
         raise exception 'argument "per_second" must be from 0.001 to 1000000'
             using errcode = '22023',
-                detail = format('Given: %s.', redrive.per_second);
+                detail = format('Given: %s.', per_second);
     end if;
 
     -- In the order of their ids, as everywhere where several are locked; but those that died first

@@ -13,14 +13,14 @@ as $$
 declare
     held pgq.job;
 begin
-    perform pgq._check_lease(reject_job.job_id, reject_job.lease_token);
+    perform pgq._check_lease(job_id, lease_token);
 
-    held := pgq._lock_leased(reject_job.job_id, reject_job.lease_token);
+    held := pgq._lock_leased(job_id, lease_token);
     if held.job_id is null then
         return false;
     end if;
 
-    perform pgq._bury(array[reject_job.job_id], 0, false, reject_job.error collate "C");
+    perform pgq._bury(array[job_id], 0, false, error collate "C");
     return true;
 end
 $$;

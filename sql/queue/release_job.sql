@@ -12,7 +12,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 begin
-    perform pgq._check_lease(release_job.job_id, release_job.lease_token);
+    perform pgq._check_lease(job_id, lease_token);
 
     return exists (
         select

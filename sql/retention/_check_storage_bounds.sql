@@ -12,13 +12,13 @@ as $$
 #variable_conflict use_column
 declare
     bounds pgq.storage_bound;
-    wanted interval[] := array[pgq._key_tier(_check_storage_bounds.idempotency_window)];
+    wanted interval[] := array[pgq._key_tier(idempotency_window)];
     lengths text[];
     more integer;
     going text;
 begin
-    if not _check_storage_bounds.has_max_bytes then
-        wanted := wanted || _check_storage_bounds.retention;
+    if not has_max_bytes then
+        wanted := wanted || retention;
     end if;
     if pgq._new_lengths(wanted) = 0
         and (

@@ -46,10 +46,10 @@ begin
             from pgq._clean_positions() as r;
         when 'windows' then
             perform pgq._clean_windows(
-                _clean_part.started,
-                _clean_part.horizon,
-                _clean_part.settled,
-                _clean_part.moment
+                started,
+                horizon,
+                settled,
+                moment
             );
         when 'offsets' then
             return query

@@ -42,7 +42,7 @@ begin
         returning s.xmin::text::bigint
         into row_xid;
 
-        continue when _close_segments.horizon is not null;
+        continue when horizon is not null;
 
         row_xid := row_xid + (own_xid >> 32 << 32);
         if row_xid < own_xid then

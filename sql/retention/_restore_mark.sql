@@ -10,7 +10,7 @@ declare
 begin
     -- Undone, and the locks on the leaf with it: there may be thousands of open ones.
     begin
-        kept := pgq._is_kept(_restore_mark.segment);
+        kept := pgq._is_kept(segment);
         raise exception 'these locks are not needed any more'
             using errcode = '55P03';
     exception
@@ -21,7 +21,7 @@ begin
     end;
 
     if not kept then
-        perform pgq._mark_segment(_restore_mark.segment);
+        perform pgq._mark_segment(segment);
     end if;
 end
 $$;

@@ -13,12 +13,12 @@ declare
 begin
     -- Whoever enters its segment holds this row, and would wait, so it is locked only when there is
     -- something to do.
-    if not pgq._segment_due(_seal_segment.storage_class_id, _seal_segment.moment) then
+    if not pgq._segment_due(storage_class_id, moment) then
         return null;
     end if;
 
     -- Before the class: whoever alters a queue has it already when he asks for the class.
-    if _seal_segment.wait then
+    if wait then
         perform
         from pgq.queue as q
         where q.storage_class_id = _seal_segment.storage_class_id
@@ -39,7 +39,7 @@ begin
     for update skip locked;
 
     if class.storage_class_id is null
-        or not pgq._segment_due(_seal_segment.storage_class_id, _seal_segment.moment)
+        or not pgq._segment_due(storage_class_id, moment)
     then
         return null;
     end if;

@@ -22,7 +22,7 @@ begin
             where c.storage_class_id = class_id
                 and c.segment is not null;
 
-            sealed := pgq._seal_segment(class_id, _seal_segments.moment, not met_lock);
+            sealed := pgq._seal_segment(class_id, moment, not met_lock);
             if sealed is not null then
                 return next row('segment sealed', sealed::text, 1)::pgq.cleanup_action;
                 room := room - 1;

@@ -19,15 +19,15 @@ begin
     from pgq.segment as s
     where s.segment = class.segment;
 
-    if opened_at > _segment_due.moment then
+    if opened_at > moment then
         -- The clock was ahead when it was opened.
         update pgq.segment as s
         set opened_at = _segment_due.moment
         where s.segment = class.segment;
-        opened_at := _segment_due.moment;
+        opened_at := moment;
     end if;
 
-    if (opened_at + class.retention / 3 <= _segment_due.moment) is true
+    if (opened_at + class.retention / 3 <= moment) is true
         or (
             pg_table_size(to_regclass('pgq.message_' || class.segment)) > class.max_bytes / 3
         ) is true

@@ -9,11 +9,11 @@ declare
     -- Most segments have no keys: an empty leaf is left as it is.
     tables text := format(
         case
-            when pg_relation_size(to_regclass('pgq.idempotency_' || _truncate_segment.segment)) > 0
+            when pg_relation_size(to_regclass('pgq.idempotency_' || segment)) > 0
                 then 'pgq.message_%1$s, pgq.job_archive_%1$s, pgq.idempotency_%1$s'
             else 'pgq.message_%1$s, pgq.job_archive_%1$s'
         end,
-        _truncate_segment.segment
+        segment
     );
 begin
     -- Only those who read this very segment block this. Wait a moment at most, and try again
@@ -22,19 +22,19 @@ begin
         execute format(
             'lock table %s in access exclusive mode %s',
             tables,
-            case when not _truncate_segment.wait then 'nowait' end
+            case when not wait then 'nowait' end
         );
         execute format('truncate %s', tables);
     exception
         -- the second: this session reads it itself, by an open cursor
         when lock_not_available or object_in_use then
             return next row(
-                'segment busy', _truncate_segment.segment::text, 1
+                'segment busy', segment::text, 1
             )::pgq.cleanup_action;
             return;
     end;
 
-    perform pgq._forget_segment(_truncate_segment.segment);
+    perform pgq._forget_segment(segment);
     delete from pgq.dropped_range as o
     where o.segment = _truncate_segment.segment;
     delete from pgq.segment as s
@@ -43,7 +43,7 @@ begin
     set free = true
     where l.leaf = _truncate_segment.segment;
 
-    return next row('segment truncated', _truncate_segment.segment::text, 1)::pgq.cleanup_action;
+    return next row('segment truncated', segment::text, 1)::pgq.cleanup_action;
 end
 $$;
 

@@ -48,7 +48,7 @@ begin
         end if;
 
         target.due := coalesce(
-            target.closed_at + target.retention <= _truncate_segments.moment
+            target.closed_at + target.retention <= moment
             or bytes >= target.max_bytes,
             false
         );

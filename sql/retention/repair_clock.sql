@@ -13,8 +13,8 @@ set jit = off
 as $$
 #variable_conflict use_column
 declare
-    longest interval := coalesce(repair_clock.longest_lease, '12 hours');
-    most bigint := coalesce(repair_clock.max_rows, 10000);
+    longest interval := coalesce(longest_lease, '12 hours');
+    most bigint := coalesce(max_rows, 10000);
     moment timestamptz;
     changed bigint;
 begin

@@ -24,7 +24,7 @@ begin
     into cron_job_id
     using
         'pgq cleanup',
-        coalesce(schedule_cleanup.schedule, '* * * * *'),
+        coalesce(schedule, '* * * * *'),
         'select count(*) from pgq.cleanup()';
 
     return cron_job_id;

@@ -11,10 +11,10 @@ as $$
 #variable_conflict use_column
 begin
     perform pgq._check_count(
-        'max_retentions', coalesce(set_storage_bounds.max_retentions, 1), 1, 1000
+        'max_retentions', coalesce(max_retentions, 1), 1, 1000
     );
     perform pgq._check_count(
-        'max_sized_topics', coalesce(set_storage_bounds.max_sized_topics, 1), 1, 1000
+        'max_sized_topics', coalesce(max_sized_topics, 1), 1, 1000
     );
 
     insert into pgq.storage_bound as b (max_retentions, max_sized_topics)

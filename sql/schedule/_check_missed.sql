@@ -14,15 +14,15 @@ declare
     );
     missed double precision;
 begin
-    if (_check_missed.settings).missed <> 'all' or seconds <= 0 then
+    if (settings).missed <> 'all' or seconds <= 0 then
         return;
     end if;
 
-    if (_check_missed.settings).every is not null then
+    if (settings).every is not null then
         missed := seconds / extract(epoch from (_check_missed.settings).every);
     else
         -- As on days that the expression names, for they are not counted.
-        times := pgq._cron_times((_check_missed.settings).cron);
+        times := pgq._cron_times((settings).cron);
         missed := seconds / 86400 * cardinality(times.hours) * cardinality(times.minutes);
     end if;
 
@@ -32,7 +32,7 @@ begin
                 detail = format(
                     'It would write up to %s ticks from %s on.',
                     round(missed::numeric),
-                    (_check_missed.settings).next_at
+                    (settings).next_at
                 ),
                 hint = 'Pass a later starts_at, or missed => ''one''.';
     end if;

@@ -20,10 +20,10 @@ begin
     )
     then
         raise exception '% "%" was dropped',
-            case when _check_schedule_kept.settings.queue is null then 'topic' else 'queue' end,
-            coalesce(_check_schedule_kept.settings.queue, _check_schedule_kept.settings.topic)
+            case when settings.queue is null then 'topic' else 'queue' end,
+            coalesce(settings.queue, settings.topic)
             using errcode = case
-                    when _check_schedule_kept.settings.queue is null then 'MQ001' else 'MQ002'
+                    when settings.queue is null then 'MQ001' else 'MQ002'
                 end,
                 hint = 'Name a target with pgq.alter_schedule, also where a new one has that name.';
     end if;

@@ -15,7 +15,7 @@ begin
     ) then
         raise exception 'argument "time_zone" must name a time zone of the server'
             using errcode = '22023',
-                detail = format('Given: "%s".', left(_check_time_zone.time_zone, 100)),
+                detail = format('Given: "%s".', left(time_zone, 100)),
                 hint = 'See pg_timezone_names for those that there are, such as Europe/Berlin.';
     end if;
 end

@@ -20,34 +20,34 @@ declare
     last_of_month boolean;
     found_values integer[] := '{}';
 begin
-    foreach item in array string_to_array(_cron_field.given, ',') loop
-        if _cron_field.highest = 31 and item in ('L', 'l') then
+    foreach item in array string_to_array(given, ',') loop
+        if highest = 31 and item in ('L', 'l') then
             found_values := found_values || 0;
             continue;
         end if;
 
         -- A star, or a first value and perhaps a last one; then perhaps a step. A weekday may have
         -- an L after it.
-        last_of_month := _cron_field.highest = 7 and right(item, 1) in ('L', 'l');
+        last_of_month := highest = 7 and right(item, 1) in ('L', 'l');
         part := regexp_match(
             lower(left(item, case when last_of_month then -1 else length(item) end) collate "C"),
             E'^(?:\\*|([0-9]{1,2}|[a-z]{3})(?:-([0-9]{1,2}|[a-z]{3}))?)(?:/([0-9]{1,2}))?$'
         );
         if part[1] is null then
-            first_value := _cron_field.lowest;
-            last_value := _cron_field.highest;
+            first_value := lowest;
+            last_value := highest;
         else
             first_value := case
                 when part[1] ~ '[0-9]' then part[1]::integer
-                else _cron_field.lowest - 1 + array_position(_cron_field.names, part[1])
+                else lowest - 1 + array_position(names, part[1])
             end;
             last_value := case
                 when part[2] is null then first_value
                 when part[2] ~ '[0-9]' then part[2]::integer
-                else _cron_field.lowest - 1 + array_position(_cron_field.names, part[2])
+                else lowest - 1 + array_position(names, part[2])
             end;
             -- A week ends with a Sunday too: FRI-SUN.
-            if _cron_field.highest = 7 and last_value = 0 and first_value > 0 then
+            if highest = 7 and last_value = 0 and first_value > 0 then
                 last_value := 7;
             end if;
         end if;
@@ -55,25 +55,25 @@ begin
 
         if (
             part is not null
-            and first_value between _cron_field.lowest and _cron_field.highest
-            and last_value between _cron_field.lowest and _cron_field.highest
-            and (first_value <= last_value or (_cron_field.highest = 7 and part[3] is null))
+            and first_value between lowest and highest
+            and last_value between lowest and highest
+            and (first_value <= last_value or (highest = 7 and part[3] is null))
             and (
                 not last_of_month
                 or (part[1] is not null and part[2] is null and part[3] is null)
             )
-            and step between 1 and _cron_field.highest
+            and step between 1 and highest
             and (part[3] is null or part[1] is null or part[2] is not null)
         ) is not true then
             perform pgq._fail_cron(
-                format('Field "%s": "%s".', _cron_field.field, left(item, 100))
+                format('Field "%s": "%s".', field, left(item, 100))
                 || case
                     when part[3] is null
-                        and last_value between _cron_field.lowest and first_value - 1
-                        and first_value <= _cron_field.highest
+                        and last_value between lowest and first_value - 1
+                        and first_value <= highest
                         then format(
                             ' Write %s-%s,%s-%s.',
-                            first_value, _cron_field.highest, _cron_field.lowest, last_value
+                            first_value, highest, lowest, last_value
                         )
                     else ''
                 end

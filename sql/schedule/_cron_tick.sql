@@ -6,32 +6,32 @@ parallel safe
 as $$
 #variable_conflict use_column
 declare
-    local_after timestamp := _cron_tick.after at time zone _cron_tick.time_zone;
+    local_after timestamp := after at time zone time_zone;
     -- The same local time, or the second one where it comes twice.
-    again timestamptz := local_after at time zone _cron_tick.time_zone;
+    again timestamptz := local_after at time zone time_zone;
     local_at timestamp;
     moment timestamptz;
     repeated timestamptz;
 begin
     -- Where an hour is about to come a second time, local times that were before come after.
-    if _cron_tick.times.real_time and again > _cron_tick.after then
-        local_at := local_after - (again - _cron_tick.after);
+    if times.real_time and again > after then
+        local_at := local_after - (again - after);
         loop
-            local_at := pgq._next_minute(_cron_tick.times, local_at);
+            local_at := pgq._next_minute(times, local_at);
             exit when local_at > local_after;
-            repeated := pgq._moment_of(local_at, _cron_tick.time_zone, true, _cron_tick.after);
-            exit when repeated > _cron_tick.after;
+            repeated := pgq._moment_of(local_at, time_zone, true, after);
+            exit when repeated > after;
             repeated := null;
         end loop;
     end if;
 
     local_at := local_after;
     loop
-        local_at := pgq._next_minute(_cron_tick.times, local_at);
+        local_at := pgq._next_minute(times, local_at);
         moment := pgq._moment_of(
-            local_at, _cron_tick.time_zone, _cron_tick.times.real_time, _cron_tick.after
+            local_at, time_zone, times.real_time, after
         );
-        exit when moment > _cron_tick.after;
+        exit when moment > after;
     end loop;
     return least(moment, repeated);
 end

@@ -8,7 +8,7 @@ as $$
 declare
     fields text[] := regexp_split_to_array(
         btrim(
-            case lower(btrim(_cron_times.cron) collate "C")
+            case lower(btrim(cron) collate "C")
                 when '@hourly' then '0 * * * *'
                 when '@daily' then '0 0 * * *'
                 when '@midnight' then '0 0 * * *'
@@ -16,7 +16,7 @@ declare
                 when '@monthly' then '0 0 1 * *'
                 when '@yearly' then '0 0 1 1 *'
                 when '@annually' then '0 0 1 1 *'
-                else _cron_times.cron
+                else cron
             end,
             E' \t'
         ),
@@ -24,16 +24,16 @@ declare
     );
     times pgq._cron_times;
 begin
-    if length(_cron_times.cron) > 1000 then
+    if length(cron) > 1000 then
         perform pgq._fail_cron(
-            format('It has %s characters, more than 1000.', length(_cron_times.cron))
+            format('It has %s characters, more than 1000.', length(cron))
         );
     end if;
     if cardinality(fields) <> 5 then
         perform pgq._fail_cron(
             format(
                 'Given: "%s", which has %s field(s).',
-                left(_cron_times.cron, 100),
+                left(cron, 100),
                 cardinality(fields)
             )
         );

@@ -8,7 +8,7 @@ as $$
 begin
     raise exception 'argument "cron" must be a cron expression'
         using errcode = '22023',
-            detail = _fail_cron.detail,
+            detail = detail,
             hint = 'Five fields: minute (0-59), hour (0-23), day of month (1-31), month (1-12 or '
                 'JAN-DEC), day of week (0-7 or SUN-SAT). Each is *, a number, a range like 1-5, '
                 'either of the last with a step like */10 or 8-18/2, or several of these with '

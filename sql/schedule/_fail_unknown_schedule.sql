@@ -6,11 +6,11 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
-    if _fail_unknown_schedule.schedule is null then
+    if schedule is null then
         raise exception 'argument "schedule" must not be null'
             using errcode = '22004';
     end if;
-    raise exception 'unknown schedule "%"', _fail_unknown_schedule.schedule
+    raise exception 'unknown schedule "%"', schedule
         using errcode = 'MQ009',
             hint = 'Create it with pgq.create_schedule, or see pgq.list_schedules for those that '
                 'exist.';

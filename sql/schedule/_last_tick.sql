@@ -13,8 +13,8 @@ parallel safe
 as $$
 #variable_conflict use_column
 declare
-    found_at timestamptz := _last_tick.tick_at;
-    open_until timestamptz := _last_tick.moment;
+    found_at timestamptz := tick_at;
+    open_until timestamptz := moment;
     middle timestamptz;
     later timestamptz;
 begin
@@ -22,7 +22,7 @@ begin
     while open_until - found_at >= interval '1 second' loop
         middle := found_at + (open_until - found_at) / 2;
         later := pgq._next_tick(
-            _last_tick.times, _last_tick.every, _last_tick.time_zone, _last_tick.starts_at, middle
+            times, every, time_zone, starts_at, middle
         );
         if later <= open_until then
             found_at := later;

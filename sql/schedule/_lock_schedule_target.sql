@@ -10,12 +10,12 @@ declare
     partitions integer;
     is_ours boolean;
 begin
-    perform pgq._check_access(_lock_schedule_target.topic, _lock_schedule_target.queue, 'publish');
+    perform pgq._check_access(topic, queue, 'publish');
 
     -- Changed, though not what it says, so that a change of access, which locks it, waits, or
     -- cannot lock it with an older snapshot. Once: each version of a transaction's own has to be
     -- walked by all that come later in it.
-    while target_id is null and _lock_schedule_target.queue is not null loop
+    while target_id is null and queue is not null loop
         select q.queue_id, q.xmin = pg_current_xact_id()::xid
         into target_id, is_ours
         from pgq.queue as q
@@ -23,7 +23,7 @@ begin
         for no key update;
 
         if target_id is null then
-            perform pgq._check_queue(_lock_schedule_target.queue);
+            perform pgq._check_queue(queue);
         elsif not is_ours then
             update pgq.queue as q
             set updated_at = q.updated_at
@@ -39,18 +39,18 @@ begin
         for no key update;
 
         if target_id is null then
-            perform pgq._check_topic(_lock_schedule_target.topic);
+            perform pgq._check_topic(topic);
         elsif not is_ours then
             update pgq.topic as t
             set updated_at = t.updated_at
             where t.topic_id = target_id;
         end if;
     end loop;
-    perform pgq._check_access(_lock_schedule_target.topic, _lock_schedule_target.queue, 'publish');
+    perform pgq._check_access(topic, queue, 'publish');
 
-    if _lock_schedule_target.partition not between 0 and partitions - 1 then
+    if partition not between 0 and partitions - 1 then
         perform pgq._fail_unknown_partition(
-            _lock_schedule_target.topic, _lock_schedule_target.partition, partitions
+            topic, partition, partitions
         );
     end if;
     return target_id;

@@ -13,12 +13,12 @@ as $$
 declare
     -- Of a time that comes twice the second one; of one that is skipped, as much after the gap as
     -- the time lies behind its beginning.
-    moment timestamptz := _moment_of.local_at at time zone _moment_of.time_zone;
+    moment timestamptz := local_at at time zone time_zone;
     day_before timestamptz := moment - interval '24 hours';
     earlier timestamptz;
 begin
-    if (moment at time zone _moment_of.time_zone) <> _moment_of.local_at then
-        if _moment_of.real_time then
+    if (moment at time zone time_zone) <> local_at then
+        if real_time then
             return null;
         end if;
         return (
@@ -34,15 +34,15 @@ begin
 
     -- The same local time by the clock of the day before.
     earlier := (
-        _moment_of.local_at
+        local_at
         - (
-            (day_before at time zone _moment_of.time_zone)
+            (day_before at time zone time_zone)
             - (day_before at time zone 'UTC')
         )
     ) at time zone 'UTC';
     if earlier < moment
-        and (earlier at time zone _moment_of.time_zone) = _moment_of.local_at
-        and (earlier > _moment_of.after or not _moment_of.real_time)
+        and (earlier at time zone time_zone) = local_at
+        and (earlier > after or not real_time)
     then
         return earlier;
     end if;

@@ -15,11 +15,11 @@ declare
     step numeric;
     passed numeric;
 begin
-    if _next_tick.every is null then
+    if every is null then
         return pgq._cron_tick(
-            _next_tick.times,
-            _next_tick.time_zone,
-            greatest(_next_tick.after, _next_tick.starts_at - interval '1 microsecond')
+            times,
+            time_zone,
+            greatest(after, starts_at - interval '1 microsecond')
         );
     end if;
 
@@ -33,7 +33,7 @@ begin
             * 1000000 / step
         )
     );
-    return _next_tick.starts_at
+    return starts_at
         + interval '24 hours' * div(passed, 86400000000)::double precision
         + interval '1 microsecond' * mod(passed, 86400000000)::double precision;
 end

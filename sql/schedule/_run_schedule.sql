@@ -32,12 +32,12 @@ begin
             target.time_zone,
             target.starts_at,
             target.next_at,
-            _run_schedule.moment
+            moment
         );
     end if;
 
-    for n in 1 .. _run_schedule.max_ticks loop
-        exit when following > _run_schedule.moment;
+    for n in 1 .. max_ticks loop
+        exit when following > moment;
         run.tick_at := following;
         following := pgq._next_tick(
             times, target.every, target.time_zone, target.starts_at, run.tick_at
@@ -46,7 +46,7 @@ begin
         continue when run.tick_at = target.last_at
             or (
                 target.missed = 'skip'
-                and run.tick_at < _run_schedule.moment - interval '5 minutes'
+                and run.tick_at < moment - interval '5 minutes'
             );
 
         tick_headers := coalesce(target.headers, '{}') || jsonb_build_object(

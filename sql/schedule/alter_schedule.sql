@@ -30,14 +30,14 @@ declare
     times pgq._cron_times;
     target_id bigint;
 begin
-    perform pgq._check_schedule_access(alter_schedule.schedule collate "C");
+    perform pgq._check_schedule_access(schedule collate "C");
     perform
     from pgq.schedule as s
     where s.schedule = alter_schedule.schedule collate "C"
     for no key update;
 
     if not found then
-        perform pgq._fail_unknown_schedule(alter_schedule.schedule collate "C");
+        perform pgq._fail_unknown_schedule(schedule collate "C");
     end if;
 
     select i.*
@@ -46,39 +46,39 @@ begin
 
     -- One of a pair takes the place of the other, and what belongs to the other goes with it.
     settings := before;
-    if num_nonnulls(alter_schedule.queue, alter_schedule.topic) > 0 then
-        settings.topic := alter_schedule.topic;
-        settings.queue := alter_schedule.queue;
+    if num_nonnulls(queue, topic) > 0 then
+        settings.topic := topic;
+        settings.queue := queue;
     end if;
-    if num_nonnulls(alter_schedule.payload, alter_schedule.body) > 0 then
-        settings.payload := alter_schedule.payload;
-        settings.body := alter_schedule.body;
+    if num_nonnulls(payload, body) > 0 then
+        settings.payload := payload;
+        settings.body := body;
     end if;
-    if num_nonnulls(alter_schedule.cron, alter_schedule.every) > 0 then
-        settings.cron := alter_schedule.cron;
-        settings.every := alter_schedule.every;
+    if num_nonnulls(cron, every) > 0 then
+        settings.cron := cron;
+        settings.every := every;
     end if;
-    settings.key := coalesce(alter_schedule.key, before.key);
-    settings.headers := coalesce(alter_schedule.headers, before.headers);
+    settings.key := coalesce(key, before.key);
+    settings.headers := coalesce(headers, before.headers);
     settings.time_zone := coalesce(
-        alter_schedule.time_zone,
+        time_zone,
         case when settings.cron is not null then coalesce(before.time_zone, 'UTC') end
     );
-    settings.missed := coalesce(alter_schedule.missed, before.missed);
-    settings.starts_at := coalesce(alter_schedule.starts_at, before.starts_at);
+    settings.missed := coalesce(missed, before.missed);
+    settings.starts_at := coalesce(starts_at, before.starts_at);
     settings.partition := coalesce(
-        alter_schedule.partition, case when settings.topic is not null then before.partition end
+        partition, case when settings.topic is not null then before.partition end
     );
     settings.priority := coalesce(
-        alter_schedule.priority,
+        priority,
         case when settings.queue is not null then coalesce(before.priority, 0) end
     );
     settings.label := coalesce(
-        alter_schedule.label, case when settings.queue is not null then before.label end
+        label, case when settings.queue is not null then before.label end
     );
     perform pgq._check_schedule(settings);
     if num_nonnulls(
-        alter_schedule.queue, alter_schedule.topic, alter_schedule.partition
+        queue, topic, partition
     ) > 0 then
         target_id := pgq._lock_schedule_target(
             settings.queue, settings.topic, settings.partition
@@ -122,7 +122,7 @@ begin
         updated_at = pgq._clock()
     where s.schedule = alter_schedule.schedule collate "C";
 
-    if num_nonnulls(alter_schedule.queue, alter_schedule.topic) > 0 then
+    if num_nonnulls(queue, topic) > 0 then
         update pgq.schedule as s
         set
             topic_id = case when settings.topic is not null then target_id end,

@@ -31,26 +31,26 @@ declare
     times pgq._cron_times;
     target_id bigint;
 begin
-    perform pgq._check_name('schedule', create_schedule.schedule collate "C");
+    perform pgq._check_name('schedule', schedule collate "C");
 
-    settings.topic := create_schedule.topic;
-    settings.queue := create_schedule.queue;
-    settings.payload := create_schedule.payload;
-    settings.key := create_schedule.key;
-    settings.headers := create_schedule.headers;
-    settings.cron := create_schedule.cron;
-    settings.every := create_schedule.every;
+    settings.topic := topic;
+    settings.queue := queue;
+    settings.payload := payload;
+    settings.key := key;
+    settings.headers := headers;
+    settings.cron := cron;
+    settings.every := every;
     settings.time_zone := coalesce(
-        create_schedule.time_zone, case when create_schedule.cron is not null then 'UTC' end
+        time_zone, case when cron is not null then 'UTC' end
     );
-    settings.missed := coalesce(create_schedule.missed, 'one');
-    settings.starts_at := coalesce(create_schedule.starts_at, date_trunc('second', moment));
-    settings.partition := create_schedule.partition;
+    settings.missed := coalesce(missed, 'one');
+    settings.starts_at := coalesce(starts_at, date_trunc('second', moment));
+    settings.partition := partition;
     settings.priority := coalesce(
-        create_schedule.priority, case when create_schedule.queue is not null then 0 end
+        priority, case when queue is not null then 0 end
     );
-    settings.label := create_schedule.label;
-    settings.body := create_schedule.body;
+    settings.label := label;
+    settings.body := body;
 
     -- One that is there is found without a lock.
     select i.*
@@ -64,7 +64,7 @@ begin
             where s.schedule = create_schedule.schedule collate "C"
                 and pgq._sees_schedule(s.made_by, s.topic_id, s.queue_id)
         ) then
-            raise exception 'schedule "%" exists already', create_schedule.schedule
+            raise exception 'schedule "%" exists already', schedule
                 using errcode = 'MQ005';
         end if;
         -- An old snapshot may show one that was dropped since; it cannot be locked.
@@ -78,22 +78,22 @@ begin
         -- Contents as texts: a null within them is one.
         perform pgq._check_settings_equal(
             'schedule',
-            create_schedule.schedule,
+            schedule,
             jsonb_build_object(
-                'topic', create_schedule.topic,
-                'queue', create_schedule.queue,
-                'payload', create_schedule.payload::text,
-                'key', create_schedule.key,
-                'headers', create_schedule.headers::text,
-                'cron', create_schedule.cron,
-                'every', create_schedule.every,
-                'time_zone', create_schedule.time_zone,
-                'missed', create_schedule.missed,
-                'starts_at', create_schedule.starts_at,
-                'partition', create_schedule.partition,
-                'priority', create_schedule.priority,
-                'label', create_schedule.label,
-                'body', create_schedule.body
+                'topic', topic,
+                'queue', queue,
+                'payload', payload::text,
+                'key', key,
+                'headers', headers::text,
+                'cron', cron,
+                'every', every,
+                'time_zone', time_zone,
+                'missed', missed,
+                'starts_at', starts_at,
+                'partition', partition,
+                'priority', priority,
+                'label', label,
+                'body', body
             ),
             null,
             to_jsonb(existing) || jsonb_build_object(
@@ -116,7 +116,7 @@ begin
         settings.every,
         settings.time_zone,
         settings.starts_at,
-        coalesce(create_schedule.starts_at - interval '1 microsecond', moment)
+        coalesce(starts_at - interval '1 microsecond', moment)
     );
     perform pgq._check_missed(settings, moment);
 

@@ -8,12 +8,12 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 begin
-    perform pgq._check_schedule_access(drop_schedule.schedule collate "C");
+    perform pgq._check_schedule_access(schedule collate "C");
     delete from pgq.schedule as s
     where s.schedule = drop_schedule.schedule collate "C";
 
     if not found then
-        perform pgq._fail_unknown_schedule(drop_schedule.schedule collate "C");
+        perform pgq._fail_unknown_schedule(schedule collate "C");
     end if;
 end
 $$;

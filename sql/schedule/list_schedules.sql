@@ -16,8 +16,8 @@ begin
         and pgq._sees_schedule(s.made_by, s.topic_id, s.queue_id)
     order by s.schedule;
 
-    if not found and list_schedules.schedule is not null then
-        perform pgq._fail_unknown_schedule(list_schedules.schedule collate "C");
+    if not found and schedule is not null then
+        perform pgq._fail_unknown_schedule(schedule collate "C");
     end if;
 end
 $$;

@@ -13,12 +13,12 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    zone text := coalesce(next_ticks.time_zone, 'UTC');
-    wanted integer := coalesce(next_ticks.max_ticks, 10);
-    moment timestamptz := coalesce(next_ticks.after, pgq._clock());
+    zone text := coalesce(time_zone, 'UTC');
+    wanted integer := coalesce(max_ticks, 10);
+    moment timestamptz := coalesce(after, pgq._clock());
     times pgq._cron_times;
 begin
-    if next_ticks.cron is null then
+    if cron is null then
         raise exception 'argument "cron" must not be null'
             using errcode = '22004';
     end if;
@@ -26,7 +26,7 @@ begin
     perform pgq._check_count('max_ticks', wanted, 1, 100000);
     perform pgq._check_year('after', moment);
 
-    times := pgq._cron_times(next_ticks.cron collate "C");
+    times := pgq._cron_times(cron collate "C");
     for n in 1 .. wanted loop
         moment := pgq._cron_tick(times, zone collate "C", moment);
         exit when moment >= '10000-01-01 00:00+00';

@@ -9,13 +9,13 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 begin
-    perform pgq._check_schedule_access(pause_schedule.schedule collate "C");
+    perform pgq._check_schedule_access(schedule collate "C");
     update pgq.schedule as s
     set paused = true
     where s.schedule = pause_schedule.schedule collate "C";
 
     if not found then
-        perform pgq._fail_unknown_schedule(pause_schedule.schedule collate "C");
+        perform pgq._fail_unknown_schedule(schedule collate "C");
     end if;
 
     return query

@@ -11,7 +11,7 @@ as $$
 declare
     resumed pgq.schedule;
 begin
-    perform pgq._check_schedule_access(resume_schedule.schedule collate "C");
+    perform pgq._check_schedule_access(schedule collate "C");
     update pgq.schedule as s
     set paused = false
     where s.schedule = resume_schedule.schedule collate "C"
@@ -19,7 +19,7 @@ begin
     into resumed;
 
     if not found then
-        perform pgq._fail_unknown_schedule(resume_schedule.schedule collate "C");
+        perform pgq._fail_unknown_schedule(schedule collate "C");
     end if;
 
     -- As in _lock_schedule_target.
@@ -31,7 +31,7 @@ begin
     set updated_at = q.updated_at
     where q.queue_id = resumed.queue_id
         and q.xmin <> pg_current_xact_id()::xid;
-    perform pgq._check_schedule_access(resume_schedule.schedule collate "C");
+    perform pgq._check_schedule_access(schedule collate "C");
 
     update pgq.schedule as s
     set made_by = pgq._maker()

@@ -12,7 +12,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
-    wanted integer := coalesce(run_schedules.max_ticks, 1000);
+    wanted integer := coalesce(max_ticks, 1000);
     moment timestamptz := pgq._clock();
     due text[];
     seen boolean[];

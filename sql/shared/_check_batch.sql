@@ -15,40 +15,40 @@ declare
     size integer;
     gap integer;
 begin
-    if (_check_batch.payloads is null) = (_check_batch.bodies is null) then
+    if (payloads is null) = (bodies is null) then
         raise exception '"payloads", "bodies": exactly one is needed'
-            using errcode = case when _check_batch.payloads is null then '22004' else '22023' end,
+            using errcode = case when payloads is null then '22004' else '22023' end,
                 hint = 'Pass payloads (jsonb[]) or bodies (bytea[]). JSON null is ''null''::jsonb.';
     end if;
-    if array_ndims(_check_batch.payloads) > 1 or array_ndims(_check_batch.bodies) > 1
-        or array_ndims(_check_batch.keys) > 1 or array_ndims(_check_batch.headers) > 1
-        or array_ndims(_check_batch.labels) > 1
+    if array_ndims(payloads) > 1 or array_ndims(bodies) > 1
+        or array_ndims(keys) > 1 or array_ndims(headers) > 1
+        or array_ndims(labels) > 1
     then
         raise exception 'the arrays of a batch must have one dimension'
             using errcode = '22023';
     end if;
-    size := coalesce(cardinality(_check_batch.payloads), cardinality(_check_batch.bodies));
-    if cardinality(_check_batch.keys) <> size
-        or cardinality(_check_batch.headers) <> size
-        or cardinality(_check_batch.labels) <> size
+    size := coalesce(cardinality(payloads), cardinality(bodies));
+    if cardinality(keys) <> size
+        or cardinality(headers) <> size
+        or cardinality(labels) <> size
     then
         raise exception 'the arrays of a batch must have the same length'
             using errcode = '22023',
                 detail = concat_ws(
                     ', ',
                     'messages: ' || size,
-                    'keys: ' || cardinality(_check_batch.keys),
-                    'headers: ' || cardinality(_check_batch.headers),
-                    'labels: ' || cardinality(_check_batch.labels)
+                    'keys: ' || cardinality(keys),
+                    'headers: ' || cardinality(headers),
+                    'labels: ' || cardinality(labels)
                 );
     end if;
     gap := coalesce(
-        array_position(_check_batch.payloads, null) - array_lower(_check_batch.payloads, 1),
-        array_position(_check_batch.bodies, null) - array_lower(_check_batch.bodies, 1)
+        array_position(payloads, null) - array_lower(payloads, 1),
+        array_position(bodies, null) - array_lower(bodies, 1)
     );
     if gap is not null then
         raise exception 'argument "%" must not contain null',
-            case when _check_batch.payloads is null then 'bodies' else 'payloads' end
+            case when payloads is null then 'bodies' else 'payloads' end
             using errcode = '22004',
                 detail = format('Number %s of %s is null; nothing was stored.', gap + 1, size);
     end if;

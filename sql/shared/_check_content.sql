@@ -6,15 +6,15 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
-    if (_check_content.payload is null) = (_check_content.body is null) then
+    if (payload is null) = (body is null) then
         raise exception '"payload", "body": exactly one is needed'
-            using errcode = case when _check_content.payload is null then '22004' else '22023' end,
+            using errcode = case when payload is null then '22004' else '22023' end,
                 hint = 'Pass payload (jsonb) or body (bytea). JSON null is ''null''::jsonb.';
     end if;
-    if jsonb_typeof(_check_content.headers) <> 'object' then
+    if jsonb_typeof(headers) <> 'object' then
         raise exception 'argument "headers" must be a JSON object'
             using errcode = '22023',
-                detail = format('Given: a JSON %s.', jsonb_typeof(_check_content.headers));
+                detail = format('Given: a JSON %s.', jsonb_typeof(headers));
     end if;
 end
 $$;

@@ -6,15 +6,15 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
-    if _check_count.number is null then
-        raise exception 'argument "%" must not be null', _check_count.argument
+    if number is null then
+        raise exception 'argument "%" must not be null', argument
             using errcode = '22004';
     end if;
-    if _check_count.number not between _check_count.lowest and _check_count.highest then
+    if number not between lowest and highest then
         raise exception 'argument "%" must be from % to %',
-            _check_count.argument, _check_count.lowest, _check_count.highest
+            argument, lowest, highest
             using errcode = '22023',
-                detail = format('Given: %s.', _check_count.number);
+                detail = format('Given: %s.', number);
     end if;
 end
 $$;

@@ -12,17 +12,17 @@ as $$
 declare
     bad integer;
 begin
-    if array_ndims(_check_idempotency_keys.idempotency_keys) > 1 then
+    if array_ndims(idempotency_keys) > 1 then
         raise exception 'the arrays of a batch must have one dimension'
             using errcode = '22023';
     end if;
-    if cardinality(_check_idempotency_keys.idempotency_keys) <> _check_idempotency_keys.size then
+    if cardinality(idempotency_keys) <> size then
         raise exception 'the arrays of a batch must have the same length'
             using errcode = '22023',
                 detail = format(
                     'messages: %s, idempotency_keys: %s',
-                    _check_idempotency_keys.size,
-                    cardinality(_check_idempotency_keys.idempotency_keys)
+                    size,
+                    cardinality(idempotency_keys)
                 );
     end if;
 
@@ -33,7 +33,7 @@ begin
 
     if bad is not null then
         raise exception 'argument "%" must have 1 to 255 characters',
-            _check_idempotency_keys.argument
+            argument
             using errcode = '22023',
                 detail = format('Given: one that has %s.', bad);
     end if;

@@ -7,12 +7,12 @@ as $$
 #variable_conflict use_column
 begin
     perform pgq._check_interval(
-        'idempotency_window', _check_idempotency_window.idempotency_window, false
+        'idempotency_window', idempotency_window, false
     );
-    if _check_idempotency_window.idempotency_window not between '1 second' and '366 days' then
+    if idempotency_window not between '1 second' and '366 days' then
         raise exception 'argument "idempotency_window" must be from 1 second to 366 days'
             using errcode = '22023',
-                detail = format('Given: %s.', _check_idempotency_window.idempotency_window);
+                detail = format('Given: %s.', idempotency_window);
     end if;
 end
 $$;

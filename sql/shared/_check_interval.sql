@@ -6,30 +6,30 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
-    if _check_interval.length is null then
-        raise exception 'argument "%" must not be null', _check_interval.argument
+    if length is null then
+        raise exception 'argument "%" must not be null', argument
             using errcode = '22004';
     end if;
     -- Months, days and hours are added to a date one after the other, so a length whose parts have
     -- different signs may lead back although it compares as more than nothing.
     if least(
-        date_part('year', _check_interval.length) * 12 + date_part('month', _check_interval.length),
-        date_part('day', _check_interval.length),
-        date_part('hour', _check_interval.length),
-        date_part('minute', _check_interval.length),
-        date_part('second', _check_interval.length)
+        date_part('year', length) * 12 + date_part('month', length),
+        date_part('day', length),
+        date_part('hour', length),
+        date_part('minute', length),
+        date_part('second', length)
     ) < 0
-        or _check_interval.length > interval '36500 days'
-        or (_check_interval.length = interval '0' and not _check_interval.zero_allowed)
+        or length > interval '36500 days'
+        or (length = interval '0' and not zero_allowed)
     then
         raise exception 'argument "%" must be %',
-            _check_interval.argument,
+            argument,
             case
-                when _check_interval.zero_allowed then 'from 0 to 36500 days'
+                when zero_allowed then 'from 0 to 36500 days'
                 else 'more than 0 and at most 36500 days'
             end
             using errcode = '22023',
-                detail = format('Given: %s.', _check_interval.length),
+                detail = format('Given: %s.', length),
                 hint = 'No part of it may be negative.';
     end if;
 end

@@ -6,7 +6,7 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
-    if _check_lease_token.lease_token is null then
+    if lease_token is null then
         raise exception 'argument "lease_token" must not be null'
             using errcode = '22004';
     end if;

@@ -6,14 +6,14 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
-    if _check_name.name is null then
-        raise exception 'argument "%" must not be null', _check_name.argument
+    if name is null then
+        raise exception 'argument "%" must not be null', argument
             using errcode = '22004';
     end if;
-    if _check_name.name !~ '^[A-Za-z0-9._-]{1,63}$' or _check_name.name ~ '^pg_' then
-        raise exception 'argument "%" must be a valid name', _check_name.argument
+    if name !~ '^[A-Za-z0-9._-]{1,63}$' or name ~ '^pg_' then
+        raise exception 'argument "%" must be a valid name', argument
             using errcode = '22023',
-                detail = format('Given: "%s".', left(_check_name.name, 100)),
+                detail = format('Given: "%s".', left(name, 100)),
                 hint = 'A name has 1 to 63 characters out of A-Z, a-z, 0-9, ".", "_" and "-", '
                     'and does not begin with "pg_".';
     end if;

@@ -12,7 +12,7 @@ begin
         perform pg_current_xact_id();
     end if;
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-        raise exception '% needs READ COMMITTED', _check_read_committed.function_name
+        raise exception '% needs READ COMMITTED', function_name
             using errcode = '25001',
                 hint = 'Call it in a transaction of that isolation level.';
     end if;

@@ -9,8 +9,8 @@ declare
     setting pgq._setting;
     value text;
 begin
-    foreach setting in array _check_settings.declared loop
-        value := _check_settings.settings ->> setting.name;
+    foreach setting in array declared loop
+        value := settings ->> setting.name;
         continue when value is null;
         case setting.kind
             when 'interval' then

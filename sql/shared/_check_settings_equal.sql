@@ -13,7 +13,7 @@ as $$
 #variable_conflict use_column
 declare
     lacking text := case
-        when _check_settings_equal.kind in ('schedule', 'subscription') then 'none'
+        when kind in ('schedule', 'subscription') then 'none'
         else 'no limit'
     end;
     differences text;
@@ -65,17 +65,17 @@ begin
 
     if differences is not null then
         raise exception '% "%" already exists with other settings',
-            _check_settings_equal.kind, _check_settings_equal.name
+            kind, name
             using errcode = 'MQ005',
                 detail = format('%s.', differences),
-                hint = case _check_settings_equal.kind
+                hint = case kind
                     when 'subscription'
                         then 'Leave a setting out to take it as it is, or unsubscribe first.'
                     else format(
                         'Leave a setting out to take it as it is, or change it with pgq.alter_%s.',
-                        case _check_settings_equal.kind
+                        case kind
                             when 'consumer group' then 'group'
-                            else _check_settings_equal.kind
+                            else kind
                         end
                     )
                 end;

@@ -6,8 +6,8 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
-    if _check_share.share not between 0 and 1 then
-        raise exception 'argument "%" must be from 0 to 1', _check_share.argument
+    if share not between 0 and 1 then
+        raise exception 'argument "%" must be from 0 to 1', argument
             using errcode = '22023';
     end if;
 end

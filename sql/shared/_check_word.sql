@@ -6,11 +6,11 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
-    if array_position(_check_word.words, _check_word.word collate "C") is null then
+    if array_position(words, word collate "C") is null then
         raise exception 'argument "%" must be % or %',
-            _check_word.argument,
-            array_to_string(trim_array(_check_word.words, 1), ', '),
-            _check_word.words[cardinality(_check_word.words)]
+            argument,
+            array_to_string(trim_array(words, 1), ', '),
+            words[cardinality(words)]
             using errcode = '22023';
     end if;
 end

@@ -23,7 +23,7 @@ begin
         return pg_snapshot_xmin(snapshot);
     end if;
 
-    if _settled_xid.tables is null then
+    if tables is null then
         -- Without sequences: these keep their locks when a savepoint is undone.
         table_ids := array(
             select c.oid

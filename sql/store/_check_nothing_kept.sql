@@ -40,11 +40,11 @@ begin
             leaf
         )
         into is_there
-        using _check_nothing_kept.partition_ids;
+        using partition_ids;
 
         if is_there then
             raise exception 'a % that has stored anything without a retention cannot get one',
-                _check_nothing_kept.target
+                target
                 using errcode = '22023',
                     detail = 'What is stored is kept for ever.',
                     hint = 'Create a new one with this retention, and drain this one. '

@@ -9,47 +9,47 @@ begin
     -- ATTACH locks out nobody who reads or writes the parent; CREATE TABLE PARTITION OF would.
     execute format(
         'create table pgq.message_%1$s (like pgq.message, primary key (partition_id, log_offset))',
-        _create_leaf.leaf
+        leaf
     );
     execute format(
         'alter table pgq.message attach partition pgq.message_%1$s for values in (%1$s)',
-        _create_leaf.leaf
+        leaf
     );
-    execute format('create table pgq.job_archive_%1$s (like pgq.job_archive)', _create_leaf.leaf);
+    execute format('create table pgq.job_archive_%1$s (like pgq.job_archive)', leaf);
     -- It has no key. Without this nothing could be deleted where all tables are published.
     execute format(
-        'alter table pgq.job_archive_%1$s replica identity full', _create_leaf.leaf
+        'alter table pgq.job_archive_%1$s replica identity full', leaf
     );
     execute format(
         'alter table pgq.job_archive attach partition pgq.job_archive_%1$s for values in (%1$s)',
-        _create_leaf.leaf
+        leaf
     );
     execute format(
         'create table pgq.idempotency_%1$s (
             like pgq.idempotency, primary key (scope_id, idempotency_key, segment)
         )',
-        _create_leaf.leaf
+        leaf
     );
     execute format(
         'alter table pgq.idempotency attach partition pgq.idempotency_%1$s for values in (%1$s)',
-        _create_leaf.leaf
+        leaf
     );
     execute format(
-        'comment on table pgq.message_%1$s is ''Segment %1$s of the messages.''', _create_leaf.leaf
+        'comment on table pgq.message_%1$s is ''Segment %1$s of the messages.''', leaf
     );
     execute format(
         'comment on table pgq.job_archive_%1$s is ''Segment %1$s of the finished jobs.''',
-        _create_leaf.leaf
+        leaf
     );
     execute format(
         'comment on table pgq.idempotency_%1$s is ''Segment %1$s of the idempotency keys.''',
-        _create_leaf.leaf
+        leaf
     );
     perform pgq._revoke_others(
         array[
-            format('message_%s', _create_leaf.leaf),
-            format('job_archive_%s', _create_leaf.leaf),
-            format('idempotency_%s', _create_leaf.leaf)
+            format('message_%s', leaf),
+            format('job_archive_%s', leaf),
+            format('idempotency_%s', leaf)
         ]
     );
 end

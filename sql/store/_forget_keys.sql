@@ -8,7 +8,7 @@ as $$
 declare
     leaf integer;
 begin
-    foreach leaf in array _forget_keys.segments loop
+    foreach leaf in array segments loop
         execute format(
             'delete from pgq.idempotency_%1$s as k
             where k.scope_id = $1
@@ -17,7 +17,7 @@ begin
                 and k.partition is null',
             leaf
         )
-        using _forget_keys.scope_id, _forget_keys.idempotency_keys;
+        using scope_id, idempotency_keys;
     end loop;
 end
 $$;

@@ -8,9 +8,9 @@ as $$
 declare
     found_one boolean := false;
 begin
-    if _has_keys.segment is not null then
+    if segment is not null then
         execute format(
-            'select exists (select from pgq.idempotency_%s)', _has_keys.segment
+            'select exists (select from pgq.idempotency_%s)', segment
         )
         into found_one;
     end if;

@@ -15,7 +15,7 @@ declare
     inserted bigint;
     kept text[];
 begin
-    perform pgq._lock_leaf(_insert_keys.segment);
+    perform pgq._lock_leaf(segment);
     -- Waits for others who have inserted one of them and are still at work. Without a lock on what
     -- they leave: those who find the same would wait for each other.
     insert into pgq.idempotency (scope_id, ends_at, segment, idempotency_key)
@@ -28,8 +28,8 @@ begin
     on conflict do nothing;
     get diagnostics inserted = row_count;
 
-    if inserted = cardinality(_insert_keys.idempotency_keys) then
-        return _insert_keys.idempotency_keys;
+    if inserted = cardinality(idempotency_keys) then
+        return idempotency_keys;
     end if;
 
     -- The row of a key that has ended is used again.
@@ -52,13 +52,13 @@ begin
             partition = null,
             log_offset = null
         where k.ends_at <= $4',
-        _insert_keys.segment
+        segment
     )
     using
-        _insert_keys.scope_id,
-        _insert_keys.ends_at,
-        _insert_keys.idempotency_keys,
-        _insert_keys.moment;
+        scope_id,
+        ends_at,
+        idempotency_keys,
+        moment;
 
     -- Of rows without a position only those of this call are visible.
     execute format(
@@ -73,10 +73,10 @@ begin
                 and n.partition is null
             limit 1
         ) as f',
-        _insert_keys.segment
+        segment
     )
     into kept
-    using _insert_keys.scope_id, _insert_keys.idempotency_keys;
+    using scope_id, idempotency_keys;
 
     return coalesce(kept, '{}');
 end

@@ -6,7 +6,7 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
-    return (pgq._newest(0, _is_kept.segment, -9223372036854775808)).log_offset is not null;
+    return (pgq._newest(0, segment, -9223372036854775808)).log_offset is not null;
 end
 $$;
 

@@ -10,7 +10,7 @@ begin
         'insert into pgq.message_%1$s (partition_id, log_offset, published_at, segment)
         values (0, 0, ''infinity'', %1$s)
         on conflict do nothing',
-        _mark_segment.segment
+        segment
     );
 end
 $$;

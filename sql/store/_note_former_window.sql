@@ -10,8 +10,8 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    tier_before interval := pgq._key_tier(_note_former_window.window_before);
-    tier_now interval := pgq._key_tier(_note_former_window.window_now);
+    tier_before interval := pgq._key_tier(window_before);
+    tier_now interval := pgq._key_tier(window_now);
 begin
     if tier_before = tier_now then
         return;

@@ -35,7 +35,7 @@ begin
 
     -- Usually once; again for keys that another transaction was first with.
     while cardinality(pending) > 0 loop
-        state := pgq._key_segments(_note_keys.scope_id, _note_keys.idempotency_window);
+        state := pgq._key_segments(scope_id, idempotency_window);
         moment := pgq._clock();
         looked := false;
 
@@ -96,10 +96,10 @@ begin
         foreach leaf in array state.written loop
             kept := pgq._insert_keys(
                 leaf,
-                _note_keys.scope_id,
+                scope_id,
                 pending,
                 moment,
-                moment + _note_keys.idempotency_window
+                moment + idempotency_window
             );
             done := done || leaf;
             if cardinality(kept) < cardinality(pending) then
@@ -110,7 +110,7 @@ begin
                     select w.idempotency_key
                     from unnest(kept) as w (idempotency_key)
                 );
-                perform pgq._forget_keys(done, _note_keys.scope_id, lost);
+                perform pgq._forget_keys(done, scope_id, lost);
                 pending := kept;
                 exit when cardinality(pending) = 0;
             end if;

@@ -19,9 +19,9 @@ as $$
 declare
     leaf integer;
     -- Only now: the call may have waited.
-    until timestamptz := pgq._clock() + _place_keys.idempotency_window;
+    until timestamptz := pgq._clock() + idempotency_window;
 begin
-    foreach leaf in array coalesce(_place_keys.segments, '{}') loop
+    foreach leaf in array coalesce(segments, '{}') loop
         insert into pgq.idempotency (
             scope_id, ends_at, job_id, log_offset, segment, partition, idempotency_key
         )

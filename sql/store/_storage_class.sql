@@ -24,7 +24,7 @@ begin
 
             -- Undone, and the lock with it: several that have it and want more than that would
             -- block each other.
-            if class.segment is null or class.max_bytes is distinct from _storage_class.max_bytes
+            if class.segment is null or class.max_bytes is distinct from max_bytes
             then
                 raise exception 'the storage class is no longer in use'
                     using errcode = '55P03';
@@ -53,11 +53,11 @@ begin
         end if;
     end loop;
 
-    if class.max_bytes is distinct from _storage_class.max_bytes then
+    if class.max_bytes is distinct from max_bytes then
         update pgq.storage_class as c
         set max_bytes = _storage_class.max_bytes
         where c.storage_class_id = class.storage_class_id;
-        class.max_bytes := _storage_class.max_bytes;
+        class.max_bytes := max_bytes;
     end if;
 
     return class;

@@ -9,7 +9,7 @@ declare
     name text;
     size integer;
 begin
-    if jsonb_typeof(_check_filter.filter) <> 'object' then
+    if jsonb_typeof(filter) <> 'object' then
         raise exception 'argument "filter" must be a JSON object'
             using errcode = '22023',
                 hint = 'It has a list of values for each header, like {"status": ["shipped"]}.';
@@ -29,7 +29,7 @@ begin
     end if;
 
     -- Each publish compares its messages with all of it, under the lock of the partition.
-    size := octet_length(_check_filter.filter::text);
+    size := octet_length(filter::text);
     if size > 8192 then
         raise exception 'argument "filter" must have at most 8192 bytes'
             using errcode = '22023',

@@ -61,8 +61,8 @@ begin
         if target.ordered then
             perform pgq._point_ordered(
                 target.queue_id,
-                _deliver.stored_partition_id,
-                _deliver.segment,
+                stored_partition_id,
+                segment,
                 matched,
                 target.visible_at,
                 target.expires_at
@@ -70,8 +70,8 @@ begin
         elsif cardinality(matched) < 4 then
             perform pgq._point_jobs(
                 target.queue_id,
-                _deliver.stored_partition_id,
-                _deliver.segment,
+                stored_partition_id,
+                segment,
                 matched,
                 target.visible_at,
                 target.expires_at
@@ -79,8 +79,8 @@ begin
         else
             perform pgq._add_runs(
                 target.queue_id,
-                _deliver.stored_partition_id,
-                _deliver.segment,
+                stored_partition_id,
+                segment,
                 matched,
                 target.visible_at,
                 target.expires_at

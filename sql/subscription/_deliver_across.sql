@@ -16,7 +16,7 @@ as $$
 #variable_conflict use_column
 declare
     held pgq._ended_job[] := pgq._hold_followed(
-        _deliver_across.topic_id, _deliver_across.keys, _deliver_across.headers
+        topic_id, keys, headers
     );
 begin
     perform pgq._deliver(

@@ -6,11 +6,11 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
-    if _fail_unknown_subscription.subscription is null then
+    if subscription is null then
         raise exception 'argument "subscription" must not be null'
             using errcode = '22004';
     end if;
-    raise exception 'unknown subscription "%"', _fail_unknown_subscription.subscription
+    raise exception 'unknown subscription "%"', subscription
         using errcode = 'MQ011',
             hint = 'Create it with pgq.subscribe, or see pgq.list_subscriptions for those that '
                 'exist.';

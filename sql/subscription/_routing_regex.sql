@@ -13,16 +13,16 @@ declare
     stars integer := 0;
     hash boolean := false;
 begin
-    if _routing_regex.routing_key is null then
+    if routing_key is null then
         return null;
     end if;
-    if octet_length(_routing_regex.routing_key) not between 1 and 255 then
+    if octet_length(routing_key) not between 1 and 255 then
         raise exception 'argument "routing_key" must have 1 to 255 bytes'
             using errcode = '22023';
     end if;
 
     -- Each word has a dot in front, in the key as well, so that no word and an empty one differ.
-    foreach word in array string_to_array(_routing_regex.routing_key, '.') || null::text loop
+    foreach word in array string_to_array(routing_key, '.') || null::text loop
         case word
             when '*' then
                 stars := stars + 1;

@@ -20,8 +20,8 @@ declare
     target pgq.topic;
     target_id bigint;
 begin
-    perform pgq._check_name('subscription', subscribe.subscription collate "C");
-    regex := pgq._routing_regex(subscribe.routing_key collate "C");
+    perform pgq._check_name('subscription', subscription collate "C");
+    regex := pgq._routing_regex(routing_key collate "C");
     -- One that cannot be compiled would make each publish to the topic fail.
     begin
         perform '' ~ regex;
@@ -39,7 +39,7 @@ begin
 
     if existing.subscription is not null then
         if not pgq._may_use(existing.topic, existing.queue, 'monitor') then
-            raise exception 'subscription "%" exists already', subscribe.subscription
+            raise exception 'subscription "%" exists already', subscription
                 using errcode = 'MQ005';
         end if;
         -- An old snapshot may show one that is gone since; it cannot be locked.
@@ -50,21 +50,21 @@ begin
             for key share;
         end if;
 
-        if subscribe.topic is null then
-            perform pgq._fail_unknown_topic(subscribe.topic);
+        if topic is null then
+            perform pgq._fail_unknown_topic(topic);
         end if;
-        if subscribe.queue is null then
-            perform pgq._fail_unknown_queue(subscribe.queue);
+        if queue is null then
+            perform pgq._fail_unknown_queue(queue);
         end if;
 
         perform pgq._check_settings_equal(
             'subscription',
-            subscribe.subscription,
+            subscription,
             jsonb_build_object(
-                'topic', subscribe.topic,
-                'queue', subscribe.queue,
-                'filter', subscribe.filter::text,
-                'routing_key', subscribe.routing_key
+                'topic', topic,
+                'queue', queue,
+                'filter', filter::text,
+                'routing_key', routing_key
             ),
             null,
             to_jsonb(existing) || jsonb_build_object('filter', existing.filter::text)
@@ -74,16 +74,16 @@ begin
     end if;
 
     -- Behind the others: those from before these limits are found by their settings.
-    perform pgq._check_filter(subscribe.filter);
+    perform pgq._check_filter(filter);
 
     -- Whoever publishes ends first: who comes then, reads behind the lock of its partition what
     -- this has written, or, with an older snapshot, cannot lock it. The row of the topic is changed
     -- too, for whoever adds partitions by such a one.
-    perform pgq._check_access(subscribe.topic collate "C", null, 'consume');
-    perform pgq._check_access(null, subscribe.queue collate "C", 'publish');
-    perform pgq._check_topic(subscribe.topic collate "C");
-    perform pgq._check_queue(subscribe.queue collate "C");
-    target := pgq._lock_topic(subscribe.topic collate "C");
+    perform pgq._check_access(topic collate "C", null, 'consume');
+    perform pgq._check_access(null, queue collate "C", 'publish');
+    perform pgq._check_topic(topic collate "C");
+    perform pgq._check_queue(queue collate "C");
+    target := pgq._lock_topic(topic collate "C");
 
     loop
         update pgq.queue as q
@@ -93,12 +93,12 @@ begin
         into target_id;
 
         exit when target_id is not null;
-        perform pgq._check_queue(subscribe.queue collate "C");
+        perform pgq._check_queue(queue collate "C");
     end loop;
 
     -- Access may have changed while this waited; now it cannot.
-    perform pgq._check_access(subscribe.topic collate "C", null, 'consume');
-    perform pgq._check_access(null, subscribe.queue collate "C", 'publish');
+    perform pgq._check_access(topic collate "C", null, 'consume');
+    perform pgq._check_access(null, queue collate "C", 'publish');
 
     if target.deferred then
         -- What was published before is for others, though it may have no offsets yet.
@@ -141,7 +141,7 @@ begin
         end if;
 
         raise exception 'queue "%" is subscribed to topic "%" already',
-            subscribe.queue, subscribe.topic
+            queue, topic
             using errcode = 'MQ005',
                 detail = (
                     select format('By the subscription "%s".', s.subscription)

@@ -11,7 +11,7 @@ declare
     target_id bigint;
     deferred_topic text;
 begin
-    perform pgq._check_subscription_access(unsubscribe.subscription collate "C");
+    perform pgq._check_subscription_access(subscription collate "C");
     loop
         select s.topic_id
         into target_id
@@ -19,7 +19,7 @@ begin
         where s.subscription = unsubscribe.subscription collate "C";
 
         if target_id is null then
-            perform pgq._fail_unknown_subscription(unsubscribe.subscription collate "C");
+            perform pgq._fail_unknown_subscription(subscription collate "C");
         end if;
 
         -- As in subscribe. Publishers that know it end before it is gone.
