@@ -79,6 +79,9 @@ mutants: test-environment ## break the SQL on purpose, and see which tests notic
 lint: lint-environment ## ruff, mypy, sqlfluff and pgspot
 	@$(RUN)/python python/tools/lint.py
 
+wrap: ## wrap the statements in sql/ at 100 columns
+	@$(PYTHON) python/tools/wrap.py
+
 build: ## render the scripts in migrations/ from sql/; needs python3 alone
 	@$(RENDER)
 
@@ -173,7 +176,7 @@ docs-environment: build
 lint-environment: build
 	@python/tools/environment.sh demo push spark test lint
 
-.PHONY: help demo demo-spark check test test-all test-matrix explore faults fuzz mutants lint build install installcheck reference bench bench-compare bench-deferred bench-metrics bench-growth bench-runs bench-months bench-held bench-client bench-worker \
+.PHONY: help demo demo-spark check test test-all test-matrix explore faults fuzz mutants lint wrap build install installcheck reference bench bench-compare bench-deferred bench-metrics bench-growth bench-runs bench-months bench-held bench-client bench-worker \
 	bench-spark bench-shards release clean postgrest demo-environment bench-environment demo-spark-environment test-environment lint-environment site site-serve docs-environment
 
 endif

@@ -111,8 +111,13 @@ def _deeper(lines: list[str]) -> list[str]:
 
 
 def _static(body: str, number: int) -> list[str]:
-    text = _BRACES.sub(lambda found: str(number) if found[1] == "leaf" else found[1], body)
-    return [*f"{text};".splitlines()]
+    text = _BRACES.sub(lambda found: str(number) if found[1] == "leaf" else found[1], body) + ";"
+    if number == 0 or "--" in text:
+        return text.splitlines()
+    # The first copy is there to be read; the others are as short as they can be.
+    whole = re.sub(r"'[^']*'", lambda found: found[0].replace(" ", "\0"), " ".join(text.split()))
+    whole = whole.replace("( ", "(").replace(" )", ")")
+    return [line.replace("\0", " ") for line in textwrap.wrap(whole, 80, break_on_hyphens=False)]
 
 
 def _dynamic(leaf: str, body: str) -> list[str]:

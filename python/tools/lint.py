@@ -19,6 +19,7 @@ CHECKS: dict[str, list[str]] = {
     "ruff format": ["ruff", "format", "--check", *PYTHON],
     "mypy": ["mypy", "--strict", "--config-file", CONFIG, "python/src", "python/tools"],
     "sqlfluff": ["sqlfluff", "lint", "--processes", "2", "--disable-progress-bar", "sql"],
+    "wrap": ["python", "python/tools/wrap.py", "--check"],
     # it cannot parse every PL/pgSQL body; those are held by tests/rules and plpgsql_check
     "pgspot": ["pgspot", "--no-plpgsql", "--proc-without-search-path", "pgq.version()"],
 }
