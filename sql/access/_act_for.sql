@@ -7,11 +7,9 @@ as $$
 #variable_conflict use_column
 begin
     if owner then
-        insert into pgq.acting (xid)
-        values (txid_current());
+        insert into pgq.acting (xid) values (txid_current());
     else
-        delete from pgq.acting as a
-        where a.xid = txid_current();
+        delete from pgq.acting as a where a.xid = txid_current();
     end if;
 end
 $$;

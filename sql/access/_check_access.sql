@@ -13,8 +13,7 @@ begin
         where t.topic = _check_access.topic collate "C"
             and not t.restricted
             and _check_access.queue is null
-    )
-    then
+    ) then
         return;
     end if;
 
@@ -23,15 +22,13 @@ begin
     if _check_access.topic is not null and not (
         exists (select from pgq.topic as t where t.topic = _check_access.topic collate "C")
         and pgq._may_use(_check_access.topic, null, 'monitor')
-    )
-    then
+    ) then
         perform pgq._fail_unknown_topic(topic);
     end if;
     if _check_access.queue is not null and not (
         exists (select from pgq.queue as q where q.queue = _check_access.queue collate "C")
         and pgq._may_use(null, _check_access.queue, 'monitor')
-    )
-    then
+    ) then
         perform pgq._fail_unknown_queue(queue);
     end if;
 

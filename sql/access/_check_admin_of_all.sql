@@ -9,8 +9,7 @@ begin
     if not (
         pgq._may(pgq._granted('topic', 0, 'admin'))
         and pgq._may(pgq._granted('queue', 0, 'admin'))
-    )
-    then
+    ) then
         raise exception 'permission denied for what concerns all topics and queues'
             using errcode = '42501',
                 detail = format('Role "%s" has no admin access to all of them.', pgq._caller()),

@@ -9,8 +9,7 @@ declare
     kind text := case when topic is not null then 'topic' else 'queue' end;
 begin
     if role is null then
-        raise exception 'argument "role" must not be null'
-            using errcode = '22004';
+        raise exception 'argument "role" must not be null' using errcode = '22004';
     end if;
     if num_nonnulls(topic, queue) <> 1 then
         raise exception '"topic", "queue": exactly one is needed'
@@ -21,9 +20,7 @@ begin
             using errcode = '22023';
     end if;
 
-    if '*' in (topic, queue)
-        and not pgq._may(pgq._granted(kind, 0, 'admin'))
-    then
+    if '*' in (topic, queue) and not pgq._may(pgq._granted(kind, 0, 'admin')) then
         raise exception 'permission denied for all %s', kind
             using errcode = '42501',
                 detail = format('Role "%s" has no admin access to them.', pgq._caller()),

@@ -16,16 +16,14 @@ begin
             select string_agg(format('"%s"', a.rolname), ', ' order by a.rolname) as members
             from pg_catalog.pg_auth_members as g
             inner join pg_catalog.pg_roles as a on a.oid = g.member
-            where g.roleid = r.oid
-                and a.rolname <> current_user
+            where g.roleid = r.oid and a.rolname <> current_user
         ) as m
         where r.rolname = any(_check_roles.names)
             and not exists (
                 select
                 from pg_catalog.pg_namespace as n
                 cross join lateral aclexplode(n.nspacl) as x
-                where n.nspname = 'pgq'
-                    and x.grantee = r.oid
+                where n.nspname = 'pgq' and x.grantee = r.oid
             )
             and (
                 r.rolcanlogin

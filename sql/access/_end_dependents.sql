@@ -17,8 +17,7 @@ begin
                     when 'schedule' then format('Schedule "%s" was made', d.name)
                     else format(
                         'The dead_letter_topic of group "%s" of topic "%s" was set',
-                        d.consumer_group,
-                        d.name
+                        d.consumer_group, d.name
                     )
                 end
                 || format(' by role "%s".', d.made_by),

@@ -7,8 +7,7 @@ as $$
 select coalesce(array_agg(r.role order by r.only_admin, r.login, r.role), '{}')
 from (
     select
-        g.role,
-        min((g.access = 'admin')::integer) as only_admin,
+        g.role, min((g.access = 'admin')::integer) as only_admin,
         coalesce((
             select a.rolcanlogin
             from pg_catalog.pg_roles as a

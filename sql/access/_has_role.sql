@@ -25,8 +25,7 @@ begin
     return coalesce(
         pg_has_role(
             caller_id,
-            (select n.nspowner from pg_catalog.pg_namespace as n where n.nspname = 'pgq'),
-            'usage'
+            (select n.nspowner from pg_catalog.pg_namespace as n where n.nspname = 'pgq'), 'usage'
         ),
         false
     );

@@ -13,8 +13,7 @@ begin
             using errcode = '42501';
     end if;
 
-    update pgq.access_change as c
-    set changed_at = pgq._clock();
+    update pgq.access_change as c set changed_at = pgq._clock();
 
     if end_dependents then
         perform pgq._lock_dependents(topic, queue);

@@ -8,8 +8,7 @@ as $$
 begin
     perform
     from pgq.schedule as s
-    where s.topic = _lock_dependents.topic
-        or s.queue = _lock_dependents.queue
+    where s.topic = _lock_dependents.topic or s.queue = _lock_dependents.queue
     order by s.schedule
     for no key update;
 

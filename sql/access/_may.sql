@@ -9,11 +9,7 @@ as $$
 begin
     return _may.roles is null
         or pgq._has_role(pgq._caller(), _may.roles)
-        or exists (
-            select
-            from pgq.acting as a
-            where a.xid = txid_current_if_assigned()
-        );
+        or exists (select from pgq.acting as a where a.xid = txid_current_if_assigned());
 end
 $$;
 

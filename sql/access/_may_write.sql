@@ -6,8 +6,7 @@ parallel unsafe
 as $$
 select pgq._may_use(
     (select t.topic from pgq.topic as t where t.topic_id = _may_write.topic_id),
-    (select q.queue from pgq.queue as q where q.queue_id = _may_write.queue_id),
-    'publish'
+    (select q.queue from pgq.queue as q where q.queue_id = _may_write.queue_id), 'publish'
 )
 $$;
 

@@ -34,19 +34,13 @@ begin
     );
     if not restricted then
         delete from pgq.access_grant as g
-        where g.topic_id = target_topic_id
-            or g.queue_id = target_queue_id;
-    elsif not pgq._may(
-        pgq._granted(kind, coalesce(target_topic_id, target_queue_id), 'admin')
-    )
-    then
+        where g.topic_id = target_topic_id or g.queue_id = target_queue_id;
+    elsif not pgq._may(pgq._granted(kind, coalesce(target_topic_id, target_queue_id), 'admin')) then
         -- Who restricts it is not to lose it.
         perform pgq._add_grant(kind, target_topic_id, target_queue_id, pgq._caller(), 'admin');
     end if;
     if role is not null then
-        perform pgq._add_grant(
-            kind, target_topic_id, target_queue_id, role, access
-        );
+        perform pgq._add_grant(kind, target_topic_id, target_queue_id, role, access);
     end if;
 
     perform pgq._settle_access(target_topic_id, target_queue_id, restricted);

@@ -10,9 +10,7 @@ select case
         then pgq._may_write(_sees_schedule.topic_id, _sees_schedule.queue_id)
     else pgq._may(
         pgq._granted(
-            case when _sees_schedule.topic_id is not null then 'topic' else 'queue' end,
-            0,
-            'admin'
+            case when _sees_schedule.topic_id is not null then 'topic' else 'queue' end, 0, 'admin'
         )
         || _sees_schedule.made_by
     )

@@ -25,8 +25,7 @@ begin
 
     update pgq.queue as q
     set
-        restricted = _settle_access.restricted,
-        updated_at = pgq._clock(),
+        restricted = _settle_access.restricted, updated_at = pgq._clock(),
         publishers = case
             when _settle_access.restricted
                 then pgq._granted('queue', _settle_access.queue_id, 'publish')

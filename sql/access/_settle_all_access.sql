@@ -11,28 +11,22 @@ begin
     for target in
         select t.topic, null as queue
         from pgq.topic as t
-        where _settle_all_access.scope = 'topic'
-            and t.restricted
+        where _settle_all_access.scope = 'topic' and t.restricted
         union all
         select null, q.queue
         from pgq.queue as q
-        where _settle_all_access.scope = 'queue'
-            and q.restricted
+        where _settle_all_access.scope = 'queue' and q.restricted
         order by 1, 2
     loop
         -- One that is dropped meanwhile is no concern of ours.
         begin
             if target.topic is not null then
                 perform pgq._settle_access(
-                    pgq._lock_access(target.topic, null, end_dependents),
-                    null,
-                    true
+                    pgq._lock_access(target.topic, null, end_dependents), null, true
                 );
             else
                 perform pgq._settle_access(
-                    null,
-                    pgq._lock_access(null, target.queue, end_dependents),
-                    true
+                    null, pgq._lock_access(null, target.queue, end_dependents), true
                 );
             end if;
         exception

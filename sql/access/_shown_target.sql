@@ -5,8 +5,7 @@ stable
 parallel unsafe
 as $$
 select case
-    when pgq._may_use(split_part(target, '/', 1), split_part(target, '/', 1), 'monitor')
-        then target
+    when pgq._may_use(split_part(target, '/', 1), split_part(target, '/', 1), 'monitor') then target
     else '(restricted)'
 end
 $$;

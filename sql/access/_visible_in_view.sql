@@ -7,17 +7,13 @@ as $$
 #variable_conflict use_column
 declare
     caller text := coalesce(nullif(current_setting('role'), 'none'), session_user);
-    target_ids bigint[] := pgq._visible_to(
-        reader, scope, access
-    );
+    target_ids bigint[] := pgq._visible_to(reader, scope, access);
 begin
     if caller collate "C" <> reader then
         return array(
             select unnest(target_ids)
             intersect
-            select unnest(
-                pgq._visible_to(caller, _visible_in_view.scope, _visible_in_view.access)
-            )
+            select unnest(pgq._visible_to(caller, _visible_in_view.scope, _visible_in_view.access))
         );
     end if;
     return target_ids;

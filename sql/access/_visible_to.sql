@@ -7,20 +7,15 @@ as $$
 #variable_conflict use_column
 begin
     -- Usually nothing is restricted, or the caller may see all.
-    if pgq._has_role(
-        role, pgq._granted(scope, 0, access)
-    )
-    then
+    if pgq._has_role(role, pgq._granted(scope, 0, access)) then
         return array(
             select t.topic_id
             from pgq.topic as t
-            where _visible_to.scope = 'topic'
-                and t.restricted
+            where _visible_to.scope = 'topic' and t.restricted
             union all
             select q.queue_id
             from pgq.queue as q
-            where _visible_to.scope = 'queue'
-                and q.restricted
+            where _visible_to.scope = 'queue' and q.restricted
         );
     end if;
 

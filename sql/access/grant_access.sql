@@ -16,17 +16,12 @@ as $$
 #variable_conflict use_column
 declare
     kind text := case when topic is not null then 'topic' else 'queue' end;
-    everything boolean := coalesce(
-        '*' in (topic collate "C", queue collate "C"), false
-    );
+    everything boolean := coalesce('*' in (topic collate "C", queue collate "C"), false);
 begin
     if access is null then
-        raise exception 'argument "access" must not be null'
-            using errcode = '22004';
+        raise exception 'argument "access" must not be null' using errcode = '22004';
     end if;
-    perform pgq._check_grant(
-        role collate "C", topic, queue, access
-    );
+    perform pgq._check_grant(role collate "C", topic, queue, access);
     if grant_access.role collate "C" <> 'public'
         and not exists (
             select
@@ -34,8 +29,7 @@ begin
             where r.rolname = grant_access.role collate "C"
         )
     then
-        raise exception 'role "%" does not exist', role
-            using errcode = '42704';
+        raise exception 'role "%" does not exist', role using errcode = '42704';
     end if;
 
     if everything then
@@ -43,14 +37,7 @@ begin
         perform pgq._add_grant(kind, null, null, role, access);
         perform pgq._settle_all_access(kind, false);
     else
-        perform pgq._restrict(
-            topic collate "C",
-            queue,
-            true,
-            role,
-            access,
-            end_dependents
-        );
+        perform pgq._restrict(topic collate "C", queue, true, role, access, end_dependents);
     end if;
 
     return query

@@ -17,11 +17,8 @@ begin
 
     return query
     select
-        g.role,
-        case when g.scope = 'topic' then coalesce(t.topic, '*') end,
-        case when g.scope = 'queue' then coalesce(q.queue, '*') end,
-        g.access,
-        g.granted_by,
+        g.role, case when g.scope = 'topic' then coalesce(t.topic, '*') end,
+        case when g.scope = 'queue' then coalesce(q.queue, '*') end, g.access, g.granted_by,
         g.granted_at
     from pgq.access_grant as g
     left join pgq.topic as t on t.topic_id = g.topic_id

@@ -15,35 +15,23 @@ as $$
 #variable_conflict use_column
 declare
     kind text := case when topic is not null then 'topic' else 'queue' end;
-    everything boolean := coalesce(
-        '*' in (topic collate "C", queue collate "C"), false
-    );
+    everything boolean := coalesce('*' in (topic collate "C", queue collate "C"), false);
     target_id bigint;
     revoked boolean;
 begin
-    perform pgq._check_grant(
-        role collate "C",
-        topic,
-        queue,
-        access
-    );
+    perform pgq._check_grant(role collate "C", topic, queue, access);
     if not everything then
-        perform pgq._check_access(
-            topic collate "C", queue, 'admin'
-        );
+        perform pgq._check_access(topic collate "C", queue, 'admin');
     end if;
     target_id := coalesce(
         pgq._lock_access(
             case when not everything then topic collate "C" end,
-            case when not everything then queue end,
-            end_dependents
+            case when not everything then queue end, end_dependents
         ),
         0
     );
     if not everything then
-        perform pgq._check_access(
-            topic collate "C", queue, 'admin'
-        );
+        perform pgq._check_access(topic collate "C", queue, 'admin');
     end if;
 
     delete from pgq.access_grant as g
@@ -58,8 +46,7 @@ begin
     elsif revoked then
         perform pgq._settle_access(
             case when kind = 'topic' then target_id end,
-            case when kind = 'queue' then target_id end,
-            true
+            case when kind = 'queue' then target_id end, true
         );
     end if;
     if revoked then

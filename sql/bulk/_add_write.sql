@@ -30,11 +30,9 @@ begin
         perform pgq._check_remembered(made);
 
         if made.atomic then
-            insert into pgq.staged_write (write_id)
-            values (made.write_id);
+            insert into pgq.staged_write (write_id) values (made.write_id);
         else
-            insert into pgq.published_write (bulk_write_id)
-            values (made.bulk_write_id);
+            insert into pgq.published_write (bulk_write_id) values (made.bulk_write_id);
         end if;
     end if;
     return made;

@@ -10,12 +10,9 @@ begin
         _append_all_runs.topic, g.partition, g.stored_ids, _append_all_runs.only_copy
     )
     from (
-        select
-            r.partition,
-            array_agg(r.stored_partition_id order by u.number) as stored_ids
+        select r.partition, array_agg(r.stored_partition_id order by u.number) as stored_ids
         from unnest(_append_all_runs.stored_ids) with ordinality as u (stored_partition_id, number)
-        inner join pgq.staged_run as r
-            on r.stored_partition_id = u.stored_partition_id
+        inner join pgq.staged_run as r on r.stored_partition_id = u.stored_partition_id
         group by r.partition
         order by r.partition
     ) as g;

@@ -13,9 +13,7 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
-    if num_nulls(
-        task, task_attempt, chunk, lengths
-    ) > 0 then
+    if num_nulls(task, task_attempt, chunk, lengths) > 0 then
         raise exception 'argument "%" must not be null',
             case
                 when task is null then 'task'
@@ -28,15 +26,14 @@ begin
     if (packed_payloads is null) = (packed_bodies is null) then
         raise exception '"packed_payloads", "packed_bodies": exactly one is needed'
             using errcode = case
-                    when packed_bodies is null then '22004'
-                    else '22023'
+                when packed_bodies is null then '22004'
+                else '22023'
                 end,
                 hint = 'Pass JSON texts as packed_payloads, or raw bytes as packed_bodies.';
     end if;
     if least(task, chunk) < 0 then
         raise exception 'argument "%" must not be negative',
-            case when task < 0 then 'task' else 'chunk' end
-            using errcode = '22023';
+            case when task < 0 then 'task' else 'chunk' end using errcode = '22023';
     end if;
 end
 $$;

@@ -13,48 +13,30 @@ as $$
 #variable_conflict use_column
 begin
     if (target).queue is null then
-        if num_nonnulls(
-            delay,
-            priority,
-            labels
-        ) > 0 then
+        if num_nonnulls(delay, priority, labels) > 0 then
             raise exception 'argument "%" must be null for messages',
                 case
                     when priority is not null then 'priority'
                     when delay is not null then 'delay'
                     else 'labels'
                 end
-                using errcode = '22023',
-                    detail = 'This write goes to a topic.';
+                using errcode = '22023', detail = 'This write goes to a topic.';
         end if;
-        if partition
-            not between 0 and (target).partitions - 1
-        then
-            perform pgq._fail_unknown_partition(
-                (target).topic,
-                partition,
-                (target).partitions
-            );
+        if partition not between 0 and (target).partitions - 1 then
+            perform pgq._fail_unknown_partition((target).topic, partition, (target).partitions);
         end if;
         return;
     end if;
 
     if partition is not null then
         raise exception 'argument "partition" must be null for jobs'
-            using errcode = '22023',
-                detail = 'This write goes to a queue.';
+            using errcode = '22023', detail = 'This write goes to a queue.';
     end if;
     if priority not between 0 and 9 then
         perform pgq._check_count('priority', priority, 0, 9);
     end if;
     if delay is not null then
-        perform pgq._due_at(
-            (target).queue,
-            pgq._clock(),
-            delay,
-            null,
-            (target).job_ttl
-        );
+        perform pgq._due_at((target).queue, pgq._clock(), delay, null, (target).job_ttl);
     end if;
     if labels is not null then
         perform pgq._check_label(l.label)

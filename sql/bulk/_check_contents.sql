@@ -20,15 +20,11 @@ begin
         perform pgq._check_lengths(packed, lengths);
         begins := pgq._starts(lengths);
     end if;
-    perform pgq._check_packed(
-        packed, begins, lengths, keys, headers
-    );
+    perform pgq._check_packed(packed, begins, lengths, keys, headers);
     return begins;
 end
 $$;
 
-comment on function pgq._check_contents(
-    integer[], bytea, text[], jsonb[], integer[], bytea
-) is
+comment on function pgq._check_contents(integer[], bytea, text[], jsonb[], integer[], bytea) is
 'Refuses a chunk of messages that is not right in itself (22004, 22023), and returns where each of
 its contents begins.';

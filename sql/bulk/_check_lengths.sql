@@ -12,8 +12,7 @@ declare
     given bigint;
 begin
     if array_ndims(lengths) > 1 then
-        raise exception 'the arrays of a chunk must have one dimension'
-            using errcode = '22023';
+        raise exception 'the arrays of a chunk must have one dimension' using errcode = '22023';
     end if;
     select coalesce(sum(l.length), 0), min(l.length), count(l.length)
     into whole, shortest, given
@@ -25,21 +24,17 @@ begin
                 detail = format(
                     'Number %s of %s is null; nothing was stored.',
                     array_position(lengths, null)
-                    - array_lower(lengths, 1) + 1,
-                    size
+                    - array_lower(lengths, 1) + 1, size
                 );
     end if;
     if shortest < 0 then
         raise exception 'argument "lengths" must not contain negative numbers'
-            using errcode = '22023',
-                detail = 'Nothing was stored.';
+            using errcode = '22023', detail = 'Nothing was stored.';
     end if;
     if whole <> length(packed) then
         raise exception 'argument "lengths" must add up to the size of the chunk'
             using errcode = '22023',
-                detail = format(
-                    'Lengths: %s bytes; chunk: %s bytes.', whole, length(packed)
-                );
+                detail = format('Lengths: %s bytes; chunk: %s bytes.', whole, length(packed));
     end if;
     return size;
 end

@@ -14,16 +14,10 @@ begin
     insert into pgq.bulk_write (queue_id, atomic, write_id, begun_at, expires_at)
     select 0, true, _check_no_write.write_id, pgq._clock(), pgq._clock()
     where _check_no_write.write_id is not null
-        and not exists (
-            select
-            from pgq.bulk_write as w
-            where w.write_id = _check_no_write.write_id
-        )
+        and not exists (select from pgq.bulk_write as w where w.write_id = _check_no_write.write_id)
     on conflict do nothing;
 
-    delete from pgq.bulk_write as w
-    where w.write_id = _check_no_write.write_id
-        and w.queue_id = 0;
+    delete from pgq.bulk_write as w where w.write_id = _check_no_write.write_id and w.queue_id = 0;
 end
 $$;
 

@@ -14,32 +14,20 @@ as $$
 declare
     size integer := pgq._check_lengths(packed, lengths);
 begin
-    if greatest(
-        array_ndims(starts),
-        array_ndims(keys),
-        array_ndims(headers)
-    ) > 1 then
-        raise exception 'the arrays of a chunk must have one dimension'
-            using errcode = '22023';
+    if greatest(array_ndims(starts), array_ndims(keys), array_ndims(headers)) > 1 then
+        raise exception 'the arrays of a chunk must have one dimension' using errcode = '22023';
     end if;
-    if cardinality(starts) <> size
-        or cardinality(keys) <> size
-        or cardinality(headers) <> size
-    then
+    if cardinality(starts) <> size or cardinality(keys) <> size or cardinality(headers) <> size then
         raise exception 'the arrays of a chunk must have the same length'
             using errcode = '22023',
                 detail = concat_ws(
-                    ', ',
-                    'messages: ' || size,
-                    'starts: ' || cardinality(starts),
-                    'keys: ' || cardinality(keys),
-                    'headers: ' || cardinality(headers)
+                    ', ', 'messages: ' || size, 'starts: ' || cardinality(starts),
+                    'keys: ' || cardinality(keys), 'headers: ' || cardinality(headers)
                 );
     end if;
     if array_position(starts, null) is not null then
         raise exception 'argument "starts" must not contain null'
-            using errcode = '22004',
-                detail = 'Nothing was stored.';
+            using errcode = '22004', detail = 'Nothing was stored.';
     end if;
 
     -- Whether each content begins where the one before ends is for the writer to see to; here is

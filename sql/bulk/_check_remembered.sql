@@ -17,8 +17,7 @@ begin
         -- raises 40001.
         insert into pgq.bulk_producer (producer, topic_id, queue_id)
         values (
-            (_check_remembered.target).producer,
-            (_check_remembered.target).topic_id,
+            (_check_remembered.target).producer, (_check_remembered.target).topic_id,
             (_check_remembered.target).queue_id
         )
         on conflict do nothing;

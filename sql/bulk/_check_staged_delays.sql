@@ -13,8 +13,7 @@ begin
     into late
     from pgq.staged_chunk as c
     inner join pgq.queue as q on q.queue_id = _check_staged_delays.queue_id
-    where c.write_id = _check_staged_delays.write_id
-        and moment + c.delay >= moment + q.job_ttl
+    where c.write_id = _check_staged_delays.write_id and moment + c.delay >= moment + q.job_ttl
     order by c.task, c.chunk
     limit 1;
 

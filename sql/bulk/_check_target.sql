@@ -6,20 +6,10 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
-    if not exists (
-        select
-        from pgq.topic as t
-        where t.topic_id = _check_target.topic_id
-    )
-        and not exists (
-            select
-            from pgq.queue as q
-            where q.queue_id = _check_target.queue_id
-        )
+    if not exists (select from pgq.topic as t where t.topic_id = _check_target.topic_id)
+        and not exists (select from pgq.queue as q where q.queue_id = _check_target.queue_id)
     then
-        perform pgq._fail_write_lost(
-            write_id, 'Its topic or queue was dropped.'
-        );
+        perform pgq._fail_write_lost(write_id, 'Its topic or queue was dropped.');
     end if;
 end
 $$;

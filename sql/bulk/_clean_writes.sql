@@ -19,8 +19,7 @@ begin
     for target in
         select w.bulk_write_id, w.write_id
         from pgq.bulk_write as w
-        where w.committed_at is null
-            and w.expires_at <= _clean_writes.moment
+        where w.committed_at is null and w.expires_at <= _clean_writes.moment
         order by w.expires_at
         limit most
         for update skip locked
@@ -42,8 +41,7 @@ begin
         cross join lateral (
             select o.bulk_write_id, o.write_id, o.committed_at
             from pgq.bulk_write as o
-            where coalesce(o.topic_id, 0) = d.topic_id
-                and coalesce(o.queue_id, 0) = d.queue_id
+            where coalesce(o.topic_id, 0) = d.topic_id and coalesce(o.queue_id, 0) = d.queue_id
             limit most
         ) as w
         limit most
@@ -53,24 +51,14 @@ begin
 
         forgotten := forgotten + 1;
         if target.was_open then
-            return next row(
-                'bulk write forgotten', target.write_id::text, 1
-            )::pgq.cleanup_action;
+            return next row('bulk write forgotten', target.write_id::text, 1)::pgq.cleanup_action;
         end if;
     end loop;
     unfinished := unfinished or seen = most and forgotten > 0;
 
     delete from pgq.bulk_producer as p
-    where not exists (
-        select
-        from pgq.topic as t
-        where t.topic_id = p.topic_id
-    )
-        and not exists (
-            select
-            from pgq.queue as q
-            where q.queue_id = p.queue_id
-        );
+    where not exists (select from pgq.topic as t where t.topic_id = p.topic_id)
+        and not exists (select from pgq.queue as q where q.queue_id = p.queue_id);
 
     -- Writes that no producer can ask for again are kept a day, for a repeated commit_write.
     delete from pgq.bulk_write as w
@@ -78,8 +66,7 @@ begin
         array(
             select o.bulk_write_id
             from pgq.bulk_write as o
-            where o.producer is null
-                and o.committed_at <= _clean_writes.moment - interval '1 day'
+            where o.producer is null and o.committed_at <= _clean_writes.moment - interval '1 day'
             order by o.committed_at
             limit most
             for update skip locked
@@ -96,17 +83,14 @@ begin
         where not exists (
             select
             from pgq.bulk_write as w
-            where w.write_id = s.write_id
-                and w.committed_at is null
+            where w.write_id = s.write_id and w.committed_at is null
         )
     loop
         removed := pgq._forget_staged(target.write_id, room);
         room := room - coalesce(removed, 0);
 
         if room > 0 and removed is not null then
-            return next row(
-                'staged write removed', target.write_id::text, 1
-            )::pgq.cleanup_action;
+            return next row('staged write removed', target.write_id::text, 1)::pgq.cleanup_action;
         end if;
         exit when room = 0;
     end loop;
@@ -119,8 +103,7 @@ begin
         where not exists (
             select
             from pgq.bulk_write as w
-            where w.bulk_write_id = g.bulk_write_id
-                and w.committed_at is null
+            where w.bulk_write_id = g.bulk_write_id and w.committed_at is null
         )
     loop
         removed := pgq._forget_published(target.bulk_write_id, room);

@@ -22,8 +22,7 @@ begin
         cross join lateral (
             select sum(c.messages) as messages
             from pgq.staged_chunk as c
-            where c.write_id = k.write_id
-                and c.task = k.task
+            where c.write_id = k.write_id and c.task = k.task
         ) as s
         where k.write_id = (_count_written.target).write_id
             and s.messages is distinct from k.messages
@@ -58,9 +57,7 @@ begin
         raise exception 'bulk write % has another number of messages than expected',
             (target).write_id
             using errcode = '22023',
-                detail = format(
-                    'Expected: %s; written: %s.', expected_messages, total
-                ),
+                detail = format('Expected: %s; written: %s.', expected_messages, total),
                 hint = case
                     when (target).atomic then 'Nothing was published.'
                     else 'The chunks that came have been published.'

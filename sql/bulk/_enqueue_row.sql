@@ -9,18 +9,10 @@ as $$
 #variable_conflict use_column
 begin
     perform pgq.enqueue(
-        queue => new.queue,
-        payload => new.payload::jsonb,
-        key => new.key,
-        headers => new.headers::jsonb,
-        delay => new.delay::interval,
-        run_at => new.run_at,
-        priority => new.priority,
-        label => new.label,
-        idempotency_key => new.idempotency_key,
-        unique_key => new.unique_key,
-        max_attempts => new.max_attempts,
-        body => new.body
+        queue => new.queue, payload => new.payload::jsonb, key => new.key,
+        headers => new.headers::jsonb, delay => new.delay::interval, run_at => new.run_at,
+        priority => new.priority, label => new.label, idempotency_key => new.idempotency_key,
+        unique_key => new.unique_key, max_attempts => new.max_attempts, body => new.body
     );
     return new;
 end

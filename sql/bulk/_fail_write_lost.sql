@@ -7,8 +7,7 @@ as $$
 #variable_conflict use_column
 begin
     if write_id is null then
-        raise exception 'argument "write_id" must not be null'
-            using errcode = '22004';
+        raise exception 'argument "write_id" must not be null' using errcode = '22004';
     end if;
     raise exception 'bulk write % is lost', write_id
         using errcode = 'MQ008',

@@ -34,8 +34,7 @@ begin
     from pgq.bulk_write as w
     left join pgq.topic as t on t.topic_id = w.topic_id
     left join pgq.queue as q on q.queue_id = w.queue_id
-    where w.write_id = _find_write.write_id
-        and pgq._may_write(w.topic_id, w.queue_id);
+    where w.write_id = _find_write.write_id and pgq._may_write(w.topic_id, w.queue_id);
 
     if target.bulk_write_id is null
         or ended_at is not null
@@ -49,8 +48,7 @@ begin
             case
                 when ended_at is not null
                     then 'It has been committed; this attempt to write comes too late.'
-                when target.bulk_write_id is not null
-                    then 'Its topic or queue was dropped.'
+                when target.bulk_write_id is not null then 'Its topic or queue was dropped.'
             end
         );
     end if;

@@ -47,10 +47,8 @@ begin
 
     insert into pgq.bulk_producer as p (producer, topic_id, queue_id, forgotten_seq)
     select
-        (_forget_older.target).producer,
-        (_forget_older.target).topic_id,
-        (_forget_older.target).queue_id,
-        max(f.seq)
+        (_forget_older.target).producer, (_forget_older.target).topic_id,
+        (_forget_older.target).queue_id, max(f.seq)
     from forgotten as f
     having max(f.seq) is not null
     on conflict (coalesce(topic_id, 0), coalesce(queue_id, 0), producer) do update

@@ -38,8 +38,7 @@ begin
         return removed;
     end if;
 
-    delete from pgq.published_write as g
-    where g.bulk_write_id = _forget_published.bulk_write_id;
+    delete from pgq.published_write as g where g.bulk_write_id = _forget_published.bulk_write_id;
 
     return removed;
 end

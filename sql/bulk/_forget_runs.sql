@@ -12,11 +12,9 @@ begin
     from pgq.staged_run as r
     inner join pgq.segment as g on g.segment = r.segment
     inner join pgq.storage_class as c on c.storage_class_id = g.storage_class_id
-    where r.write_id = _forget_runs.write_id
-        and c.retention is null;
+    where r.write_id = _forget_runs.write_id and c.retention is null;
 
-    delete from pgq.staged_run as r
-    where r.write_id = _forget_runs.write_id;
+    delete from pgq.staged_run as r where r.write_id = _forget_runs.write_id;
 end
 $$;
 

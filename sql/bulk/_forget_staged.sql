@@ -40,11 +40,9 @@ begin
 
     perform pgq._forget_runs(write_id);
 
-    delete from pgq.staged_task as k
-    where k.write_id = _forget_staged.write_id;
+    delete from pgq.staged_task as k where k.write_id = _forget_staged.write_id;
 
-    delete from pgq.staged_write as s
-    where s.write_id = _forget_staged.write_id;
+    delete from pgq.staged_write as s where s.write_id = _forget_staged.write_id;
 
     return removed;
 end

@@ -31,8 +31,7 @@ begin
         end if;
     end if;
 
-    delete from pgq.bulk_write as w
-    where w.bulk_write_id = target.bulk_write_id;
+    delete from pgq.bulk_write as w where w.bulk_write_id = target.bulk_write_id;
 
     return true;
 end

@@ -12,8 +12,7 @@ begin
     select w.*
     into target
     from pgq.bulk_write as w
-    where w.write_id = _lock_write.write_id
-        and pgq._may_write(w.topic_id, w.queue_id);
+    where w.write_id = _lock_write.write_id and pgq._may_write(w.topic_id, w.queue_id);
 
     if target.bulk_write_id is null then
         perform pgq._fail_write_lost(write_id, null);
@@ -25,10 +24,7 @@ begin
     -- The mark first: open chunks hold it, and while this waits for them, begin_write and
     -- abort_write can still lock the row of the write.
     if target.atomic then
-        perform
-        from pgq.staged_write as s
-        where s.write_id = target.write_id
-        for update;
+        perform from pgq.staged_write as s where s.write_id = target.write_id for update;
     else
         perform
         from pgq.published_write as g
@@ -49,9 +45,7 @@ begin
         );
     end if;
     if target.committed_at is null and not is_marked then
-        perform pgq._fail_write_lost(
-            write_id, 'What was staged is not in this database.'
-        );
+        perform pgq._fail_write_lost(write_id, 'What was staged is not in this database.');
     end if;
     return target;
 end

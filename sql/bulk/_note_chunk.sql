@@ -20,21 +20,13 @@ begin
     for key share;
 
     if not found then
-        perform pgq._fail_write_lost(
-            write_id, 'It was committed, aborted or forgotten meanwhile.'
-        );
+        perform pgq._fail_write_lost(write_id, 'It was committed, aborted or forgotten meanwhile.');
     end if;
 
-    insert into pgq.published_chunk (
-        bulk_write_id, task, chunk, messages, digest, attempt
-    )
+    insert into pgq.published_chunk (bulk_write_id, task, chunk, messages, digest, attempt)
     values (
-        (_note_chunk.target).bulk_write_id,
-        _note_chunk.task,
-        _note_chunk.chunk,
-        _note_chunk.messages,
-        _note_chunk.digest,
-        (_note_chunk.target).attempt
+        (_note_chunk.target).bulk_write_id, _note_chunk.task, _note_chunk.chunk,
+        _note_chunk.messages, _note_chunk.digest, (_note_chunk.target).attempt
     )
     on conflict do nothing;
 
@@ -62,8 +54,6 @@ begin
 end
 $$;
 
-comment on function pgq._note_chunk(
-    uuid, pgq._write_target, integer, integer, integer, bigint
-) is
+comment on function pgq._note_chunk(uuid, pgq._write_target, integer, integer, integer, bigint) is
 'Notes a chunk of a write that is not atomic; true when it is new. The write then stays open until
 the transaction of the chunk ends. Raises MQ008, and 22023 when another chunk has these numbers.';

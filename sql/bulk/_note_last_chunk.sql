@@ -10,11 +10,9 @@ begin
     set messages = (
         select sum(c.messages)
         from pgq.staged_chunk as c
-        where c.write_id = _note_last_chunk.write_id
-            and c.task = _note_last_chunk.task
+        where c.write_id = _note_last_chunk.write_id and c.task = _note_last_chunk.task
     )
-    where k.write_id = _note_last_chunk.write_id
-        and k.task = _note_last_chunk.task;
+    where k.write_id = _note_last_chunk.write_id and k.task = _note_last_chunk.task;
 end
 $$;
 

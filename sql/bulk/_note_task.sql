@@ -18,8 +18,7 @@ begin
         select k.task_attempt
         into owner_attempt
         from pgq.staged_task as k
-        where k.write_id = _note_task.write_id
-            and k.task = _note_task.task;
+        where k.write_id = _note_task.write_id and k.task = _note_task.task;
 
         if owner_attempt is distinct from task_attempt then
             return false;
@@ -27,10 +26,7 @@ begin
     end if;
 
     -- Only now, so that an attempt whose chunks are left out holds up nobody.
-    perform
-    from pgq.staged_write as s
-    where s.write_id = _note_task.write_id
-    for key share;
+    perform from pgq.staged_write as s where s.write_id = _note_task.write_id for key share;
 
     if not found then
         perform pgq._fail_write_lost(
@@ -39,10 +35,8 @@ begin
                 when exists (
                     select
                     from pgq.bulk_write as w
-                    where w.write_id = _note_task.write_id
-                        and w.committed_at is null
-                )
-                    then 'What was staged is not in this database.'
+                    where w.write_id = _note_task.write_id and w.committed_at is null
+                ) then 'What was staged is not in this database.'
                 else 'It was committed, started again or aborted meanwhile.'
             end
         );

@@ -23,11 +23,7 @@ as $$
 begin
     -- The digest is of all that a writer says about the messages: starts follow from lengths.
     if not pgq._note_chunk(
-        write_id,
-        target,
-        task,
-        chunk,
-        cardinality(lengths),
+        write_id, target, task, chunk, cardinality(lengths),
         hash_record_extended(
             row(
                 lengths,
@@ -50,54 +46,24 @@ begin
         and current_setting('transaction_isolation') not in ('repeatable read', 'serializable')
     then
         perform pgq._publish_contents(
-            (target).topic,
-            lengths,
-            packed_payloads,
-            keys,
-            headers,
-            partition,
-            task,
-            pgq._check_contents(
-                lengths,
-                packed_payloads,
-                keys,
-                headers,
-                starts,
-                packed_bodies
-            ),
+            (target).topic, lengths, packed_payloads, keys, headers, partition, task,
+            pgq._check_contents(lengths, packed_payloads, keys, headers, starts, packed_bodies),
             packed_bodies
         );
     else
         -- They are not needed here, but what is wrong is wrong everywhere.
         if starts is not null then
             perform pgq._check_contents(
-                lengths,
-                packed_payloads,
-                keys,
-                headers,
-                starts,
-                packed_bodies
+                lengths, packed_payloads, keys, headers, starts, packed_bodies
             );
         end if;
         perform pgq._publish_messages(
-            (target).topic,
-            (target).queue,
-            pgq._unpack_payloads(packed_payloads, lengths),
-            keys,
-            headers,
-            partition,
-            delay,
-            priority,
-            labels,
-            pgq._unpack(packed_bodies, lengths)
+            (target).topic, (target).queue, pgq._unpack_payloads(packed_payloads, lengths), keys,
+            headers, partition, delay, priority, labels, pgq._unpack(packed_bodies, lengths)
         );
     end if;
 
-    perform pgq._check_target(
-        write_id,
-        (target).topic_id,
-        (target).queue_id
-    );
+    perform pgq._check_target(write_id, (target).topic_id, (target).queue_id);
     return true;
 end
 $$;

@@ -34,8 +34,7 @@ begin
         into target
         from pgq.partition as p
         where p.topic = _publish_contents.topic
-            and p.partition = 0
-            and (p.publishers is null or pgq._may(p.publishers));
+            and p.partition = 0 and (p.publishers is null or pgq._may(p.publishers));
 
         if target.topic_id is null then
             perform pgq._check_access(topic, null, 'publish');
@@ -47,33 +46,21 @@ begin
     for part in
         select g.home, g.places
         from pgq._places(
-            _publish_contents.keys,
-            _publish_contents.partition,
-            target.partitions,
+            _publish_contents.keys, _publish_contents.partition, target.partitions,
             _publish_contents.keyless % target.partitions
         ) as g
     loop
         state := pgq._lock_partition(topic, part.home, null);
 
         -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
-        newest := pgq._newest(
-            state.stored_partition_id, state.segment, state.segment_first_offset
-        );
+        newest := pgq._newest(state.stored_partition_id, state.segment, state.segment_first_offset);
         first_offset := coalesce(newest.log_offset + 1, state.segment_first_offset);
         size := cardinality(coalesce(part.places, lengths));
 
         perform pgq._store_chunk(
-            state.stored_partition_id,
-            state.segment,
-            first_offset,
-            greatest(pgq._clock(), newest.published_at, state.segment_entered_at),
-            part.places,
-            lengths,
-            packed_payloads,
-            keys,
-            headers,
-            starts,
-            packed_bodies
+            state.stored_partition_id, state.segment, first_offset,
+            greatest(pgq._clock(), newest.published_at, state.segment_entered_at), part.places,
+            lengths, packed_payloads, keys, headers, starts, packed_bodies
         );
         ids := ids || state.partition_id;
         stored_ids := stored_ids || state.stored_partition_id;
@@ -84,14 +71,8 @@ begin
 
     if state.followed and cardinality(lengths) > 0 then
         perform pgq._deliver_across(
-            p.topic_id,
-            _publish_contents.keys,
-            _publish_contents.headers,
-            ids,
-            stored_ids,
-            segments,
-            first_offsets,
-            next_offsets
+            p.topic_id, _publish_contents.keys, _publish_contents.headers, ids, stored_ids,
+            segments, first_offsets, next_offsets
         )
         from pgq.partition as p
         where p.partition_id = state.partition_id;

@@ -19,23 +19,13 @@ as $$
 begin
     if topic is not null then
         perform pgq.publish_batch(
-            topic => topic,
-            payloads => payloads,
-            keys => keys,
-            headers => headers,
-            partition => partition,
-            bodies => bodies
+            topic => topic, payloads => payloads, keys => keys, headers => headers,
+            partition => partition, bodies => bodies
         );
     else
         perform pgq.enqueue_batch(
-            queue => queue,
-            payloads => payloads,
-            keys => keys,
-            headers => headers,
-            delay => delay,
-            priority => priority,
-            labels => labels,
-            bodies => bodies
+            queue => queue, payloads => payloads, keys => keys, headers => headers, delay => delay,
+            priority => priority, labels => labels, bodies => bodies
         );
     end if;
 end

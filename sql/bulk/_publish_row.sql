@@ -9,13 +9,9 @@ as $$
 #variable_conflict use_column
 begin
     perform pgq.publish(
-        topic => new.topic,
-        payload => new.payload::jsonb,
-        key => new.key,
-        headers => new.headers::jsonb,
-        partition => new.partition,
-        idempotency_key => new.idempotency_key,
-        body => new.body
+        topic => new.topic, payload => new.payload::jsonb, key => new.key,
+        headers => new.headers::jsonb, partition => new.partition,
+        idempotency_key => new.idempotency_key, body => new.body
     );
     return new;
 end

@@ -31,26 +31,18 @@ begin
             p.partition in (
                 select coalesce(c.partition, c.task % partition_count)
                 from pgq.staged_chunk as c
-                where c.write_id = id
-                    and c.digest is null
+                where c.write_id = id and c.digest is null
             )
-            or p.partition in (
-                select r.partition
-                from pgq.staged_run as r
-                where r.write_id = id
-            )
+            or p.partition in (select r.partition from pgq.staged_run as r where r.write_id = id)
             or exists (
                 select
                 from pgq.staged_chunk as c
-                where c.write_id = id
-                    and c.partition is null
-                    and c.keys is not null
+                where c.write_id = id and c.partition is null and c.keys is not null
             )
             or exists (
                 select
                 from pgq.staged_run as r
-                where r.write_id = id
-                    and r.partitions is not null
+                where r.write_id = id and r.partitions is not null
             )
         )
     order by p.partition
@@ -83,25 +75,18 @@ begin
             select q.ordered
             from pgq.queue as q
             where q.queue_id = (_publish_staged.target).queue_id
-        )
-        then
+        ) then
             held := pgq._hold_keys(
                 (_publish_staged.target).queue_id,
-                array(
-                    select unnest(c.keys)
-                    from pgq.staged_chunk as c
-                    where c.write_id = id
-                )
+                array(select unnest(c.keys) from pgq.staged_chunk as c where c.write_id = id)
             );
         end if;
     elsif exists (
         select
         from pgq.subscription as s
         inner join pgq.queue as q on q.queue_id = s.queue_id
-        where s.topic_id = (_publish_staged.target).topic_id
-            and q.ordered
-    )
-    then
+        where s.topic_id = (_publish_staged.target).topic_id and q.ordered
+    ) then
         select array_agg(m.key) as keys, array_agg(m.headers) as headers
         into keyed
         from (
@@ -113,9 +98,7 @@ begin
             from pgq._keys_of_runs(id) as r
         ) as m
         where m.key is not null;
-        held := pgq._hold_followed(
-            (target).topic_id, keyed.keys, keyed.headers
-        );
+        held := pgq._hold_followed((target).topic_id, keyed.keys, keyed.headers);
     end if;
 
     -- A task has either runs or one chunk, or several chunks.
@@ -123,9 +106,7 @@ begin
         select c.task, c.chunk as number, null::bigint as stored_partition_id,
             null::integer as segment, null::boolean as moved
         from pgq.staged_chunk as c
-        where c.write_id = id
-            and c.messages > 0
-            and c.digest is null
+        where c.write_id = id and c.messages > 0 and c.digest is null
         union all
         select r.task, r.first_chunk, r.stored_partition_id, r.segment,
             r.partitions <> partition_count
@@ -143,10 +124,7 @@ begin
 
         if piece.stored_partition_id is not null then
             perform pgq._spread_run(
-                topic_name,
-                piece.stored_partition_id,
-                piece.segment,
-                piece.task % partition_count
+                topic_name, piece.stored_partition_id, piece.segment, piece.task % partition_count
             );
             continue;
         end if;
@@ -154,48 +132,26 @@ begin
         select c.*
         into made
         from pgq.staged_chunk as c
-        where c.write_id = id
-            and c.task = piece.task
-            and c.chunk = piece.number;
+        where c.write_id = id and c.task = piece.task and c.chunk = piece.number;
 
         if made.partition is null and made.keys is null then
             made.partition := made.task % partition_count;
         end if;
         if made.packed_bodies is not null then
             perform pgq._publish_contents(
-                topic_name,
-                made.lengths,
-                null,
-                made.keys,
-                made.headers,
-                made.partition,
-                made.task,
-                made.starts,
-                made.packed_bodies
+                topic_name, made.lengths, null, made.keys, made.headers, made.partition, made.task,
+                made.starts, made.packed_bodies
             );
         elsif topic_name is not null and (made.partition is null or is_deferred) then
             -- Those without a key keep to the partition of their task, here too.
             perform pgq._publish_spread(
-                topic_name,
-                made.payloads,
-                made.keys,
-                made.headers,
-                made.partition,
-                made.task % partition_count,
-                made.bodies
+                topic_name, made.payloads, made.keys, made.headers, made.partition,
+                made.task % partition_count, made.bodies
             );
         else
             perform pgq._publish_messages(
-                topic_name,
-                queue_name,
-                made.payloads,
-                made.keys,
-                made.headers,
-                made.partition,
-                made.delay,
-                made.priority,
-                made.labels,
-                made.bodies
+                topic_name, queue_name, made.payloads, made.keys, made.headers, made.partition,
+                made.delay, made.priority, made.labels, made.bodies
             );
         end if;
     end loop;
@@ -203,11 +159,7 @@ begin
 
     perform pgq._free_keys(held);
 
-    perform pgq._check_target(
-        (target).write_id,
-        (target).topic_id,
-        (target).queue_id
-    );
+    perform pgq._check_target((target).write_id, (target).topic_id, (target).queue_id);
 end
 $$;
 

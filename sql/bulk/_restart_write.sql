@@ -11,11 +11,9 @@ declare
 begin
     if (known).atomic <> atomic then
         raise exception 'write % of producer "%" was begun with atomic = %',
-            (known).seq,
-            (known).producer,
+            (known).seq, (known).producer,
             (known).atomic
-            using errcode = '22023',
-                hint = 'A write that is open goes on as it was begun.';
+            using errcode = '22023', hint = 'A write that is open goes on as it was begun.';
     end if;
 
     -- Writers of the earlier attempt may still have transactions open; none of them is waited for.
@@ -34,17 +32,14 @@ begin
     moment := pgq._clock();
     update pgq.bulk_write as w
     set
-        write_id = gen_random_uuid(),
-        attempt = w.attempt + 1,
-        begun_at = moment,
+        write_id = gen_random_uuid(), attempt = w.attempt + 1, begun_at = moment,
         expires_at = moment + _restart_write.timeout
     where w.bulk_write_id = (_restart_write.known).bulk_write_id
     returning w.*
     into restarted;
 
     if restarted.atomic then
-        insert into pgq.staged_write (write_id)
-        values (restarted.write_id);
+        insert into pgq.staged_write (write_id) values (restarted.write_id);
     end if;
     return restarted;
 end

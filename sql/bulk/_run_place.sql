@@ -30,13 +30,9 @@ begin
     order by r.stored_partition_id
     limit 1;
 
-    if run.segment = segment
-        and run.partitions is not distinct from partitions
-    then
+    if run.segment = segment and run.partitions is not distinct from partitions then
         place.stored_partition_id := run.stored_partition_id;
-        place.next_offset := (
-            pgq._newest(run.stored_partition_id, run.segment, 1)
-        ).log_offset + 1;
+        place.next_offset := (pgq._newest(run.stored_partition_id, run.segment, 1)).log_offset + 1;
         if place.next_offset + messages <= most then
             return place;
         end if;

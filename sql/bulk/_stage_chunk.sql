@@ -32,34 +32,19 @@ declare
 begin
     -- The task that makes a bad chunk is told now, and not commit_write.
     if stays_packed then
-        begins := pgq._check_contents(
-            lengths,
-            null,
-            keys,
-            headers,
-            starts,
-            packed_bodies
-        );
+        begins := pgq._check_contents(lengths, null, keys, headers, starts, packed_bodies);
         size := cardinality(begins);
     else
         -- They are not needed here, but what is wrong is wrong everywhere.
         if starts is not null then
             perform pgq._check_contents(
-                lengths,
-                packed_payloads,
-                keys,
-                headers,
-                starts,
-                packed_bodies
+                lengths, packed_payloads, keys, headers, starts, packed_bodies
             );
         end if;
         documents := pgq._unpack_payloads(packed_payloads, lengths);
         contents := pgq._unpack(packed_bodies, lengths);
         size := pgq._check_batch(
-            payloads => documents,
-            keys => keys,
-            headers => headers,
-            labels => labels,
+            payloads => documents, keys => keys, headers => headers, labels => labels,
             bodies => contents
         );
     end if;
@@ -105,16 +90,7 @@ begin
     end if;
 
     perform pgq._check_staged(
-        write_id,
-        task,
-        chunk,
-        documents,
-        keys,
-        headers,
-        partition,
-        delay,
-        priority,
-        labels,
+        write_id, task, chunk, documents, keys, headers, partition, delay, priority, labels,
         pgq._unpack(packed_bodies, lengths)
     );
     return false;

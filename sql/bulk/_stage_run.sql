@@ -26,14 +26,7 @@ declare
     part record;
     place pgq._run_place;
 begin
-    begins := pgq._check_contents(
-        lengths,
-        packed_payloads,
-        keys,
-        headers,
-        starts,
-        packed_bodies
-    );
+    begins := pgq._check_contents(lengths, packed_payloads, keys, headers, starts, packed_bodies);
     -- Only a mistake of the writer would give another chunk this number: of the sizes and the
     -- beginnings. A hash of everything is a twentieth of what storing it takes.
     chunk_digest := hash_record_extended(
@@ -53,10 +46,7 @@ begin
 
     insert into pgq.staged_chunk (write_id, task, chunk, messages, digest, first_chunk)
     values (
-        _stage_run.write_id,
-        _stage_run.task,
-        _stage_run.chunk,
-        cardinality(_stage_run.lengths),
+        _stage_run.write_id, _stage_run.task, _stage_run.chunk, cardinality(_stage_run.lengths),
         chunk_digest,
         coalesce(
             (
@@ -97,9 +87,7 @@ begin
         where t.topic_id = (_stage_run.target).topic_id;
 
         if not found then
-            perform pgq._check_target(
-                write_id, (target).topic_id, null
-            );
+            perform pgq._check_target(write_id, (target).topic_id, null);
         end if;
     end loop;
 
@@ -111,31 +99,17 @@ begin
                 _stage_run.partition,
                 case when _stage_run.keys is null then _stage_run.task % partition_count end
             ),
-            partition_count,
-            _stage_run.task % partition_count
+            partition_count, _stage_run.task % partition_count
         ) as g
     loop
         place := pgq._run_place(
-            write_id,
-            task,
-            began,
-            part.home,
-            leaf,
+            write_id, task, began, part.home, leaf,
             case when part.places is not null then partition_count end,
             cardinality(coalesce(part.places, lengths))
         );
         perform pgq._store_chunk(
-            place.stored_partition_id,
-            leaf,
-            place.next_offset,
-            pgq._clock(),
-            part.places,
-            lengths,
-            packed_payloads,
-            keys,
-            headers,
-            begins,
-            packed_bodies
+            place.stored_partition_id, leaf, place.next_offset, pgq._clock(), part.places, lengths,
+            packed_payloads, keys, headers, begins, packed_bodies
         );
     end loop;
     return true;

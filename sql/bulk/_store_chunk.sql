@@ -29,36 +29,28 @@ begin
         if documents is null then
             insert into pgq.message (partition_id, log_offset, published_at, segment, body)
             select
-                _store_chunk.stored_id,
-                b.log_offset,
-                _store_chunk.stamp,
-                _store_chunk.segment,
+                _store_chunk.stored_id, b.log_offset, _store_chunk.stamp, _store_chunk.segment,
                 substring(contents from b.start for b.length)
             from (
                 select
                     generate_series(
                         _store_chunk.first_offset, _store_chunk.first_offset + size - 1
                     ) as log_offset,
-                    unnest(_store_chunk.starts) as start,
-                    unnest(_store_chunk.lengths) as length
+                    unnest(_store_chunk.starts) as start, unnest(_store_chunk.lengths) as length
             ) as b;
             return;
         end if;
 
         insert into pgq.message (partition_id, log_offset, published_at, segment, payload)
         select
-            _store_chunk.stored_id,
-            b.log_offset,
-            _store_chunk.stamp,
-            _store_chunk.segment,
+            _store_chunk.stored_id, b.log_offset, _store_chunk.stamp, _store_chunk.segment,
             convert_from(substring(documents from b.start for b.length), 'UTF8')::jsonb
         from (
             select
                 generate_series(
                     _store_chunk.first_offset, _store_chunk.first_offset + size - 1
                 ) as log_offset,
-                unnest(_store_chunk.starts) as start,
-                unnest(_store_chunk.lengths) as length
+                unnest(_store_chunk.starts) as start, unnest(_store_chunk.lengths) as length
         ) as b;
         return;
     end if;
@@ -89,9 +81,7 @@ begin
         return;
     end if;
 
-    insert into pgq.message (
-        partition_id, log_offset, published_at, segment, key, headers, payload
-    )
+    insert into pgq.message (partition_id, log_offset, published_at, segment, key, headers, payload)
     select
         _store_chunk.stored_id,
         b.log_offset,

@@ -16,12 +16,10 @@ begin
     end if;
     if (producer is null) <> (seq is null) then
         raise exception '"producer", "seq": both or neither are needed'
-            using errcode = '22023',
-                hint = 'They make the write recognised when it is repeated.';
+            using errcode = '22023', hint = 'They make the write recognised when it is repeated.';
     end if;
     if length(producer) not between 1 and 255 then
-        raise exception 'argument "producer" must have 1 to 255 characters'
-            using errcode = '22023';
+        raise exception 'argument "producer" must have 1 to 255 characters' using errcode = '22023';
     end if;
 
     perform pgq._check_access(topic, queue, 'publish');

@@ -40,8 +40,7 @@ begin
     end if;
 
     if target.atomic or target.producer is null then
-        delete from pgq.bulk_write as w
-        where w.bulk_write_id = target.bulk_write_id;
+        delete from pgq.bulk_write as w where w.bulk_write_id = target.bulk_write_id;
     else
         -- What was published stays, and is left out when the write is started again.
         update pgq.bulk_write as w

@@ -26,13 +26,7 @@ declare
     time_limit interval := coalesce(timeout, '1 day');
 begin
     perform pgq._check_interval('timeout', time_limit, false);
-    wanted := pgq._wanted_write(
-        topic collate "C",
-        queue,
-        producer,
-        seq,
-        coalesce(atomic, true)
-    );
+    wanted := pgq._wanted_write(topic collate "C", queue, producer, seq, coalesce(atomic, true));
 
     -- Somebody else may add it, or remove it, between the look and the insert.
     loop

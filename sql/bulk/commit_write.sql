@@ -40,8 +40,7 @@ begin
         target.committed_at := pgq._clock();
         update pgq.bulk_write as w
         set
-            committed_at = target.committed_at,
-            messages = target.messages,
+            committed_at = target.committed_at, messages = target.messages,
             digest = commit_write.digest
         where w.bulk_write_id = target.bulk_write_id;
 

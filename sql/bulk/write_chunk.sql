@@ -35,9 +35,7 @@ begin
     -- Elements are looked up by their numbers.
     if 1 <> any(
         array[
-            array_lower(lengths, 1),
-            array_lower(keys, 1),
-            array_lower(headers, 1),
+            array_lower(lengths, 1), array_lower(keys, 1), array_lower(headers, 1),
             array_lower(starts, 1)
         ]
     ) then
@@ -48,43 +46,18 @@ begin
     end if;
 
     perform pgq._check_chunk(
-        task,
-        task_attempt collate "C",
-        chunk,
-        lengths,
-        packed_payloads,
-        packed_bodies
+        task, task_attempt collate "C", chunk, lengths, packed_payloads, packed_bodies
     );
-    perform pgq._check_chunk_options(
-        target,
-        partition,
-        delay,
-        priority,
-        labels collate "C"
-    );
+    perform pgq._check_chunk_options(target, partition, delay, priority, labels collate "C");
 
     if not target.atomic then
         return pgq._publish_chunk(
-            target,
-            write_id,
-            task,
-            chunk,
-            lengths,
-            packed_payloads,
-            keys collate "C",
-            headers,
-            partition,
-            delay,
-            priority,
-            labels,
-            starts,
-            packed_bodies
+            target, write_id, task, chunk, lengths, packed_payloads, keys collate "C", headers,
+            partition, delay, priority, labels, starts, packed_bodies
         );
     end if;
 
-    if not pgq._note_task(
-        write_id, task, task_attempt collate "C"
-    ) then
+    if not pgq._note_task(write_id, task, task_attempt collate "C") then
         return false;
     end if;
 
@@ -103,40 +76,16 @@ begin
         target.topic is not null
         and (write_chunk.chunk = 0 and write_chunk.last_chunk) is not true
         and current_setting('transaction_isolation') not in ('repeatable read', 'serializable')
-        and not exists (
-            select from pgq.subscription as s where s.topic_id = target.topic_id
-        )
-    )
-    then
+        and not exists (select from pgq.subscription as s where s.topic_id = target.topic_id)
+    ) then
         is_new := pgq._stage_run(
-            target,
-            write_id,
-            task,
-            chunk,
-            lengths,
-            packed_payloads,
-            keys collate "C",
-            headers,
-            partition,
-            starts,
-            packed_bodies
+            target, write_id, task, chunk, lengths, packed_payloads, keys collate "C", headers,
+            partition, starts, packed_bodies
         );
     else
         is_new := pgq._stage_chunk(
-            target,
-            write_id,
-            task,
-            chunk,
-            lengths,
-            packed_payloads,
-            keys collate "C",
-            headers,
-            partition,
-            delay,
-            priority,
-            labels,
-            starts,
-            packed_bodies
+            target, write_id, task, chunk, lengths, packed_payloads, keys collate "C", headers,
+            partition, delay, priority, labels, starts, packed_bodies
         );
     end if;
     if last_chunk then

@@ -14,17 +14,13 @@ as $$
 begin
     return query
     select
-        l.topic,
-        l.consumer_group,
-        l.partition,
-        j.seq,
+        l.topic, l.consumer_group, l.partition, j.seq,
         j.leased_until - (j.recorded_at - _ahead_groups.moment)
     from pgq.group_partition as l
     cross join lateral (
         select k.seq, k.recorded_at, k.leased_until
         from pgq.group_position as k
-        where k.group_id = l.group_id
-            and k.partition = l.partition
+        where k.group_id = l.group_id and k.partition = l.partition
         order by k.seq desc
         limit 1
     ) as j

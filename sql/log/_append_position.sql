@@ -11,9 +11,7 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
-    if (state).max_attempts is null
-        and (state).last_error is null
-    then
+    if (state).max_attempts is null and (state).last_error is null then
         insert into pgq.group_position (
             group_id,
             partition,
@@ -78,8 +76,7 @@ begin
                     when _append_position.next_offset = (_append_position.state).next_offset
                         then (_append_position.state).last_error
                 end,
-                (_append_position.state).tried_offset,
-                (_append_position.state).single_offset
+                (_append_position.state).tried_offset, (_append_position.state).single_offset
             )::pgq._attempts
         )
         on conflict do nothing;

@@ -50,9 +50,7 @@ begin
     where p.partition_id = home_id;
 
     -- The caller has locked the partition, so nobody else gives out offsets now.
-    newest := pgq._newest(
-        stored_id, (state).segment, (state).segment_first_offset
-    );
+    newest := pgq._newest(stored_id, (state).segment, (state).segment_first_offset);
     before_first := coalesce(newest.log_offset, (state).segment_first_offset - 1);
     stamp := greatest(pgq._clock(), newest.published_at, (state).segment_entered_at);
 
@@ -64,16 +62,14 @@ begin
             from (
                 select k.ctid as place, k.log_offset as number
                 from pgq.message_{leaf} as k
-                where k.partition_id >= {lowest}
-                    and k.partition_id < {above}
+                where k.partition_id >= {lowest} and k.partition_id < {above}
                 union all
                 select f.place, f.number
                 from unnest({late_xids}) as x (xid)
                 cross join lateral (
                     select k.ctid as place, k.log_offset as number
                     from pgq.message_{leaf} as k
-                    where k.partition_id
-                        = ({home_id} << 40) + (x.xid::text::bigint & 1099511627775)
+                    where k.partition_id = ({home_id} << 40) + (x.xid::text::bigint & 1099511627775)
                     offset 0
                 ) as f
                 where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
@@ -85,14 +81,10 @@ begin
         -- end of the leaf
         moved := coalesce(cardinality(places), 0);
         if moved > 0 then
-            perform pgq._move_staged(
-                stored_id, (state).segment, places, before_first, stamp
-            );
+            perform pgq._move_staged(stored_id, (state).segment, places, before_first, stamp);
         end if;
     else
-        moved := pgq._assign_across(
-            state, left_segments, since, before_first, stamp, most
-        );
+        moved := pgq._assign_across(state, left_segments, since, before_first, stamp, most);
     end if;
 
     -- What found nothing is not noted, unless it had to look for many that have ended.
@@ -108,27 +100,20 @@ begin
             select a.next_xid, a.open_xids, a.server_started, a.system_identifier
             into since.next_xid, since.open_xids, server_started, system_identifier
             from pgq.assignment as a
-            where a.partition_id = home_id
-                and a.seq = since.seq;
+            where a.partition_id = home_id and a.seq = since.seq;
         end if;
 
         insert into pgq.assignment (
             partition_id, seq, next_xid, open_xids, server_started, system_identifier
         )
         values (
-            home_id,
-            since.seq + 1,
-            coalesce(since.next_xid, '0'),
-            coalesce(since.open_xids, '{}'),
-            coalesce(server_started, '-infinity'),
-            coalesce(system_identifier, 0)
+            home_id, since.seq + 1, coalesce(since.next_xid, '0'), coalesce(since.open_xids, '{}'),
+            coalesce(server_started, '-infinity'), coalesce(system_identifier, 0)
         )
         on conflict do nothing;
 
         -- One row goes for each that comes, found by its number, so no dead rows are walked.
-        delete from pgq.assignment as a
-        where a.partition_id = home_id
-            and a.seq = since.seq - 63;
+        delete from pgq.assignment as a where a.partition_id = home_id and a.seq = since.seq - 63;
     end if;
 
     if moved = 0 then
@@ -136,15 +121,10 @@ begin
     end if;
     if (state).followed then
         perform pgq._deliver(
-            home_id,
-            stored_id,
-            (state).segment,
-            before_first + 1,
-            before_first + moved
+            home_id, stored_id, (state).segment, before_first + 1, before_first + moved
         );
     end if;
-    return row((state).partition, before_first + 1, before_first + moved)
-        ::pgq.offset_range;
+    return row((state).partition, before_first + 1, before_first + moved) ::pgq.offset_range;
 end
 $$;
 

@@ -11,8 +11,7 @@ declare
 begin
     for target in
         select
-            t.topic,
-            sum(r.last_offset - r.first_offset + 1)::bigint as amount,
+            t.topic, sum(r.last_offset - r.first_offset + 1)::bigint as amount,
             bool_or(r.last_offset - r.first_offset + 1 = 1000000) as full
         from pgq.topic as t
         cross join lateral pgq._assign_all(t.topic, null, 1000000) as r

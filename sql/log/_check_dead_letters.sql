@@ -11,9 +11,7 @@ as $$
 #variable_conflict use_column
 begin
     if max_attempts is not null then
-        perform pgq._check_count(
-            'max_attempts', max_attempts, 1, 2147483647
-        );
+        perform pgq._check_count('max_attempts', max_attempts, 1, 2147483647);
     end if;
     if dead_letter_topic = topic then
         raise exception 'argument "dead_letter_topic" must be another topic than the group reads'

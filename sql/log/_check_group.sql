@@ -10,28 +10,22 @@ declare
 begin
     perform pgq._check_access(topic, null, 'consume');
 
-    select t.*
-    into target
-    from pgq.topic as t
-    where t.topic = _check_group.topic;
+    select t.* into target from pgq.topic as t where t.topic = _check_group.topic;
 
     if target.topic_id is null then
         perform pgq._fail_unknown_topic(topic);
     end if;
 
     if consumer_group is null then
-        raise exception 'argument "consumer_group" must not be null'
-            using errcode = '22004';
+        raise exception 'argument "consumer_group" must not be null' using errcode = '22004';
     end if;
     if not exists (
         select from pgq.consumer_group as g
-        where g.topic_id = target.topic_id
-            and g.consumer_group = _check_group.consumer_group
+        where g.topic_id = target.topic_id and g.consumer_group = _check_group.consumer_group
     ) then
         raise exception 'unknown consumer group "%" of topic "%"',
             consumer_group, topic
-            using errcode = 'MQ003',
-                hint = 'Create it with pgq.create_group.';
+            using errcode = 'MQ003', hint = 'Create it with pgq.create_group.';
     end if;
 
     if _check_group.partition is not null and not exists (
@@ -40,9 +34,7 @@ begin
             and l.consumer_group = _check_group.consumer_group
             and l.partition = _check_group.partition
     ) then
-        perform pgq._fail_unknown_partition(
-            topic, partition, target.partitions
-        );
+        perform pgq._fail_unknown_partition(topic, partition, target.partitions);
     end if;
 
     return target.deferred;

@@ -7,8 +7,7 @@ as $$
 #variable_conflict use_column
 begin
     if out_of_range not in ('error', 'skip') then
-        raise exception 'argument "out_of_range" must be error or skip'
-            using errcode = '22023';
+        raise exception 'argument "out_of_range" must be error or skip' using errcode = '22023';
     end if;
 end
 $$;

@@ -8,13 +8,10 @@ as $$
 begin
     -- What the snapshot does not show of a journal would stay behind for ever.
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-        perform pgq._keep_position(
-            pgq._lock_group(l.topic, l.consumer_group, l.partition, false)
-        )
+        perform pgq._keep_position(pgq._lock_group(l.topic, l.consumer_group, l.partition, false))
         from pgq.group_partition as l
         where l.topic = _check_positions.topic
-            and l.consumer_group
-            = coalesce(_check_positions.consumer_group, l.consumer_group);
+            and l.consumer_group = coalesce(_check_positions.consumer_group, l.consumer_group);
     end if;
 end
 $$;

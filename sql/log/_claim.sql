@@ -47,19 +47,13 @@ begin
             select j.leased_until
             into claimed.leased_until
             from pgq.group_position as j
-            where j.group_id = target_id
-                and j.partition = number
-                and j.seq = current_seq + 1;
+            where j.group_id = target_id and j.partition = number and j.seq = current_seq + 1;
         end if;
         return claimed;
     end if;
 
     return pgq._claim_any(
-        topic,
-        consumer_group,
-        max_messages,
-        partition,
-        lease,
+        topic, consumer_group, max_messages, partition, lease,
         case when target_id is null and width > 16 then random() * width >= 16 end
     );
 end

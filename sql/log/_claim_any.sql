@@ -24,16 +24,8 @@ begin
     perform pgq._check_count('max_messages', wanted, 1, 1000000);
 
     loop
-        near := case
-            when near_first
-                then pgq._near_partition(topic, consumer_group)
-        end;
-        state := pgq._lock_group(
-            topic,
-            consumer_group,
-            coalesce(partition, near),
-            true
-        );
+        near := case when near_first then pgq._near_partition(topic, consumer_group) end;
+        state := pgq._lock_group(topic, consumer_group, coalesce(partition, near), true);
         if state.group_id is null and near is not null then
             near := null;
             state := pgq._lock_group(topic, consumer_group, null, true);
@@ -51,12 +43,8 @@ begin
             if state.next_offset < first_available then
                 if state.out_of_range = 'error' then
                     perform pgq._fail_out_of_range(
-                        topic,
-                        state.partition,
-                        state.next_offset,
-                        state.partition_id,
-                        state.last_offset,
-                        true
+                        topic, state.partition, state.next_offset, state.partition_id,
+                        state.last_offset, true
                     );
                 end if;
                 claimed.first_offset := first_available;
@@ -114,12 +102,8 @@ begin
 
         if pgq._append_position(
             state,
-            case
-                when lease is null then claimed.last_offset + 1
-                else claimed.first_offset
-            end,
-            claimed.leased_until,
-            claimed.lease_token
+            case when lease is null then claimed.last_offset + 1 else claimed.first_offset end,
+            claimed.leased_until, claimed.lease_token
         ) then
             -- Where all were looked at, and something comes of it. Not where the usual way does not
             -- lead, nor in a deferred topic: what is staged elsewhere would wait for its offsets.
@@ -132,8 +116,7 @@ begin
                     set_config('pgq.found_in', pgq._found_in(state.group_id), false),
                     set_config('pgq.found_at', p.ring::text, false)
                 from pgq.partition as p
-                where p.partition_id = state.partition_id
-                    and not p.deferred;
+                where p.partition_id = state.partition_id and not p.deferred;
             end if;
             return claimed;
         end if;

@@ -14,27 +14,20 @@ begin
     -- Each journal keeps its last 1000 rows.
     for target in
         select
-            l.group_id,
-            l.partition,
-            l.topic,
-            l.consumer_group,
-            s.seq as first_seq,
+            l.group_id, l.partition, l.topic, l.consumer_group, s.seq as first_seq,
             e.seq - 1000 as keep_from
         from pgq.group_partition as l
         cross join lateral (
             select k.seq
             from pgq.group_position as k
-            where k.group_id = l.group_id
-                and k.partition = l.partition
+            where k.group_id = l.group_id and k.partition = l.partition
             order by k.seq desc
             limit 1
         ) as e
         cross join lateral (
             select k.seq
             from pgq.group_position as k
-            where k.group_id = l.group_id
-                and k.partition = l.partition
-                and k.seq >= l.trimmed_seq
+            where k.group_id = l.group_id and k.partition = l.partition and k.seq >= l.trimmed_seq
             order by k.seq
             limit 1
         ) as s
@@ -44,8 +37,7 @@ begin
         -- snapshot is older than the trimming try again.
         perform
         from pgq.group_partition as l
-        where l.group_id = target.group_id
-            and l.partition = target.partition
+        where l.group_id = target.group_id and l.partition = target.partition
         for no key update skip locked;
         continue when not found;
 
@@ -54,13 +46,10 @@ begin
 
         update pgq.group_partition as l
         set trimmed_seq = greatest(l.trimmed_seq, keep_from)
-        where l.group_id = target.group_id
-            and l.partition = target.partition;
+        where l.group_id = target.group_id and l.partition = target.partition;
 
         delete from pgq.group_position as j
-        where j.group_id = target.group_id
-            and j.partition = target.partition
-            and j.seq < keep_from;
+        where j.group_id = target.group_id and j.partition = target.partition and j.seq < keep_from;
         get diagnostics trimmed = row_count;
 
         budget := budget - trimmed;

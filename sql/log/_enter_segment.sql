@@ -47,9 +47,7 @@ begin
     entered.segment_until := pgq._segment_until(class);
 
     newest := pgq._newest(
-        (state).stored_partition_id,
-        (state).segment,
-        entered.segment_first_offset
+        (state).stored_partition_id, (state).segment, entered.segment_first_offset
     );
 
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
@@ -57,8 +55,7 @@ begin
         -- segments. So the next offset is tried out where that message would stand: a row that
         -- this snapshot does not see raises 40001.
         perform pgq._try_offset(
-            (state).stored_partition_id,
-            (state).segment,
+            (state).stored_partition_id, (state).segment,
             coalesce(newest.log_offset + 1, entered.segment_first_offset)
         );
     end if;
@@ -69,10 +66,8 @@ begin
 
     update pgq.partition as p
     set
-        segment = entered.segment,
-        segment_first_offset = entered.segment_first_offset,
-        segment_entered_at = entered.segment_entered_at,
-        segment_until = entered.segment_until,
+        segment = entered.segment, segment_first_offset = entered.segment_first_offset,
+        segment_entered_at = entered.segment_entered_at, segment_until = entered.segment_until,
         stored_partition_id = entered.stored_partition_id,
         left_segments = case
             when p.deferred then array_append(
@@ -87,13 +82,10 @@ begin
     -- this segment is closed no earlier than if it had been sealed by this transaction. Whether it
     -- is sealed already does not matter: somebody may be about to do it.
     update pgq.segment as g
-    set
-        sealed_xid = pg_current_xact_id(),
-        horizon = null
+    set sealed_xid = pg_current_xact_id(), horizon = null
     from pgq.partition as p
     where g.segment = (_enter_segment.state).segment
-        and p.partition_id = entered.partition_id
-        and p.deferred;
+        and p.partition_id = entered.partition_id and p.deferred;
 
     -- A segment that got no message of this partition leaves no range behind.
     insert into pgq.segment_range (partition_id, first_offset, segment, stored_partition_id)

@@ -18,8 +18,7 @@ begin
         using errcode = 'MQ004',
             detail = format(
                 'First available offset: %s; last available offset: %s.',
-                pgq._first_readable(partition_id),
-                last_available
+                pgq._first_readable(partition_id), last_available
             ),
             hint = case
                 when log_offset > last_available then
@@ -27,8 +26,7 @@ begin
                 when for_group then
                     'Retention has removed it. Use pgq.seek, or let the group skip what is gone, '
                     'by pgq.alter_group with out_of_range => ''skip''.'
-                else
-                    'Retention has removed it. pgq.list_offsets shows what is there.'
+                else 'Retention has removed it. pgq.list_offsets shows what is there.'
             end;
 end
 $$;

@@ -7,9 +7,7 @@ as $$
 #variable_conflict use_column
 begin
     raise exception 'retention removed messages of topic "%" while they were being read',
-        topic
-        using errcode = '40001',
-            hint = 'The position has not moved. Try again.';
+        topic using errcode = '40001', hint = 'The position has not moved. Try again.';
 end
 $$;
 

@@ -7,15 +7,12 @@ as $$
 #variable_conflict use_column
 begin
     if partition is null then
-        raise exception 'argument "partition" must not be null'
-            using errcode = '22004';
+        raise exception 'argument "partition" must not be null' using errcode = '22004';
     end if;
     raise exception 'unknown partition % of topic "%"',
         partition, topic
         using errcode = 'MQ007',
-            detail = format(
-                'The topic has %s partitions, numbered from 0.', partitions
-            );
+            detail = format('The topic has %s partitions, numbered from 0.', partitions);
 end
 $$;
 

@@ -7,8 +7,7 @@ as $$
 #variable_conflict use_column
 begin
     if topic is null then
-        raise exception 'argument "topic" must not be null'
-            using errcode = '22004';
+        raise exception 'argument "topic" must not be null' using errcode = '22004';
     end if;
     raise exception 'unknown topic "%"', topic
         using errcode = 'MQ001',

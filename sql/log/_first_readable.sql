@@ -10,8 +10,7 @@ where r.partition_id = _first_readable.partition_id
     and r.first_offset > all(
         select e.first_offset
         from pgq.segment_range as e
-        where e.partition_id = _first_readable.partition_id
-            and not pgq._is_kept(e.segment)
+        where e.partition_id = _first_readable.partition_id and not pgq._is_kept(e.segment)
     )
 $$;
 

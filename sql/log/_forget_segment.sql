@@ -19,27 +19,22 @@ begin
     gone as (
         delete from pgq.segment_range as r
         using emptied as e
-        where r.partition_id = e.partition_id
-            and r.first_offset <= e.first_offset
+        where r.partition_id = e.partition_id and r.first_offset <= e.first_offset
         returning r.*
     )
 
     insert into pgq.dropped_range (partition_id, segment, first_offset, last_offset)
     select
-        o.stored_partition_id,
-        o.segment,
-        o.first_offset - o.shift,
+        o.stored_partition_id, o.segment, o.first_offset - o.shift,
         (
             select min(n.first_offset)
             from pgq.segment_range as n
-            where n.partition_id = o.partition_id
-                and n.first_offset > o.first_offset
+            where n.partition_id = o.partition_id and n.first_offset > o.first_offset
         ) - 1 - o.shift
     from gone as o
     inner join pgq.segment as g on g.segment = o.segment
     inner join pgq.storage_class as c on c.storage_class_id = g.storage_class_id
-    where c.retention is null
-        and o.segment <> _forget_segment.segment
+    where c.retention is null and o.segment <> _forget_segment.segment
     on conflict do nothing;
 end
 $$;

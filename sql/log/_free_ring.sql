@@ -12,9 +12,7 @@ begin
     while exists (
         select
         from pgq.partition as p
-        where p.topic = _free_ring.topic
-            and p.ring = place
-            and p.partition <> _free_ring.partition
+        where p.topic = _free_ring.topic and p.ring = place and p.partition <> _free_ring.partition
     ) loop
         place := (place + 1) % 1024;
     end loop;

@@ -16,8 +16,7 @@ begin
         exists (
             select
             from pgq.message_{leaf} as m
-            where m.partition_id >= {lowest}
-                and m.partition_id < {above}
+            where m.partition_id >= {lowest} and m.partition_id < {above}
         )
         or exists (
             select

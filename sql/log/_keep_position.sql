@@ -8,10 +8,7 @@ as $$
 begin
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
         perform pgq._append_position(
-            state,
-            (state).next_offset,
-            (state).leased_until,
-            (state).lease_token
+            state, (state).next_offset, (state).leased_until, (state).lease_token
         );
     end if;
 end

@@ -11,11 +11,7 @@ as $$
 #variable_conflict use_column
 declare
     newest_offset bigint := (
-        pgq._newest(
-            stored_partition_id,
-            segment,
-            segment_first_offset
-        )
+        pgq._newest(stored_partition_id, segment, segment_first_offset)
     ).log_offset;
 begin
     if newest_offset is not null then

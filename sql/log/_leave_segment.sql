@@ -10,8 +10,7 @@ declare
 begin
     for place in
         select
-            p.partition_id,
-            p.topic,
+            p.partition_id, p.topic,
             row(
                 p.partition,
                 p.partition_id,

@@ -17,9 +17,7 @@ begin
         -- other.
         perform
         from pgq.topic as t
-        where t.topic in (
-            _lock_dead_letter_topic.topic, _lock_dead_letter_topic.dead_letter_topic
-        )
+        where t.topic in (_lock_dead_letter_topic.topic, _lock_dead_letter_topic.dead_letter_topic)
         order by t.topic
         for no key update;
 

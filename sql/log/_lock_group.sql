@@ -20,10 +20,7 @@ begin
         if partition is not null then
             select l.group_id, l.partition, l.partition_id, l.out_of_range, l.max_attempts
             into
-                state.group_id,
-                state.partition,
-                state.partition_id,
-                state.out_of_range,
+                state.group_id, state.partition, state.partition_id, state.out_of_range,
                 state.max_attempts
             from pgq.group_partition as l
             where l.topic = _lock_group.topic
@@ -36,18 +33,14 @@ begin
             -- was read longest ago.
             select l.group_id, l.partition, l.partition_id, l.out_of_range, l.max_attempts
             into
-                state.group_id,
-                state.partition,
-                state.partition_id,
-                state.out_of_range,
+                state.group_id, state.partition, state.partition_id, state.out_of_range,
                 state.max_attempts
             from pgq.group_partition as l
             inner join pgq.partition as p on p.partition_id = l.partition_id
             cross join lateral (
                 select j.next_offset, j.recorded_at, j.leased_until
                 from pgq.group_position as j
-                where j.group_id = l.group_id
-                    and j.partition = l.partition
+                where j.group_id = l.group_id and j.partition = l.partition
                 order by j.seq desc
                 limit 1
             ) as q
@@ -67,9 +60,7 @@ begin
         end if;
 
         if state.group_id is null then
-            is_deferred := pgq._check_group(
-                topic, consumer_group, partition
-            );
+            is_deferred := pgq._check_group(topic, consumer_group, partition);
             permitted := null;
             -- The named partition exists: it was dropped and created again while this call waited.
             continue when partition is not null;
@@ -85,8 +76,7 @@ begin
                 perform pgq._last_offset(p.stored_partition_id, p.segment, p.segment_first_offset)
                 from pgq.group_partition as l
                 inner join pgq.partition as p on p.partition_id = l.partition_id
-                where l.topic = _lock_group.topic
-                    and l.consumer_group = _lock_group.consumer_group;
+                where l.topic = _lock_group.topic and l.consumer_group = _lock_group.consumer_group;
             end if;
             return null;
         end if;
@@ -120,8 +110,7 @@ begin
         cross join lateral (
             select k.*
             from pgq.group_position as k
-            where k.group_id = state.group_id
-                and k.partition = state.partition
+            where k.group_id = state.group_id and k.partition = state.partition
             order by k.seq desc
             limit 1
         ) as j
@@ -135,15 +124,12 @@ begin
 
         if state.max_attempts is not null then
             select
-                (j.attempts).attempt,
-                (j.attempts).last_error,
-                (j.attempts).tried_offset,
+                (j.attempts).attempt, (j.attempts).last_error, (j.attempts).tried_offset,
                 (j.attempts).single_offset
             into state.attempt, state.last_error, state.tried_offset, state.single_offset
             from pgq.group_position as j
             where j.group_id = state.group_id
-                and j.partition = state.partition
-                and j.seq = state.seq;
+                and j.partition = state.partition and j.seq = state.seq;
         end if;
 
         -- What waits for offsets where this member looks first does not wait until there is nothing
@@ -154,8 +140,7 @@ begin
             from (
                 select p.partition
                 from pgq.partition as p
-                where p.topic = _lock_group.topic
-                    and p.ring <= pgq._ring()
+                where p.topic = _lock_group.topic and p.ring <= pgq._ring()
                 order by p.ring desc
                 limit 1
             ) as f

@@ -57,8 +57,7 @@ begin
             into partition_count, state.deferred
             from pgq.partition as p
             where p.topic = _lock_partition.topic
-                and p.partition = 0
-                and (p.publishers is null or pgq._may(p.publishers));
+                and p.partition = 0 and (p.publishers is null or pgq._may(p.publishers));
 
             if state.deferred and may_stage then
                 return null;
@@ -88,8 +87,7 @@ begin
                 (
                     select pgq._home(_lock_partition.key, q.partitions)
                     from pgq.partition as q
-                    where q.topic = _lock_partition.topic
-                        and q.partition = 0
+                    where q.topic = _lock_partition.topic and q.partition = 0
                 )
             )
             and not (p.deferred and _lock_partition.may_stage)
@@ -114,12 +112,7 @@ begin
         end if;
         if state.deferred is not null then
             -- It was dropped and created again while this call waited for it.
-            return pgq._lock_partition(
-                topic,
-                partition,
-                key,
-                may_stage
-            );
+            return pgq._lock_partition(topic, partition, key, may_stage);
         end if;
 
         perform pgq._fail_unknown_topic(topic);

@@ -17,11 +17,7 @@ begin
         order by p.partition
         for update;
 
-        select t.*
-        into target
-        from pgq.topic as t
-        where t.topic = _lock_topic.topic
-        for update;
+        select t.* into target from pgq.topic as t where t.topic = _lock_topic.topic for update;
 
         exit when target.topic_id is not null;
         perform pgq._check_topic(topic);

@@ -32,8 +32,7 @@ begin
         cross join lateral (
             select k.next_offset, k.leased_until
             from pgq.group_position as k
-            where k.group_id = l.group_id
-                and k.partition = l.partition
+            where k.group_id = l.group_id and k.partition = l.partition
             order by k.seq desc
             limit 1
         ) as j

@@ -8,9 +8,7 @@ as $$
 begin
     insert into pgq.dropped_range (partition_id, segment, first_offset, last_offset)
     select
-        r.stored_partition_id,
-        r.segment,
-        r.first_offset - r.shift,
+        r.stored_partition_id, r.segment, r.first_offset - r.shift,
         r.next_first_offset - 1 - r.shift
     from (
         select

@@ -17,9 +17,7 @@ declare
     middle_at timestamptz;
 begin
     -- Mostly what is asked for is the end.
-    if low < high and pgq._published_at(partition_id, last_offset)
-        < published_at
-    then
+    if low < high and pgq._published_at(partition_id, last_offset) < published_at then
         return high;
     end if;
 

@@ -34,11 +34,7 @@ begin
                 hint = 'The views of pgq show them to those who may read these.';
     end if;
 
-    newest := pgq._newest(
-        stored_partition_id,
-        segment,
-        segment_first_offset
-    );
+    newest := pgq._newest(stored_partition_id, segment, segment_first_offset);
     last_offset := coalesce(newest.log_offset, segment_first_offset - 1);
 
     if next_offset > last_offset then
@@ -47,12 +43,7 @@ begin
     end if;
 
     if next_offset >= segment_first_offset then
-        newest := pgq._newest(
-            stored_partition_id,
-            segment,
-            next_offset,
-            next_offset
-        );
+        newest := pgq._newest(stored_partition_id, segment, next_offset, next_offset);
         published_at := newest.published_at;
         return next;
         return;
@@ -60,15 +51,10 @@ begin
 
     first_offset := pgq._first_available(partition_id);
     if next_offset is not null then
-        published_at := pgq._published_at(
-            partition_id,
-            greatest(next_offset, first_offset)
-        );
+        published_at := pgq._published_at(partition_id, greatest(next_offset, first_offset));
     end if;
     if since is not null then
-        since_offset := pgq._offset_at(
-            partition_id, since, first_offset, last_offset
-        );
+        since_offset := pgq._offset_at(partition_id, since, first_offset, last_offset);
     end if;
     return next;
 end

@@ -26,9 +26,7 @@ begin
         select p.partition, p.partition_id, p.segment, p.followed, p.publishers
         into chosen, home_id, leaf, followed, roles
         from pgq.partition as p
-        where p.topic = _publish_deferred.topic
-            and p.ring <= (xid * 633 & 1023)
-            and p.deferred
+        where p.topic = _publish_deferred.topic and p.ring <= (xid * 633 & 1023) and p.deferred
         order by p.ring desc
         limit 1;
     else
@@ -41,8 +39,7 @@ begin
                 (
                     select pgq._home(_publish_deferred.key, q.partitions)
                     from pgq.partition as q
-                    where q.topic = _publish_deferred.topic
-                        and q.partition = 0
+                    where q.topic = _publish_deferred.topic and q.partition = 0
                 )
             )
             and p.deferred;

@@ -25,19 +25,13 @@ begin
     end if;
 
     if idempotency_key is not null then
-        perform pgq._check_idempotency_keys(
-            'idempotency_key', array[idempotency_key], 1
-        );
+        perform pgq._check_idempotency_keys('idempotency_key', array[idempotency_key], 1);
         return query
         select k.partition, k.log_offset, k.duplicate
         from pgq._publish_keyed(
-            _publish_guarded.topic,
-            payloads,
-            array[_publish_guarded.key],
-            array[_publish_guarded.headers],
-            _publish_guarded.partition,
-            array[_publish_guarded.idempotency_key],
-            bodies
+            _publish_guarded.topic, payloads, array[_publish_guarded.key],
+            array[_publish_guarded.headers], _publish_guarded.partition,
+            array[_publish_guarded.idempotency_key], bodies
         ) as k;
         return;
     end if;
@@ -45,18 +39,13 @@ begin
     return query
     select b.partition, b.first_offset, b.duplicate
     from pgq.publish_batch(
-        topic => _publish_guarded.topic,
-        payloads => payloads,
-        keys => array[_publish_guarded.key],
-        headers => array[_publish_guarded.headers],
-        partition => _publish_guarded.partition,
+        topic => _publish_guarded.topic, payloads => payloads, keys => array[_publish_guarded.key],
+        headers => array[_publish_guarded.headers], partition => _publish_guarded.partition,
         bodies => bodies
     ) as b;
 end
 $$;
 
-comment on function pgq._publish_guarded(
-    text, jsonb, text, jsonb, integer, text, bytea
-) is
+comment on function pgq._publish_guarded(text, jsonb, text, jsonb, integer, text, bytea) is
 'Publishes one message as a batch of one: with an idempotency_key, above READ COMMITTED, or where
 subscriptions and notifications follow.';

@@ -43,13 +43,9 @@ begin
         -- An old snapshot may show another window; then 40001. The lock is undone: alter_topic does
         -- not wait for publishers.
         begin
-            perform
-            from pgq.topic as t
-            where t.topic = _publish_keyed.topic
-            for share;
+            perform from pgq.topic as t where t.topic = _publish_keyed.topic for share;
             looked := true;
-            raise exception 'this lock is not needed any more'
-                using errcode = '55P03';
+            raise exception 'this lock is not needed any more' using errcode = '55P03';
         exception
             when lock_not_available then
                 if not looked then
@@ -64,8 +60,7 @@ begin
         into scope, partition_count, span
         from pgq.partition as p
         inner join pgq.topic as t on t.topic_id = p.topic_id
-        where p.topic = _publish_keyed.topic
-            and p.partition = 0;
+        where p.topic = _publish_keyed.topic and p.partition = 0;
 
         if scope is null then
             perform pgq._fail_unknown_topic(topic);
@@ -90,8 +85,7 @@ begin
     -- Partition by partition, in ascending order, so that the offset of each message is known.
     for part in
         select
-            b.home,
-            array_agg(b.place order by b.place) as places,
+            b.home, array_agg(b.place order by b.place) as places,
             array_agg(b.payload order by b.place) as payloads,
             array_agg(b.key order by b.place) as keys,
             array_agg(b.header order by b.place) as headers,
@@ -100,18 +94,13 @@ begin
             select
                 g.*,
                 coalesce(
-                    _publish_keyed.partition,
-                    pgq._home(g.key, partition_count),
-                    fallback
+                    _publish_keyed.partition, pgq._home(g.key, partition_count), fallback
                 )::integer as home
             from (
                 select
-                    generate_series(1, cardinality(leaders)) as place,
-                    unnest(leaders) as leader,
-                    unnest(_publish_keyed.payloads) as payload,
-                    unnest(_publish_keyed.keys) as key,
-                    unnest(_publish_keyed.headers) as header,
-                    unnest(_publish_keyed.bodies) as body
+                    generate_series(1, cardinality(leaders)) as place, unnest(leaders) as leader,
+                    unnest(_publish_keyed.payloads) as payload, unnest(_publish_keyed.keys) as key,
+                    unnest(_publish_keyed.headers) as header, unnest(_publish_keyed.bodies) as body
             ) as g
             where g.leader = g.place
         ) as b
@@ -123,8 +112,7 @@ begin
         from pgq.publish_batch(
             topic => _publish_keyed.topic,
             payloads => case when _publish_keyed.bodies is null then part.payloads end,
-            keys => case when part.home is not null then part.keys end,
-            headers => part.headers,
+            keys => case when part.home is not null then part.keys end, headers => part.headers,
             partition => part.home,
             bodies => case when _publish_keyed.bodies is not null then part.bodies end
         ) as r
@@ -149,29 +137,20 @@ begin
 
     if run.partition is not null then
         perform pgq._place_keys(
-            notes.segments,
-            scope,
-            span,
-            array_agg(g.idempotency_key),
-            null,
-            array_agg(g.partition),
+            notes.segments, scope, span, array_agg(g.idempotency_key), null, array_agg(g.partition),
             array_agg(g.log_offset)
         )
         from (
             select
-                generate_series(1, cardinality(leaders)) as place,
-                unnest(leaders) as leader,
+                generate_series(1, cardinality(leaders)) as place, unnest(leaders) as leader,
                 unnest(_publish_keyed.idempotency_keys) as idempotency_key,
-                unnest(homes) as partition,
-                unnest(offsets) as log_offset
+                unnest(homes) as partition, unnest(offsets) as log_offset
         ) as g
-        where g.leader = g.place
-            and g.idempotency_key is not null;
+        where g.leader = g.place and g.idempotency_key is not null;
 
         if not exists (select from pgq.partition as p where p.partition_id = scope) then
             raise exception 'topic "%" was dropped while this call was at work',
-                topic
-                using errcode = 'MQ001';
+                topic using errcode = 'MQ001';
         end if;
     end if;
 
@@ -179,16 +158,12 @@ begin
     select g.partition, g.log_offset, g.leader <> g.place
     from (
         select
-            generate_series(1, cardinality(leaders)) as place,
-            unnest(leaders) as leader,
-            unnest(homes) as partition,
-            unnest(offsets) as log_offset
+            generate_series(1, cardinality(leaders)) as place, unnest(leaders) as leader,
+            unnest(homes) as partition, unnest(offsets) as log_offset
     ) as g;
 end
 $$;
 
-comment on function pgq._publish_keyed(
-    text, jsonb[], text[], jsonb[], integer, text[], bytea[]
-) is
+comment on function pgq._publish_keyed(text, jsonb[], text[], jsonb[], integer, text[], bytea[]) is
 'The part of publish and publish_batch that knows idempotency keys: publishes the messages that are
 new, and returns where all of them stand, in the order of the array.';

@@ -38,8 +38,7 @@ begin
     into target
     from pgq.partition as p
     where p.topic = _publish_spread.topic
-        and p.partition = 0
-        and (p.publishers is null or pgq._may(p.publishers));
+        and p.partition = 0 and (p.publishers is null or pgq._may(p.publishers));
 
     if target.topic_id is null then
         perform pgq._check_access(topic, null, 'publish');
@@ -51,12 +50,8 @@ begin
         return query
         select s.partition, s.first_offset, s.last_offset
         from pgq._stage_batch(
-            _publish_spread.topic,
-            _publish_spread.payloads,
-            _publish_spread.keys,
-            _publish_spread.headers,
-            _publish_spread.partition,
-            _publish_spread.bodies
+            _publish_spread.topic, _publish_spread.payloads, _publish_spread.keys,
+            _publish_spread.headers, _publish_spread.partition, _publish_spread.bodies
         ) as s;
         return;
     end if;
@@ -65,8 +60,7 @@ begin
     -- there is room: taking a free partition besides the keyed ones would break the order in which
     -- locks are taken.
     fallback := coalesce(
-        _publish_spread.partition,
-        _publish_spread.keyless,
+        _publish_spread.partition, _publish_spread.keyless,
         (
             select pgq._home(k.key, target.partitions)
             from unnest(_publish_spread.keys) as k (key)
@@ -91,9 +85,7 @@ begin
         select
             generate_series(
                 1,
-                coalesce(
-                    cardinality(_publish_spread.payloads), cardinality(_publish_spread.bodies)
-                )
+                coalesce(cardinality(_publish_spread.payloads), cardinality(_publish_spread.bodies))
             ) as position,
             unnest(_publish_spread.keys) as key
     ) as k;
@@ -102,23 +94,15 @@ begin
         -- All of them first: giving offsets may lock more than partitions.
         perform
         from pgq.partition as p
-        where p.topic_id = target.topic_id
-            and p.partition = any(homes)
+        where p.topic_id = target.topic_id and p.partition = any(homes)
         order by p.partition
         for no key update;
     end if;
 
     for state in
         select
-            p.partition,
-            p.partition_id,
-            p.segment,
-            p.segment_first_offset,
-            p.segment_entered_at,
-            p.segment_until,
-            p.followed,
-            p.deferred,
-            p.stored_partition_id
+            p.partition, p.partition_id, p.segment, p.segment_first_offset, p.segment_entered_at,
+            p.segment_until, p.followed, p.deferred, p.stored_partition_id
         from pgq.partition as p
         where p.topic_id = target.topic_id
             and p.partition = any(homes)
@@ -135,18 +119,14 @@ begin
         end if;
 
         -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
-        newest := pgq._newest(
-            state.stored_partition_id, state.segment, state.segment_first_offset
-        );
+        newest := pgq._newest(state.stored_partition_id, state.segment, state.segment_first_offset);
         first_offsets[state.partition] := coalesce(
             newest.log_offset + 1, state.segment_first_offset
         );
         ids[state.partition] := state.partition_id;
         stored_ids[state.partition] := state.stored_partition_id;
         segments[state.partition] := state.segment;
-        stamps[state.partition] := greatest(
-            stamp, newest.published_at, state.segment_entered_at
-        );
+        stamps[state.partition] := greatest(stamp, newest.published_at, state.segment_entered_at);
         followed := state.followed or followed is true;
         locked := locked + 1;
     end loop;
@@ -156,12 +136,8 @@ begin
         return query
         select s.partition, s.first_offset, s.last_offset
         from pgq._publish_spread(
-            _publish_spread.topic,
-            _publish_spread.payloads,
-            _publish_spread.keys,
-            _publish_spread.headers,
-            _publish_spread.partition,
-            _publish_spread.keyless,
+            _publish_spread.topic, _publish_spread.payloads, _publish_spread.keys,
+            _publish_spread.headers, _publish_spread.partition, _publish_spread.keyless,
             _publish_spread.bodies
         ) as s;
         return;
@@ -191,12 +167,9 @@ begin
         b.body
     from (
         select
-            unnest(homes) as home,
-            unnest(offsets) as log_offset,
-            unnest(_publish_spread.keys) as key,
-            unnest(_publish_spread.headers) as header,
-            unnest(_publish_spread.payloads) as payload,
-            unnest(_publish_spread.bodies) as body
+            unnest(homes) as home, unnest(offsets) as log_offset,
+            unnest(_publish_spread.keys) as key, unnest(_publish_spread.headers) as header,
+            unnest(_publish_spread.payloads) as payload, unnest(_publish_spread.bodies) as body
     ) as b;
 
     return query
@@ -207,14 +180,7 @@ begin
 
     if followed then
         perform pgq._deliver_across(
-            target.topic_id,
-            keys,
-            headers,
-            ids,
-            stored_ids,
-            segments,
-            first_offsets,
-            next_offsets
+            target.topic_id, keys, headers, ids, stored_ids, segments, first_offsets, next_offsets
         );
     end if;
 end

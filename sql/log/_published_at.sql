@@ -12,8 +12,7 @@ begin
     select r.segment, r.stored_partition_id, r.shift, r.published_at
     into run
     from pgq.segment_range as r
-    where r.partition_id = _published_at.partition_id
-        and r.first_offset <= _published_at.log_offset
+    where r.partition_id = _published_at.partition_id and r.first_offset <= _published_at.log_offset
     order by r.first_offset desc
     limit 1;
 
@@ -22,10 +21,7 @@ begin
     end if;
 
     newest := pgq._newest(
-        run.stored_partition_id,
-        run.segment,
-        log_offset - run.shift,
-        log_offset - run.shift
+        run.stored_partition_id, run.segment, log_offset - run.shift, log_offset - run.shift
     );
     return case
         when newest.log_offset is not null then coalesce(run.published_at, newest.published_at)

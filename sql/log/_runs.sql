@@ -12,12 +12,8 @@ stable
 parallel safe
 as $$
 select
-    r.segment,
-    r.stored_partition_id,
-    r.shift,
-    r.published_at,
-    greatest(r.first_offset, _runs.first_offset),
-    least(r.next_first_offset - 1, _runs.last_offset)
+    r.segment, r.stored_partition_id, r.shift, r.published_at,
+    greatest(r.first_offset, _runs.first_offset), least(r.next_first_offset - 1, _runs.last_offset)
 from (
     select
         s.*,
@@ -32,8 +28,7 @@ from (
             (
                 select b.first_offset
                 from pgq.segment_range as b
-                where b.partition_id = _runs.partition_id
-                    and b.first_offset <= _runs.first_offset
+                where b.partition_id = _runs.partition_id and b.first_offset <= _runs.first_offset
                 order by b.first_offset desc
                 limit 1
             ),

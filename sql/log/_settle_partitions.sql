@@ -11,8 +11,7 @@ declare
 begin
     for place in
         select
-            p.partition_id,
-            t.topic,
+            p.partition_id, t.topic,
             row(
                 p.partition,
                 p.partition_id,
@@ -35,15 +34,11 @@ begin
                 or exists (
                     select
                     from pgq.partition as o
-                    where o.topic = p.topic
-                        and o.ring = p.ring
-                        and o.partition < p.partition
+                    where o.topic = p.topic and o.ring = p.ring and o.partition < p.partition
                 )
                 or p.followed <> (
                     t.notify
-                    or exists (
-                        select from pgq.subscription as s where s.topic_id = t.topic_id
-                    )
+                    or exists (select from pgq.subscription as s where s.topic_id = t.topic_id)
                 )
             )
         limit _settle_partitions.max_partitions
@@ -53,14 +48,12 @@ begin
         -- statement: the topic may have been altered since this one looked.
         update pgq.partition as p
         set
-            partitions = t.partitions,
-            ring = pgq._free_ring(p.topic, p.partition, t.partitions),
+            partitions = t.partitions, ring = pgq._free_ring(p.topic, p.partition, t.partitions),
             followed = t.notify or exists (
                 select from pgq.subscription as s where s.topic_id = t.topic_id
             )
         from pgq.topic as t
-        where p.partition_id = place.partition_id
-            and t.topic_id = p.topic_id;
+        where p.partition_id = place.partition_id and t.topic_id = p.topic_id;
 
         perform pgq._enter_segment(place.topic, place.state);
         settled := settled + 1;

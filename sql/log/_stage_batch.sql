@@ -13,9 +13,7 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    size integer := coalesce(
-        cardinality(payloads), cardinality(bodies)
-    );
+    size integer := coalesce(cardinality(payloads), cardinality(bodies));
     -- The transaction id first, and the segments only then: see _close_segments.
     slot bigint := pg_current_xact_id()::text::bigint & 1099511627775;
     first_number bigint := nextval('pgq.staged_number') << 20;
@@ -43,8 +41,7 @@ begin
     into target
     from pgq.partition as p
     where p.topic = _stage_batch.topic
-        and p.partition = 0
-        and (p.publishers is null or pgq._may(p.publishers));
+        and p.partition = 0 and (p.publishers is null or pgq._may(p.publishers));
 
     if target.topic_id is null then
         perform pgq._check_access(topic, null, 'publish');
@@ -61,8 +58,7 @@ begin
             order by p.partition
             for share;
             looked := true;
-            raise exception 'these locks are not needed any more'
-                using errcode = '55P03';
+            raise exception 'these locks are not needed any more' using errcode = '55P03';
         exception
             when lock_not_available then
                 if not looked then
@@ -83,8 +79,7 @@ begin
         (
             select p.partition
             from pgq.partition as p
-            where p.topic_id = target.topic_id
-                and p.ring <= start_at
+            where p.topic_id = target.topic_id and p.ring <= start_at
             order by p.ring desc
             limit 1
         )
@@ -94,8 +89,7 @@ begin
         select (p.partition_id << 40) + slot, p.segment, p.followed
         into home_id, leaf, followed
         from pgq.partition as p
-        where p.topic_id = target.topic_id
-            and p.partition = fallback;
+        where p.topic_id = target.topic_id and p.partition = fallback;
 
         if home_id is null then
             -- The topic was dropped meanwhile, and perhaps created again.
@@ -106,51 +100,32 @@ begin
         insert into pgq.message (
             partition_id, log_offset, published_at, segment, key, headers, payload, body
         )
-        select
-            home_id,
-            b.log_offset,
-            stamp,
-            leaf,
-            b.key,
-            b.header,
-            b.payload,
-            b.body
+        select home_id, b.log_offset, stamp, leaf, b.key, b.header, b.payload, b.body
         from (
             select
                 generate_series(first_number, first_number + size - 1) as log_offset,
-                unnest(_stage_batch.keys) as key,
-                unnest(_stage_batch.headers) as header,
-                unnest(_stage_batch.payloads) as payload,
-                unnest(_stage_batch.bodies) as body
+                unnest(_stage_batch.keys) as key, unnest(_stage_batch.headers) as header,
+                unnest(_stage_batch.payloads) as payload, unnest(_stage_batch.bodies) as body
         ) as b;
 
         if followed then
             perform pgq._announce(home_id >> 40);
         end if;
-        return query
-        select fallback, null::bigint, null::bigint;
+        return query select fallback, null::bigint, null::bigint;
         return;
     end if;
 
     select array_agg(
-        case
-            when k.key is null then fallback
-            else pgq._home(k.key, target.partitions)
-        end
+        case when k.key is null then fallback else pgq._home(k.key, target.partitions) end
         order by k.position
     )
     into homes
-    from (
-        select
-            generate_series(1, size) as position,
-            unnest(_stage_batch.keys) as key
-    ) as k;
+    from (select generate_series(1, size) as position, unnest(_stage_batch.keys) as key) as k;
 
     for place in
         select p.partition, p.partition_id, p.segment, p.followed
         from pgq.partition as p
-        where p.topic_id = target.topic_id
-            and p.partition = any(homes)
+        where p.topic_id = target.topic_id and p.partition = any(homes)
     loop
         ids[place.partition] := (place.partition_id << 40) + slot;
         segments[place.partition] := place.segment;
@@ -178,12 +153,9 @@ begin
         b.body
     from (
         select
-            generate_series(0, size - 1) as place,
-            unnest(homes) as home,
-            unnest(_stage_batch.keys) as key,
-            unnest(_stage_batch.headers) as header,
-            unnest(_stage_batch.payloads) as payload,
-            unnest(_stage_batch.bodies) as body
+            generate_series(0, size - 1) as place, unnest(homes) as home,
+            unnest(_stage_batch.keys) as key, unnest(_stage_batch.headers) as header,
+            unnest(_stage_batch.payloads) as payload, unnest(_stage_batch.bodies) as body
     ) as b;
 
     if followed then

@@ -4,9 +4,7 @@ language sql
 immutable
 parallel safe
 as $$
-select array_agg(
-    row(v.name, v.kind, v.standard, v.may_lift, v.least, v.most, null)::pgq._setting
-)
+select array_agg(row(v.name, v.kind, v.standard, v.may_lift, v.least, v.most, null)::pgq._setting)
 from (
     values
     ('partitions', 'count', '8', false, 1, 1024),

@@ -6,8 +6,7 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 begin
-    perform
-    from pgq._assign_all(_try_assign.topic, null, null);
+    perform from pgq._assign_all(_try_assign.topic, null, null);
     return true;
 exception
     -- Another try helps, or it has nothing to do with the topic.

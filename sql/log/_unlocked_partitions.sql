@@ -15,8 +15,7 @@ begin
             where p.topic = _unlocked_partitions.topic
             for share skip locked
         );
-        raise exception 'these locks are not needed any more'
-            using errcode = '55P03';
+        raise exception 'these locks are not needed any more' using errcode = '55P03';
     exception
         when lock_not_available then
             if free_ids is null then

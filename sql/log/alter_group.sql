@@ -21,11 +21,7 @@ declare
     altered pgq.consumer_group;
 begin
     perform pgq._check_out_of_range(out_of_range collate "C");
-    perform pgq._check_dead_letters(
-        topic collate "C",
-        max_attempts,
-        dead_letter_topic collate "C"
-    );
+    perform pgq._check_dead_letters(topic collate "C", max_attempts, dead_letter_topic collate "C");
     -- Who administers the dead-letter topic may end that it gets those of a group.
     if num_nonnulls(
         alter_group.out_of_range, alter_group.max_attempts, alter_group.dead_letter_topic
@@ -41,10 +37,7 @@ begin
     perform pgq._check_access(dead_letter_topic collate "C", null, 'publish');
     perform pgq._check_no_limit(
         no_limit collate "C",
-        jsonb_build_object(
-            'max_attempts',
-            coalesce(max_attempts::text, dead_letter_topic)
-        )
+        jsonb_build_object('max_attempts', coalesce(max_attempts::text, dead_letter_topic))
     );
 
     loop
@@ -86,8 +79,7 @@ begin
                 when dead_letter_id is not null then pgq._maker()
                 else g.dead_letters_by
             end
-        where g.topic_id = target_id
-            and g.consumer_group = alter_group.consumer_group collate "C"
+        where g.topic_id = target_id and g.consumer_group = alter_group.consumer_group collate "C"
         returning g.*
         into altered;
 
@@ -99,9 +91,7 @@ begin
     perform pgq._check_both_set(altered.max_attempts, altered.dead_letter_topic_id);
 
     update pgq.group_partition as l
-    set
-        out_of_range = altered.out_of_range,
-        max_attempts = altered.max_attempts
+    set out_of_range = altered.out_of_range, max_attempts = altered.max_attempts
     where l.group_id = altered.group_id;
 
     if altered.max_attempts is null then
@@ -131,13 +121,11 @@ begin
         cross join lateral (
             select k.*
             from pgq.group_position as k
-            where k.group_id = l.group_id
-                and k.partition = l.partition
+            where k.group_id = l.group_id and k.partition = l.partition
             order by k.seq desc
             limit 1
         ) as j
-        where l.group_id = altered.group_id
-            and not (j.attempts is null)
+        where l.group_id = altered.group_id and not (j.attempts is null)
         on conflict do nothing;
     end if;
 

@@ -41,17 +41,9 @@ begin
     if exists (
         select
         from pgq.topic as t
-        where t.topic = alter_topic.topic collate "C"
-            and t.restricted <> alter_topic.restricted
+        where t.topic = alter_topic.topic collate "C" and t.restricted <> alter_topic.restricted
     ) then
-        perform pgq._restrict(
-            topic collate "C",
-            null,
-            restricted,
-            null,
-            null,
-            end_dependents
-        );
+        perform pgq._restrict(topic collate "C", null, restricted, null, null, end_dependents);
     end if;
     loop
         select t.*
@@ -64,13 +56,10 @@ begin
         perform pgq._check_topic(topic collate "C");
     end loop;
     perform pgq._check_no_limit(
-        no_limit collate "C",
-        pgq._liftable(to_jsonb(given), pgq._topic_settings())
+        no_limit collate "C", pgq._liftable(to_jsonb(given), pgq._topic_settings())
     );
 
-    select i.*
-    into before
-    from pgq._topic_info(alter_topic.topic collate "C") as i;
+    select i.* into before from pgq._topic_info(alter_topic.topic collate "C") as i;
 
     settings := pgq._merge_settings(given, before, no_limit);
     perform pgq._check_settings(to_jsonb(settings), pgq._topic_settings());
@@ -95,27 +84,21 @@ begin
         p.partition_id, target.idempotency_window, settings.idempotency_window
     )
     from pgq.partition as p
-    where p.topic_id = target.topic_id
-        and p.partition = 0;
+    where p.topic_id = target.topic_id and p.partition = 0;
 
     previous := target.partitions;
     perform pgq._check_storage_bounds(
-        settings.retention,
-        settings.idempotency_window,
-        settings.max_bytes is not null,
+        settings.retention, settings.idempotency_window, settings.max_bytes is not null,
         target.topic_id
     );
     class := pgq._storage_class(
-        settings.retention,
-        settings.max_bytes,
+        settings.retention, settings.max_bytes,
         case when settings.max_bytes is not null then target.topic_id end
     );
     update pgq.topic as t
     set
-        partitions = settings.partitions,
-        storage_class_id = class.storage_class_id,
-        notify = settings.notify,
-        idempotency_window = settings.idempotency_window,
+        partitions = settings.partitions, storage_class_id = class.storage_class_id,
+        notify = settings.notify, idempotency_window = settings.idempotency_window,
         updated_at = pgq._clock()
     where t.topic_id = target.topic_id
     returning t.*
@@ -127,9 +110,7 @@ begin
         perform pgq._add_partitions(target, class, previous, settings.partitions - 1);
     end if;
 
-    return query
-    select i.*
-    from pgq._topic_info(alter_topic.topic collate "C") as i;
+    return query select i.* from pgq._topic_info(alter_topic.topic collate "C") as i;
 end
 $$;
 

@@ -24,9 +24,7 @@ begin
         perform pgq._fail_unknown_topic(topic collate "C");
     end if;
     if partition not between 0 and partition_count - 1 then
-        perform pgq._fail_unknown_partition(
-            topic collate "C", partition, partition_count
-        );
+        perform pgq._fail_unknown_partition(topic collate "C", partition, partition_count);
     end if;
 
     return query

@@ -29,8 +29,7 @@ begin
     into place
     from pgq.partition as p
     where p.topic = check_range.topic collate "C"
-        and p.partition = check_range.partition
-        and (p.consumers is null or pgq._may(p.consumers));
+        and p.partition = check_range.partition and (p.consumers is null or pgq._may(p.consumers));
 
     if place.partition_id is null then
         perform pgq._check_access(topic collate "C", null, 'consume');

@@ -19,19 +19,12 @@ as $$
 declare
     claimed pgq._claim_state;
 begin
-    claimed := pgq._claim(
-        topic collate "C",
-        consumer_group,
-        max_messages,
-        partition,
-        null
-    );
+    claimed := pgq._claim(topic collate "C", consumer_group, max_messages, partition, null);
     if claimed.partition is null then
         return;
     end if;
 
-    return query
-    select claimed.partition, claimed.first_offset, claimed.last_offset;
+    return query select claimed.partition, claimed.first_offset, claimed.last_offset;
 end
 $$;
 

@@ -20,19 +20,12 @@ as $$
 declare
     state pgq._group_state;
 begin
-    perform pgq._check_count(
-        'committed_offset', committed_offset, 0, 9223372036854775806
-    );
+    perform pgq._check_count('committed_offset', committed_offset, 0, 9223372036854775806);
     if partition is null then
         perform pgq._fail_unknown_partition(topic collate "C", null, null);
     end if;
 
-    state := pgq._lock_group(
-        topic collate "C",
-        consumer_group,
-        partition,
-        false
-    );
+    state := pgq._lock_group(topic collate "C", consumer_group, partition, false);
 
     if committed_offset < state.next_offset then
         perform pgq._keep_position(state);
@@ -43,26 +36,18 @@ begin
     if lease_token is distinct from state.lease_token
         and (lease_token is not null or state.leased_until > pgq._clock())
     then
-        perform pgq._fail_lease_lost(
-            topic collate "C", consumer_group, state.partition
-        );
+        perform pgq._fail_lease_lost(topic collate "C", consumer_group, state.partition);
     end if;
 
     -- Behind the lease: after a promotion that lost messages, so is the lease on them.
     if committed_offset > state.last_offset then
         perform pgq._fail_out_of_range(
-            topic collate "C",
-            state.partition,
-            committed_offset,
-            state.partition_id,
-            state.last_offset,
-            false
+            topic collate "C", state.partition, committed_offset, state.partition_id,
+            state.last_offset, false
         );
     end if;
 
-    if lease_token is not null
-        and committed_offset < state.lease_last_offset
-    then
+    if lease_token is not null and committed_offset < state.lease_last_offset then
         perform pgq._append_position(
             state, committed_offset + 1, state.leased_until, state.lease_token
         );

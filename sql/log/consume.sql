@@ -43,11 +43,7 @@ begin
     end if;
     if taken_to is null then
         claimed := pgq._claim_any(
-            topic collate "C",
-            consumer_group,
-            max_messages,
-            partition,
-            null,
+            topic collate "C", consumer_group, max_messages, partition, null,
             case when target_id is null and width > 16 then random() * width >= 16 end
         );
         if claimed.partition is null then
@@ -64,23 +60,13 @@ begin
     if leaf is not null then
         -- for the first 16 leaves: leaf
         return query
-        select
-            {number},
-            m.log_offset,
-            m.published_at,
-            m.key,
-            m.headers,
-            m.payload,
-            m.body
+        select {number}, m.log_offset, m.published_at, m.key, m.headers, m.payload, m.body
         from pgq.message_{leaf} as m
-        where m.partition_id = {stored_id}
-            and m.log_offset between {position} and {taken_to}
+        where m.partition_id = {stored_id} and m.log_offset between {position} and {taken_to}
         order by m.log_offset;
         -- end of the leaf
     else
-        return query
-        select m.*
-        from pgq._messages_across(home_id, number, position, taken_to) as m;
+        return query select m.* from pgq._messages_across(home_id, number, position, taken_to) as m;
     end if;
 
     -- Cleanup may have emptied a segment since the claim.

@@ -23,15 +23,10 @@ declare
 begin
     perform pgq._check_name('consumer_group', consumer_group collate "C");
     if start collate "C" not in ('earliest', 'latest') then
-        raise exception 'argument "start" must be earliest or latest'
-            using errcode = '22023';
+        raise exception 'argument "start" must be earliest or latest' using errcode = '22023';
     end if;
     perform pgq._check_out_of_range(out_of_range collate "C");
-    perform pgq._check_dead_letters(
-        topic collate "C",
-        max_attempts,
-        dead_letter_topic collate "C"
-    );
+    perform pgq._check_dead_letters(topic collate "C", max_attempts, dead_letter_topic collate "C");
     perform pgq._check_access(topic collate "C", null, 'consume');
     perform pgq._check_access(dead_letter_topic collate "C", null, 'publish');
 
@@ -52,23 +47,18 @@ begin
         end if;
 
         perform pgq._check_settings_equal(
-            'consumer group',
-            consumer_group collate "C",
+            'consumer group', consumer_group collate "C",
             jsonb_build_object(
-                'out_of_range', out_of_range,
-                'max_attempts', max_attempts,
+                'out_of_range', out_of_range, 'max_attempts', max_attempts,
                 'dead_letter_topic', dead_letter_topic
             ),
-            null,
-            to_jsonb(existing)
+            null, to_jsonb(existing)
         );
         return next existing;
         return;
     end if;
 
-    dead_letter_id := pgq._lock_dead_letter_topic(
-        topic collate "C", dead_letter_topic collate "C"
-    );
+    dead_letter_id := pgq._lock_dead_letter_topic(topic collate "C", dead_letter_topic collate "C");
     -- It may have changed while this waited; now it cannot.
     perform pgq._check_access(dead_letter_topic collate "C", null, 'publish');
     perform pgq._check_both_set(max_attempts, dead_letter_id);
@@ -88,8 +78,7 @@ begin
 
     if target.deferred and start collate "C" = 'latest' then
         -- What was published before is not for this group, though it may have no offsets yet.
-        perform
-        from pgq._assign_all(target.topic, null, null);
+        perform from pgq._assign_all(target.topic, null, null);
     end if;
 
     insert into pgq.consumer_group (
@@ -120,12 +109,8 @@ begin
         return query
         select c.*
         from pgq.create_group(
-            create_group.topic,
-            create_group.consumer_group,
-            create_group.start,
-            create_group.out_of_range,
-            create_group.max_attempts,
-            create_group.dead_letter_topic
+            create_group.topic, create_group.consumer_group, create_group.start,
+            create_group.out_of_range, create_group.max_attempts, create_group.dead_letter_topic
         ) as c;
         return;
     end if;

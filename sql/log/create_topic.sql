@@ -39,8 +39,7 @@ declare
 begin
     perform pgq._check_name('topic', topic collate "C");
     perform pgq._check_no_limit(
-        no_limit collate "C",
-        pgq._liftable(to_jsonb(given), pgq._topic_settings())
+        no_limit collate "C", pgq._liftable(to_jsonb(given), pgq._topic_settings())
     );
     settings := pgq._merge_settings(
         given, pgq._standard_settings(given, pgq._topic_settings()), no_limit
@@ -50,9 +49,7 @@ begin
     -- Again when another transaction creates one of this name in between.
     while made.topic_id is null loop
         -- One that is there is found without a lock.
-        select i.*
-        into existing
-        from pgq._topic_info(create_topic.topic collate "C") as i;
+        select i.* into existing from pgq._topic_info(create_topic.topic collate "C") as i;
 
         if existing.topic is not null then
             perform pgq._check_taken(topic collate "C", null);
@@ -65,11 +62,7 @@ begin
             end if;
 
             perform pgq._check_settings_equal(
-                'topic',
-                topic collate "C",
-                to_jsonb(given),
-                no_limit,
-                to_jsonb(existing)
+                'topic', topic collate "C", to_jsonb(given), no_limit, to_jsonb(existing)
             );
             return next existing;
             return;
@@ -78,14 +71,10 @@ begin
         -- The id first: a topic with max_bytes has a class of its own.
         new_id := nextval(pg_get_serial_sequence('pgq.topic', 'topic_id'));
         perform pgq._check_storage_bounds(
-            settings.retention,
-            settings.idempotency_window,
-            settings.max_bytes is not null,
-            new_id
+            settings.retention, settings.idempotency_window, settings.max_bytes is not null, new_id
         );
         class := pgq._storage_class(
-            settings.retention,
-            settings.max_bytes,
+            settings.retention, settings.max_bytes,
             case when settings.max_bytes is not null then new_id end
         );
         insert into pgq.topic (
@@ -123,9 +112,7 @@ begin
         perform pgq._restrict(topic collate "C", null, true, null, null, false);
     end if;
 
-    return query
-    select i.*
-    from pgq._topic_info(create_topic.topic collate "C") as i;
+    return query select i.* from pgq._topic_info(create_topic.topic collate "C") as i;
 end
 $$;
 

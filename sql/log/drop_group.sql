@@ -21,14 +21,9 @@ begin
         order by l.partition
         for update;
 
-        perform pgq._check_positions(
-            topic collate "C", consumer_group
-        );
+        perform pgq._check_positions(topic collate "C", consumer_group);
 
-        perform
-        from pgq.topic as t
-        where t.topic = drop_group.topic collate "C"
-        for share;
+        perform from pgq.topic as t where t.topic = drop_group.topic collate "C" for share;
 
         delete from pgq.consumer_group as g
         using pgq.topic as t
@@ -43,8 +38,7 @@ begin
         perform pgq._check_group(topic collate "C", consumer_group, null);
     end loop;
 
-    delete from pgq.group_position as j
-    where j.group_id = target_id;
+    delete from pgq.group_position as j where j.group_id = target_id;
 end
 $$;
 

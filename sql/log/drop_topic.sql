@@ -48,18 +48,14 @@ begin
             exists (
                 select
                 from pgq.storage_class as c
-                where c.storage_class_id = target.storage_class_id
-                    and c.retention is null
+                where c.storage_class_id = target.storage_class_id and c.retention is null
             )
-            or exists (
-                select from pgq.subscription as s where s.topic_id = target.topic_id
-            )
+            or exists (select from pgq.subscription as s where s.topic_id = target.topic_id)
         )
         and not pgq._try_assign(target.topic)
     then
         -- A subscription may be what is broken.
-        delete from pgq.subscription as s
-        where s.topic_id = target.topic_id;
+        delete from pgq.subscription as s where s.topic_id = target.topic_id;
         perform pgq._try_assign(target.topic);
     end if;
 
@@ -70,15 +66,12 @@ begin
 
     delete from pgq.assignment as a
     using pgq.partition as p
-    where p.topic_id = target.topic_id
-        and a.partition_id = p.partition_id;
+    where p.topic_id = target.topic_id and a.partition_id = p.partition_id;
 
-    delete from pgq.topic as t
-    where t.topic_id = target.topic_id;
+    delete from pgq.topic as t where t.topic_id = target.topic_id;
 
     -- Only now: members that were consuming have ended, and noted their last position.
-    delete from pgq.group_position as j
-    where j.group_id = any(group_ids);
+    delete from pgq.group_position as j where j.group_id = any(group_ids);
 end
 $$;
 

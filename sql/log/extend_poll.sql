@@ -27,20 +27,14 @@ begin
         perform pgq._fail_unknown_partition(topic collate "C", null, null);
     end if;
 
-    state := pgq._lock_group(
-        topic collate "C", consumer_group, partition, false
-    );
-    if lease_token is distinct from state.lease_token
-        or state.leased_until <= pgq._clock()
-    then
+    state := pgq._lock_group(topic collate "C", consumer_group, partition, false);
+    if lease_token is distinct from state.lease_token or state.leased_until <= pgq._clock() then
         perform pgq._keep_position(state);
         return false;
     end if;
 
     perform pgq._append_position(
-        state,
-        state.next_offset,
-        greatest(state.leased_until, pgq._clock() + keep),
+        state, state.next_offset, greatest(state.leased_until, pgq._clock() + keep),
         state.lease_token
     );
     return true;

@@ -28,11 +28,7 @@ begin
 
     for place in
         select
-            p.partition,
-            p.partition_id,
-            p.segment_first_offset,
-            l.out_of_range,
-            q.next_offset,
+            p.partition, p.partition_id, p.segment_first_offset, l.out_of_range, q.next_offset,
             pgq._last_offset(p.stored_partition_id, p.segment, p.segment_first_offset)
                 as newest_offset
         from pgq.group_partition as l
@@ -40,8 +36,7 @@ begin
         cross join lateral (
             select j.next_offset
             from pgq.group_position as j
-            where j.group_id = l.group_id
-                and j.partition = l.partition
+            where j.group_id = l.group_id and j.partition = l.partition
             order by j.seq desc
             limit 1
         ) as q
@@ -55,12 +50,8 @@ begin
             if place.next_offset < first_available then
                 if place.out_of_range = 'error' then
                     perform pgq._fail_out_of_range(
-                        "fetch".topic collate "C",
-                        place.partition,
-                        place.next_offset,
-                        place.partition_id,
-                        place.newest_offset,
-                        true
+                        "fetch".topic collate "C", place.partition, place.next_offset,
+                        place.partition_id, place.newest_offset, true
                     );
                 end if;
                 place.next_offset := first_available;
@@ -84,12 +75,8 @@ begin
                 perform pgq._fail_truncated("fetch".topic collate "C");
             end if;
             perform pgq._fail_out_of_range(
-                "fetch".topic collate "C",
-                place.partition,
-                place.next_offset,
-                place.partition_id,
-                place.newest_offset,
-                true
+                "fetch".topic collate "C", place.partition, place.next_offset, place.partition_id,
+                place.newest_offset, true
             );
         end if;
 

@@ -33,8 +33,7 @@ begin
     into place
     from pgq.partition as p
     where p.topic = fetch_packed.topic collate "C"
-        and p.partition = fetch_packed.partition
-        and (p.consumers is null or pgq._may(p.consumers));
+        and p.partition = fetch_packed.partition and (p.consumers is null or pgq._may(p.consumers));
 
     if place.partition_id is null then
         perform pgq._check_access(topic collate "C", null, 'consume');
@@ -64,35 +63,22 @@ begin
     <<runs>>
     for run in
         select
-            place.segment as segment,
-            place.stored_partition_id as stored_partition_id,
-            0::bigint as shift,
-            null::timestamptz as published_at,
-            fetch_packed.first_offset as first_offset,
-            fetch_packed.last_offset as last_offset
+            place.segment as segment, place.stored_partition_id as stored_partition_id,
+            0::bigint as shift, null::timestamptz as published_at,
+            fetch_packed.first_offset as first_offset, fetch_packed.last_offset as last_offset
         where fetch_packed.first_offset >= place.segment_first_offset
         union all
         select
-            r.segment,
-            r.stored_partition_id,
-            r.shift,
-            r.published_at,
-            r.first_offset,
-            r.last_offset
-        from pgq._runs(
-            place.partition_id, fetch_packed.first_offset, fetch_packed.last_offset
-        ) as r
+            r.segment, r.stored_partition_id, r.shift, r.published_at, r.first_offset, r.last_offset
+        from pgq._runs(place.partition_id, fetch_packed.first_offset, fetch_packed.last_offset) as r
         where fetch_packed.first_offset < place.segment_first_offset
         order by first_offset
     loop
         exit when run.first_offset > next_offset;
         while next_offset <= run.last_offset loop
             packed := pgq._pack(
-                run.segment,
-                run.stored_partition_id,
-                next_offset - run.shift,
-                next_offset + least(run.last_offset - next_offset, 999) - run.shift,
-                run.shift,
+                run.segment, run.stored_partition_id, next_offset - run.shift,
+                next_offset + least(run.last_offset - next_offset, 999) - run.shift, run.shift,
                 run.published_at
             );
             exit runs when packed.messages is null;

@@ -30,8 +30,7 @@ begin
     into place
     from pgq.partition as p
     where p.topic = fetch_range.topic collate "C"
-        and p.partition = fetch_range.partition
-        and (p.consumers is null or pgq._may(p.consumers));
+        and p.partition = fetch_range.partition and (p.consumers is null or pgq._may(p.consumers));
 
     if place.partition_id is null then
         perform pgq._check_access(topic collate "C", null, 'consume');
@@ -50,12 +49,7 @@ begin
         -- for the first 48 leaves: place.segment
         return query
         select
-            {fetch_range.partition},
-            m.log_offset,
-            m.published_at,
-            m.key,
-            m.headers,
-            m.payload,
+            {fetch_range.partition}, m.log_offset, m.published_at, m.key, m.headers, m.payload,
             m.body
         from pgq.message_{leaf} as m
         where m.partition_id = {place.stored_partition_id}
@@ -66,9 +60,7 @@ begin
         return query
         select m.*
         from pgq._messages_across(
-            place.partition_id,
-            fetch_range.partition,
-            fetch_range.first_offset,
+            place.partition_id, fetch_range.partition, fetch_range.first_offset,
             fetch_range.last_offset
         ) as m;
     end if;

@@ -17,12 +17,7 @@ begin
 
     return query
     select
-        t.topic,
-        g.consumer_group,
-        g.out_of_range,
-        g.created_at,
-        g.updated_at,
-        g.max_attempts,
+        t.topic, g.consumer_group, g.out_of_range, g.created_at, g.updated_at, g.max_attempts,
         d.topic
     from pgq.topic as t
     inner join pgq.consumer_group as g on g.topic_id = t.topic_id

@@ -15,9 +15,7 @@ begin
     perform pgq._check_access(topic collate "C", null, 'monitor');
     return query
     select
-        s.partition,
-        s.first_offset,
-        s.last_offset,
+        s.partition, s.first_offset, s.last_offset,
         case
             when list_offsets.published_at is not null
                 then pgq._offset_at(
@@ -26,9 +24,7 @@ begin
         end
     from (
         select
-            p.partition,
-            p.partition_id,
-            pgq._first_available(p.partition_id) as first_offset,
+            p.partition, p.partition_id, pgq._first_available(p.partition_id) as first_offset,
             pgq._last_offset(p.stored_partition_id, p.segment, p.segment_first_offset)
                 as last_offset
         from pgq.topic as t

@@ -9,8 +9,7 @@ as $$
 select i.*
 from pgq.topic as t
 cross join lateral pgq._topic_info(t.topic) as i
-where not t.restricted
-    or t.topic_id in (select unnest(pgq._visible('topic', 'monitor')))
+where not t.restricted or t.topic_id in (select unnest(pgq._visible('topic', 'monitor')))
 order by t.topic
 $$;
 

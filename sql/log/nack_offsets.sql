@@ -28,9 +28,7 @@ begin
         raise exception '"lease_token", "first_offset": exactly one is needed'
             using errcode = '22023';
     end if;
-    if (first_offset is null) <> (last_offset is null)
-        or first_offset > last_offset
-    then
+    if (first_offset is null) <> (last_offset is null) or first_offset > last_offset then
         raise exception 'argument "last_offset" must be given with "first_offset", and not be below'
             using errcode = '22023';
     end if;
@@ -41,19 +39,10 @@ begin
         perform pgq._fail_unknown_partition(topic collate "C", null, null);
     end if;
 
-    state := pgq._lock_group(
-        topic collate "C",
-        consumer_group,
-        partition,
-        false
-    );
+    state := pgq._lock_group(topic collate "C", consumer_group, partition, false);
     if last_offset > state.last_offset then
         perform pgq._fail_out_of_range(
-            topic collate "C",
-            state.partition,
-            last_offset,
-            state.partition_id,
-            state.last_offset,
+            topic collate "C", state.partition, last_offset, state.partition_id, state.last_offset,
             false
         );
     end if;
@@ -70,8 +59,7 @@ begin
 
     if state.max_attempts is not null then
         state.tried_offset := greatest(
-            case when state.attempt > 0 then state.tried_offset end,
-            last_offset,
+            case when state.attempt > 0 then state.tried_offset end, last_offset,
             state.lease_last_offset
         );
         -- A poll has counted the attempt, unless the group began to count them only later.
@@ -87,9 +75,7 @@ begin
     if state.attempt >= state.max_attempts
         and state.next_offset >= pgq._first_available(state.partition_id)
     then
-        perform pgq._give_up(
-            topic collate "C", consumer_group, state, held_until
-        );
+        perform pgq._give_up(topic collate "C", consumer_group, state, held_until);
     else
         perform pgq._append_position(state, state.next_offset, held_until, null);
     end if;
@@ -97,9 +83,7 @@ begin
 end
 $$;
 
-comment on function pgq.nack_offsets(
-    text, text, integer, uuid, bigint, bigint, interval, text
-) is
+comment on function pgq.nack_offsets(text, text, integer, uuid, bigint, bigint, interval, text) is
 'Gives back messages that failed; false when the caller does not hold them any more.
 They come again at once, or after delay; until then nobody gets anything of this partition. error:
 what went wrong; group_lag shows it until the next attempt. In a group with a max_attempts this is

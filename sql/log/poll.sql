@@ -24,9 +24,7 @@ declare
 begin
     perform pgq._check_interval('lease', keep, false);
 
-    claimed := pgq._claim(
-        topic collate "C", consumer_group, max_messages, partition, keep
-    );
+    claimed := pgq._claim(topic collate "C", consumer_group, max_messages, partition, keep);
     if claimed.partition is null then
         return;
     end if;
@@ -35,16 +33,8 @@ begin
         -- for the first 48 leaves: claimed.segment
         return query
         select
-            {claimed.lease_token},
-            {claimed.leased_until},
-            {claimed.partition},
-            m.log_offset,
-            m.published_at,
-            m.key,
-            m.headers,
-            m.payload,
-            m.body,
-            {claimed.attempt}
+            {claimed.lease_token}, {claimed.leased_until}, {claimed.partition}, m.log_offset,
+            m.published_at, m.key, m.headers, m.payload, m.body, {claimed.attempt}
         from pgq.message_{leaf} as m
         where m.partition_id = {claimed.stored_partition_id}
             and m.log_offset between {claimed.first_offset} and {claimed.last_offset}

@@ -45,13 +45,8 @@ begin
             return query
             select g.*
             from pgq._publish_guarded(
-                publish.topic collate "C",
-                publish.payload,
-                publish.key,
-                publish.headers,
-                publish.partition,
-                publish.idempotency_key,
-                publish.body
+                publish.topic collate "C", publish.payload, publish.key, publish.headers,
+                publish.partition, publish.idempotency_key, publish.body
             ) as g;
             return;
         end if;
@@ -82,8 +77,7 @@ begin
             roles,
             published.duplicate
         from pgq.partition as p
-        where p.topic = publish.topic collate "C"
-            and p.publish_ring <= hash_position
+        where p.topic = publish.topic collate "C" and p.publish_ring <= hash_position
         order by p.publish_ring desc
         limit 1
         for no key update skip locked;
@@ -115,8 +109,7 @@ begin
                 (
                     select pgq._home(publish.key collate "C", q.partitions)
                     from pgq.partition as q
-                    where q.topic = publish.topic collate "C"
-                        and q.partition = 0
+                    where q.topic = publish.topic collate "C" and q.partition = 0
                 )
             )
             and not p.deferred
@@ -132,12 +125,7 @@ begin
         end if;
         if home_id is null then
             published.partition := pgq._publish_deferred(
-                topic collate "C",
-                payload,
-                key,
-                headers,
-                partition,
-                body
+                topic collate "C", payload, key, headers, partition, body
             );
             if published.partition is not null then
                 published.duplicate := false;
@@ -147,10 +135,7 @@ begin
         end if;
         if (until > pgq._clock()) is not true then
             state := pgq._lock_partition(
-                topic collate "C",
-                coalesce(published.partition, partition),
-                key,
-                false,
+                topic collate "C", coalesce(published.partition, partition), key, false,
                 case when home_id is null then hash_position end
             );
             published.partition := state.partition;
@@ -166,13 +151,8 @@ begin
             return query
             select g.*
             from pgq._publish_guarded(
-                publish.topic collate "C",
-                publish.payload,
-                publish.key,
-                publish.headers,
-                published.partition,
-                null,
-                publish.body
+                publish.topic collate "C", publish.payload, publish.key, publish.headers,
+                published.partition, null, publish.body
             ) as g;
             return;
         end if;
@@ -182,8 +162,7 @@ begin
     -- for the first 48 leaves: leaf
     select m.log_offset, m.published_at
     from pgq.message_{leaf} as m
-    where m.partition_id = {home_id}
-        and m.log_offset >= {first_offset}
+    where m.partition_id = {home_id} and m.log_offset >= {first_offset}
     order by m.log_offset desc
     limit 1
     into newest_offset, newest_at;

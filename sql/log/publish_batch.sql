@@ -26,18 +26,10 @@ declare
     newest pgq._newest_message;
     stamp timestamptz;
 begin
-    size := pgq._check_batch(
-        payloads,
-        keys collate "C",
-        headers,
-        null,
-        bodies
-    );
+    size := pgq._check_batch(payloads, keys collate "C", headers, null, bodies);
 
     if size = 0 or idempotency_keys is not null then
-        perform pgq._check_idempotency_keys(
-            'idempotency_keys', idempotency_keys collate "C", size
-        );
+        perform pgq._check_idempotency_keys('idempotency_keys', idempotency_keys collate "C", size);
         if size = 0 then
             perform pgq._check_topic(topic collate "C");
             return;
@@ -55,12 +47,8 @@ begin
             from (
                 select distinct k.partition, k.log_offset, k.duplicate
                 from pgq._publish_keyed(
-                    publish_batch.topic collate "C",
-                    publish_batch.payloads,
-                    publish_batch.keys,
-                    publish_batch.headers,
-                    publish_batch.partition,
-                    publish_batch.idempotency_keys,
+                    publish_batch.topic collate "C", publish_batch.payloads, publish_batch.keys,
+                    publish_batch.headers, publish_batch.partition, publish_batch.idempotency_keys,
                     publish_batch.bodies
                 ) as k
             ) as d
@@ -76,13 +64,8 @@ begin
             return query
             select s.partition, s.first_offset, s.last_offset, false
             from pgq._publish_spread(
-                publish_batch.topic collate "C",
-                publish_batch.payloads,
-                publish_batch.keys,
-                publish_batch.headers,
-                publish_batch.partition,
-                null,
-                publish_batch.bodies
+                publish_batch.topic collate "C", publish_batch.payloads, publish_batch.keys,
+                publish_batch.headers, publish_batch.partition, null, publish_batch.bodies
             ) as s;
         exception
             when unique_violation then
@@ -99,44 +82,29 @@ begin
         return query
         select s.partition, s.first_offset, s.last_offset, false
         from pgq._publish_spread(
-            publish_batch.topic collate "C",
-            publish_batch.payloads,
-            publish_batch.keys,
-            publish_batch.headers,
-            null,
-            null,
-            publish_batch.bodies
+            publish_batch.topic collate "C", publish_batch.payloads, publish_batch.keys,
+            publish_batch.headers, null, null, publish_batch.bodies
         ) as s;
         return;
     end if;
 
-    state := pgq._lock_partition(
-        topic collate "C", partition, null, true
-    );
+    state := pgq._lock_partition(topic collate "C", partition, null, true);
     if state.partition is null then
         return query
         select s.partition, s.first_offset, s.last_offset, false
         from pgq._stage_batch(
-            publish_batch.topic collate "C",
-            publish_batch.payloads,
-            publish_batch.keys,
-            publish_batch.headers,
-            publish_batch.partition,
-            publish_batch.bodies
+            publish_batch.topic collate "C", publish_batch.payloads, publish_batch.keys,
+            publish_batch.headers, publish_batch.partition, publish_batch.bodies
         ) as s;
         return;
     end if;
 
     -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
-    newest := pgq._newest(
-        state.stored_partition_id, state.segment, state.segment_first_offset
-    );
+    newest := pgq._newest(state.stored_partition_id, state.segment, state.segment_first_offset);
 
     published.partition := state.partition;
     published.duplicate := false;
-    published.first_offset := coalesce(
-        newest.log_offset + 1, state.segment_first_offset
-    );
+    published.first_offset := coalesce(newest.log_offset + 1, state.segment_first_offset);
     published.last_offset := published.first_offset + size - 1;
     stamp := greatest(pgq._clock(), newest.published_at, state.segment_entered_at);
 
@@ -156,18 +124,13 @@ begin
     from (
         select
             generate_series(published.first_offset, published.last_offset) as log_offset,
-            unnest(publish_batch.keys) as key,
-            unnest(publish_batch.headers) as header,
-            unnest(publish_batch.payloads) as payload,
-            unnest(publish_batch.bodies) as body
+            unnest(publish_batch.keys) as key, unnest(publish_batch.headers) as header,
+            unnest(publish_batch.payloads) as payload, unnest(publish_batch.bodies) as body
     ) as b;
 
     if state.followed then
         perform pgq._deliver(
-            state.partition_id,
-            state.stored_partition_id,
-            state.segment,
-            published.first_offset,
+            state.partition_id, state.stored_partition_id, state.segment, published.first_offset,
             published.last_offset
         );
     end if;
@@ -176,9 +139,7 @@ begin
 end
 $$;
 
-comment on function pgq.publish_batch(
-    text, jsonb[], text[], jsonb[], integer, text[], bytea[]
-) is
+comment on function pgq.publish_batch(text, jsonb[], text[], jsonb[], integer, text[], bytea[]) is
 'Appends messages to a topic, all or none, and returns where they stand.
 There is a row for each run of messages that follow each other in a partition; without duplicates
 that is one for each partition that got any.

@@ -24,9 +24,7 @@ begin
         perform pgq._fail_unknown_partition(topic collate "C", null, null);
     end if;
 
-    state := pgq._lock_group(
-        topic collate "C", consumer_group, partition, false
-    );
+    state := pgq._lock_group(topic collate "C", consumer_group, partition, false);
     if lease_token is distinct from state.lease_token then
         perform pgq._keep_position(state);
         return false;

@@ -33,8 +33,7 @@ begin
             using errcode = '22023';
     end if;
     if start collate "C" not in ('earliest', 'latest') then
-        raise exception 'argument "start" must be earliest or latest'
-            using errcode = '22023';
+        raise exception 'argument "start" must be earliest or latest' using errcode = '22023';
     end if;
     -- Where the topic is dropped, or made anew, between the check and the partitions: look
     -- again.
@@ -43,8 +42,7 @@ begin
             and start collate "C" = 'latest'
         then
             -- What was published before is not to be read, though it may have no offsets yet.
-            perform
-            from pgq._assign_all(seek.topic collate "C", seek.partition, null);
+            perform from pgq._assign_all(seek.topic collate "C", seek.partition, null);
         end if;
 
         -- In ascending order, as everywhere, so that two callers cannot block each other.
@@ -70,11 +68,7 @@ begin
 
             if moved.position not between first_available and state.last_offset + 1 then
                 perform pgq._fail_out_of_range(
-                    topic collate "C",
-                    number,
-                    log_offset,
-                    state.partition_id,
-                    state.last_offset,
+                    topic collate "C", number, log_offset, state.partition_id, state.last_offset,
                     false
                 );
             end if;

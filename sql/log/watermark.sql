@@ -30,11 +30,8 @@ begin
     select min(
         greatest(
             case when p.partition_id = any(free_ids) then moment end,
-            (
-                pgq._newest(p.stored_partition_id, p.segment, p.segment_first_offset)
-            ).published_at,
-            p.segment_entered_at,
-            t.created_at
+            (pgq._newest(p.stored_partition_id, p.segment, p.segment_first_offset)).published_at,
+            p.segment_entered_at, t.created_at
         )
     )
     into lowest

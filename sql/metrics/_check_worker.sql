@@ -7,8 +7,7 @@ as $$
 #variable_conflict use_column
 begin
     if worker is null then
-        raise exception 'argument "worker" must not be null'
-            using errcode = '22004';
+        raise exception 'argument "worker" must not be null' using errcode = '22004';
     end if;
     if worker !~ E'^[^\\x01-\\x1f\\x7f]{1,200}$' then
         raise exception 'argument "worker" must have 1 to 200 characters'

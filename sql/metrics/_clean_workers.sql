@@ -20,8 +20,7 @@ begin
 
     delete from pgq.worker as w
     using doomed as d
-    where w.role = d.role
-        and w.worker = d.worker;
+    where w.role = d.role and w.worker = d.worker;
     get diagnostics removed = row_count;
 
     if removed > 0 then

@@ -5,13 +5,9 @@ immutable
 parallel safe
 as $$
 select '{' || string_agg(
-        format(
-            '%s="%s"',
-            e.key,
-            pgq._exposition_text(e.value)
-        ),
-        ', '
-        order by e.key collate "C"
+    format('%s="%s"', e.key, pgq._exposition_text(e.value)),
+    ', '
+    order by e.key collate "C"
     ) || '}'
 from jsonb_each_text(_exposition_labels.labels) as e
 $$;

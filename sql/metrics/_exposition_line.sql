@@ -16,8 +16,7 @@ select _exposition_line.name
             or strpos(_exposition_line.written, '": ", "') > 0
             then pgq._exposition_labels(_exposition_line.labels)
         else '{' || substr(
-            replace(replace(_exposition_line.written, '": "', '="'), '", "', '", '),
-            3
+            replace(replace(_exposition_line.written, '": "', '="'), '", "', '", '), 3
         )
     end
     || ' '

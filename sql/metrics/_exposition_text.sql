@@ -4,9 +4,7 @@ language sql
 immutable
 parallel safe
 as $$
-select replace(
-    replace(replace(_exposition_text.value, E'\\', E'\\\\'), '"', E'\\"'), E'\n', E'\\n'
-)
+select replace(replace(replace(_exposition_text.value, E'\\', E'\\\\'), '"', E'\\"'), E'\n', E'\\n')
 $$;
 
 comment on function pgq._exposition_text(text) is

@@ -13,8 +13,7 @@ begin
             select
                 'transaction' as kind,
                 coalesce(nullif(a.application_name, ''), a.backend_type, '') as name,
-                a.pid::text as pid,
-                coalesce(a.usename, '') as role,
+                a.pid::text as pid, coalesce(a.usename, '') as role,
                 coalesce(a.datname, '') as database,
                 -- Of another role's session this is hidden, where the owner of pgq may not see it.
                 a.xact_start as since,
@@ -28,12 +27,7 @@ begin
         union all
         (
             select
-                'prepared transaction',
-                p.gid,
-                '',
-                p.owner,
-                p.database,
-                p.prepared,
+                'prepared transaction', p.gid, '', p.owner, p.database, p.prepared,
                 age(p.transaction)
             from pg_prepared_xacts as p
             order by p.prepared
@@ -41,26 +35,16 @@ begin
         )
         union all
         select
-            'replication slot',
-            s.slot_name,
-            coalesce(s.active_pid::text, ''),
-            '',
-            coalesce(s.database, ''),
-            null,
-            greatest(age(s.xmin), age(s.catalog_xmin))
+            'replication slot', s.slot_name, coalesce(s.active_pid::text, ''), '',
+            coalesce(s.database, ''), null, greatest(age(s.xmin), age(s.catalog_xmin))
         from pg_replication_slots as s
-        where s.xmin is not null
-            or s.catalog_xmin is not null
+        where s.xmin is not null or s.catalog_xmin is not null
     )
 
     select
         s.name,
         jsonb_build_object(
-            'kind', h.kind,
-            'name', h.name,
-            'pid', h.pid,
-            'role', h.role,
-            'database', h.database
+            'kind', h.kind, 'name', h.name, 'pid', h.pid, 'role', h.role, 'database', h.database
         ),
         s.value::double precision
     from holders as h
@@ -74,9 +58,7 @@ begin
     select
         'pgq_slot_retained_bytes',
         jsonb_build_object(
-            'name', s.slot_name,
-            'database', coalesce(s.database, ''),
-            'active', s.active::text
+            'name', s.slot_name, 'database', coalesce(s.database, ''), 'active', s.active::text
         ),
         greatest(
             pg_wal_lsn_diff(

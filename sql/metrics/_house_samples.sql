@@ -30,13 +30,10 @@ begin
         ('pgq_table_bytes', pg_total_relation_size(c.oid)),
         ('pgq_table_dead_rows', pg_stat_get_dead_tuples(c.oid))
     ) as s (name, value)
-    where c.relnamespace = 'pgq'::regnamespace
-        and c.relkind = 'r'
-        and not c.relispartition
+    where c.relnamespace = 'pgq'::regnamespace and c.relkind = 'r' and not c.relispartition
     union all
     select
-        'pgq_cleanup_overdue_seconds',
-        '{}',
+        'pgq_cleanup_overdue_seconds', '{}',
         coalesce(
             max(
                 greatest(
@@ -55,10 +52,7 @@ begin
     from pgq.segment as s
     inner join pgq.storage_class as c on c.storage_class_id = s.storage_class_id
     union all
-    select
-        s.name,
-        jsonb_build_object('schedule', t.schedule),
-        s.value
+    select s.name, jsonb_build_object('schedule', t.schedule), s.value
     from pgq.schedule as t
     cross join lateral (
         values

@@ -23,9 +23,7 @@ declare
         most_pages / 2 * page_size / greatest(pg_relation_size('pgq.dead_job'), 1), 1
     );
     -- What stands first in a large table is counted for each queue, so many of each priority.
-    most constant integer := greatest(
-        least(20000 / greatest(cardinality(queue_ids), 1), 1000), 20
-    );
+    most constant integer := greatest(least(20000 / greatest(cardinality(queue_ids), 1), 1000), 20);
 begin
     return query
     with sampled as materialized (
@@ -77,9 +75,7 @@ begin
     -- and so does this: in front of them there may be many dead entries of the index.
     first_due as materialized (
         select
-            q.queue_id,
-            sum(k.seen) as jobs,
-            sum(k.retrying) as retrying,
+            q.queue_id, sum(k.seen) as jobs, sum(k.retrying) as retrying,
             bool_or(k.seen = most) as more
         from unnest(_job_counts.queue_ids) as q (queue_id)
         cross join lateral pgq._queue_floors(q.queue_id) as f
@@ -104,17 +100,13 @@ begin
 
     first_later as materialized (
         select
-            q.queue_id,
-            sum(k.leased) as leased,
-            sum(k.delayed) as delayed,
-            sum(k.retrying) as retrying,
-            bool_or(k.seen = most) as more
+            q.queue_id, sum(k.leased) as leased, sum(k.delayed) as delayed,
+            sum(k.retrying) as retrying, bool_or(k.seen = most) as more
         from unnest(_job_counts.queue_ids) as q (queue_id)
         cross join generate_series(0, 9) as f (priority)
         cross join lateral (
             select
-                count(*) as seen,
-                count(*) filter (where j.lease_token is not null) as leased,
+                count(*) as seen, count(*) filter (where j.lease_token is not null) as leased,
                 count(*) filter (where j.lease_token is null) as delayed,
                 count(*) filter (where j.last_error is not null or j.attempt > 1) as retrying
             from (
@@ -175,8 +167,7 @@ begin
         coalesce(s.expired / job_share, 0) + coalesce(r.expired / run_share, 0),
         coalesce(
             case
-                when u.more or l.more
-                    then greatest(s.retrying / job_share, u.retrying + l.retrying)
+                when u.more or l.more then greatest(s.retrying / job_share, u.retrying + l.retrying)
                 else coalesce(u.retrying + l.retrying, s.retrying)
             end,
             0

@@ -22,9 +22,7 @@ begin
     select s.name, s.labels, s.value
     from pgq._queue_samples(_other_samples.moment) as s;
 
-    return query
-    select s.name, s.labels, s.value
-    from pgq._holder_samples() as s;
+    return query select s.name, s.labels, s.value from pgq._holder_samples() as s;
 end
 $$;
 

@@ -9,8 +9,7 @@ from generate_series(0, 9) as p (priority)
 left join lateral (
     select n.floor_times
     from pgq.queue_floor as n
-    where n.queue_id = _queue_floors.queue_id
-        and n.label = ''
+    where n.queue_id = _queue_floors.queue_id and n.label = ''
     order by n.seq desc
     limit 1
 ) as f on true

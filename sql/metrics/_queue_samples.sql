@@ -18,8 +18,7 @@ begin
     with queues as (
         select q.queue_id, q.queue, q.paused
         from pgq.queue as q
-        where not q.restricted
-            or q.queue_id in (select unnest(pgq._visible('queue', 'monitor')))
+        where not q.restricted or q.queue_id in (select unnest(pgq._visible('queue', 'monitor')))
     )
 
     select array_agg(q.queue_id), array_agg(q.queue), array_agg(q.paused)
@@ -41,8 +40,7 @@ begin
     -- Some may have expired; of these it looks at no more than a hundred of each priority.
     due as materialized (
         select
-            q.queue_id,
-            min(o.visible_at) as oldest,
+            q.queue_id, min(o.visible_at) as oldest,
             min(f.floor_time) filter (where f.floor_time > '-infinity') as floor_time
         from unnest(queue_ids) as q (queue_id)
         cross join lateral pgq._queue_floors(q.queue_id) as f
@@ -58,8 +56,7 @@ begin
                 order by j.visible_at, j.job_id
                 limit 100
             ) as k
-            where k.expires_at is null
-                or k.expires_at > _queue_samples.moment
+            where k.expires_at is null or k.expires_at > _queue_samples.moment
             order by k.visible_at
             limit 1
         ) as o on true
@@ -68,13 +65,8 @@ begin
 
     queues as materialized (
         select
-            q.queue,
-            q.paused,
-            j.*,
-            n.finished,
-            least(d.oldest, r.visible_at) as oldest,
-            d.floor_time,
-            l.died_at
+            q.queue, q.paused, j.*, n.finished, least(d.oldest, r.visible_at) as oldest,
+            d.floor_time, l.died_at
         from unnest(queue_ids, queue_names, paused) as q (queue_id, queue, paused)
         inner join figures as j on j.queue_id = q.queue_id
         inner join due as d on d.queue_id = q.queue_id
@@ -82,8 +74,7 @@ begin
         left join lateral (
             select r.visible_at
             from pgq.job_run as r
-            where r.queue_id = q.queue_id
-                and r.visible_at <= _queue_samples.moment
+            where r.queue_id = q.queue_id and r.visible_at <= _queue_samples.moment
             order by r.visible_at
             limit 1
         ) as r on true
@@ -96,10 +87,7 @@ begin
         ) as l on true
     )
 
-    select
-        'pgq_queue_jobs',
-        jsonb_build_object('queue', q.queue, 'state', s.state),
-        round(s.jobs)
+    select 'pgq_queue_jobs', jsonb_build_object('queue', q.queue, 'state', s.state), round(s.jobs)
     from queues as q
     cross join lateral (
         values
@@ -131,10 +119,7 @@ begin
             'pgq_queue_floor_lag_seconds',
             coalesce(
                 greatest(
-                    extract(
-                        epoch from coalesce(q.oldest, _queue_samples.moment) - q.floor_time
-                    ),
-                    0
+                    extract(epoch from coalesce(q.oldest, _queue_samples.moment) - q.floor_time), 0
                 ),
                 0
             )

@@ -12,8 +12,7 @@ begin
     return query
     with workers as materialized (
         select
-            w.*,
-            greatest(extract(epoch from _worker_samples.moment - w.last_seen_at), 0) as silent,
+            w.*, greatest(extract(epoch from _worker_samples.moment - w.last_seen_at), 0) as silent,
             row_number() over (
                 partition by w.role
                 order by w.last_seen_at desc, w.worker
@@ -37,10 +36,7 @@ begin
     union all
     select s.name, jsonb_build_object('role', w.role) || s.labels, s.value
     from (
-        select
-            w.role,
-            count(*) as workers,
-            count(*) filter (where w.silent > 60) as silent
+        select w.role, count(*) as workers, count(*) filter (where w.silent > 60) as silent
         from workers as w
         group by w.role
     ) as w

@@ -48,19 +48,14 @@ begin
     )
     on conflict (role, worker) do update
         set kind = excluded.kind,
-            host = excluded.host,
-            pid = excluded.pid,
-            sources = excluded.sources,
-            running = excluded.running,
-            details = excluded.details,
+            host = excluded.host, pid = excluded.pid, sources = excluded.sources,
+            running = excluded.running, details = excluded.details,
             started_at = coalesce(heartbeat.started_at, w.started_at),
             last_seen_at = excluded.last_seen_at;
 end
 $$;
 
-comment on function pgq.heartbeat(
-    text, text, text, integer, text[], integer, timestamptz, jsonb
-) is
+comment on function pgq.heartbeat(text, text, text, integer, text[], integer, timestamptz, jsonb) is
 'Notes that a worker is alive, and what it is doing; list_workers and metrics show it.
 Call it every 10 s or so, under a name that nothing else has, such as host:pid:number. What calls it
 is up to you: nothing in pgq depends on it, and leases are kept by other calls. Names belong to the

@@ -43,10 +43,7 @@ declare
         ) as h on h.queue_id = q.queue_id
     );
     own text[] := array(
-        with roles as materialized (
-            select distinct w.role
-            from pgq.worker as w
-        )
+        with roles as materialized (select distinct w.role from pgq.worker as w)
 
         select r.role
         from roles as r
@@ -57,10 +54,7 @@ begin
 
     return query
     select
-        w.worker,
-        w.kind,
-        w.host,
-        w.pid,
+        w.worker, w.kind, w.host, w.pid,
         case
             when hidden = '{}' then w.sources
             else array(
@@ -73,11 +67,8 @@ begin
         end,
         w.running,
         -- It may name anything, and so can only be hidden as a whole.
-        case when hidden = '{}' or w.role = any(own) then w.details end,
-        w.started_at,
-        w.last_seen_at,
-        w.last_seen_at < pgq._clock() - patience,
-        w.role
+        case when hidden = '{}' or w.role = any(own) then w.details end, w.started_at,
+        w.last_seen_at, w.last_seen_at < pgq._clock() - patience, w.role
     from pgq.worker as w
     order by w.worker, w.role;
 end

@@ -63,10 +63,7 @@ begin
 
     return query
     select
-        d.name,
-        d.type,
-        d.help,
-        '{}'::jsonb,
+        d.name, d.type, d.help, '{}'::jsonb,
         extract(epoch from clock_timestamp() - begun)::double precision
     from pgq._describe_metrics() as d
     where d.name = 'pgq_metrics_seconds';

@@ -18,8 +18,7 @@ begin
     return (
         with figures as materialized (
             select
-                f.*,
-                'topic="' || pgq._exposition_text(f.topic) || '"' as topic_label,
+                f.*, 'topic="' || pgq._exposition_text(f.topic) || '"' as topic_label,
                 'consumer_group="' || pgq._exposition_text(f.consumer_group) || '"' as group_label
             from pgq._log_figures(moment) as f
         ),
@@ -79,12 +78,8 @@ begin
         select
             string_agg(
                 format(
-                    E'# HELP %s %s\n# TYPE %s %s\n%s\n',
-                    d.name,
-                    replace(replace(d.help, E'\\', E'\\\\'), E'\n', E'\\n'),
-                    d.name,
-                    d.type,
-                    b.lines
+                    E'# HELP %s %s\n# TYPE %s %s\n%s\n', d.name,
+                    replace(replace(d.help, E'\\', E'\\\\'), E'\n', E'\\n'), d.name, d.type, b.lines
                 ),
                 ''
                 order by d.place

@@ -37,10 +37,8 @@ begin
         case when r.last_place >= r.jobs then r.places end
     from (
         select
-            _add_runs.offsets[1] + p.piece * 100 as first_offset,
-            count(*)::integer as jobs,
-            max(p.place) as last_place,
-            array_agg(p.place order by p.place) as places
+            _add_runs.offsets[1] + p.piece * 100 as first_offset, count(*)::integer as jobs,
+            max(p.place) as last_place, array_agg(p.place order by p.place) as places
         from (
             select
                 (o.log_offset - _add_runs.offsets[1]) / 100 as piece,
@@ -53,7 +51,5 @@ begin
 end
 $$;
 
-comment on function pgq._add_runs(
-    bigint, bigint, integer, bigint[], timestamptz, timestamptz
-) is
+comment on function pgq._add_runs(bigint, bigint, integer, bigint[], timestamptz, timestamptz) is
 'Adds jobs as _point_jobs does, but in runs of up to 100 messages.';

@@ -18,10 +18,7 @@ declare
     free text[];
     admitted pgq._admitted_job;
 begin
-    select q.*
-    into settings
-    from pgq.queue as q
-    where q.queue_id = _admit_job.queue_id;
+    select q.* into settings from pgq.queue as q where q.queue_id = _admit_job.queue_id;
 
     -- The key before the id: jobs of a key follow each other in the order of their ids.
     admitted.job_id := job_id;
@@ -36,18 +33,12 @@ begin
     admitted.visible_at := admitted.enqueued_at + settings.delay;
     if delay is not null or run_at is not null then
         admitted.visible_at := pgq._due_at(
-            settings.queue,
-            admitted.enqueued_at,
-            delay,
-            run_at,
-            settings.job_ttl
+            settings.queue, admitted.enqueued_at, delay, run_at, settings.job_ttl
         );
     end if;
 
     if unique_key is not null then
-        holder_id := pgq._take_key(
-            queue_id, unique_key, admitted.job_id, true
-        );
+        holder_id := pgq._take_key(queue_id, unique_key, admitted.job_id, true);
         if holder_id <> admitted.job_id then
             if admitted.ordered_key is not null then
                 perform pgq._turns(queue_id, null, free);
@@ -63,9 +54,7 @@ begin
         admitted.visible_at := 'infinity';
     end if;
     if settings.max_unfinished is not null then
-        perform pgq._check_room(
-            queue_id, settings.max_unfinished, 1, admitted.job_id
-        );
+        perform pgq._check_room(queue_id, settings.max_unfinished, 1, admitted.job_id);
     end if;
     if settings.notify then
         -- Heard when this transaction commits.

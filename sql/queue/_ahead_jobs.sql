@@ -24,9 +24,7 @@ begin
     -- written ahead, and its job is due then. Nothing tells when a lease began.
     return query
     select
-        j.queue_id,
-        j.job_id,
-        a.leased,
+        j.queue_id, j.job_id, a.leased,
         case
             when a.leased then _ahead_jobs.moment + q.lease
             when j.due_at is null then j.visible_at - (m.published_at - _ahead_jobs.moment)
@@ -45,9 +43,7 @@ begin
         limit _ahead_jobs.max_looks
     ) as j
     cross join lateral (
-        select
-            j.lease_token is not null as leased,
-            coalesce(j.due_at, j.visible_at) as due_at
+        select j.lease_token is not null as leased, coalesce(j.due_at, j.visible_at) as due_at
     ) as a
     left join lateral (
         select n.published_at

@@ -10,11 +10,7 @@ as $$
 #variable_conflict use_column
 begin
     return query
-    select
-        r.queue_id,
-        r.run_id,
-        r.visible_at - (m.published_at - _ahead_runs.moment),
-        r.jobs
+    select r.queue_id, r.run_id, r.visible_at - (m.published_at - _ahead_runs.moment), r.jobs
     from pgq.queue as q
     inner join pgq.job_run as r on r.queue_id = q.queue_id
     inner join pgq.message as m

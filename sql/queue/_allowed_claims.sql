@@ -77,10 +77,10 @@ begin
         into leased_ids, late_ids
         from pgq.job as j
         where j.job_id = any(handed_out || array(
-                select unnest(c.job_ids)
-                from pgq.claim_count as c
-                where c.queue_id = _allowed_claims.queue_id
-                    and c.seq between state.first_seq and state.seq
+            select unnest(c.job_ids)
+            from pgq.claim_count as c
+            where c.queue_id = _allowed_claims.queue_id
+                and c.seq between state.first_seq and state.seq
             ))
             and j.lease_token is not null;
 
@@ -95,8 +95,7 @@ begin
                 from (
                     select j.job_id
                     from pgq.job as j
-                    where j.job_id = any(late_ids)
-                        and j.visible_at - moment <= interval '0'
+                    where j.job_id = any(late_ids) and j.visible_at - moment <= interval '0'
                     order by j.job_id
                     for update skip locked
                 ) as l

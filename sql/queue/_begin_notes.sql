@@ -39,8 +39,7 @@ begin
     from (
         select g.*
         from pgq.queue_floor as g
-        where g.queue_id = _begin_notes.queue_id
-            and g.label = ''
+        where g.queue_id = _begin_notes.queue_id and g.label = ''
         order by g.seq desc
         limit 1
     ) as f

@@ -10,11 +10,7 @@ declare
     ran_out constant text := 'the lease of the last attempt ran out';
     freed pgq._ended_job[];
 begin
-    with gone as (
-        delete from pgq.job as j
-        where j.job_id = any(_bury.job_ids)
-        returning j.*
-    ),
+    with gone as (delete from pgq.job as j where j.job_id = any(_bury.job_ids) returning j.*),
 
     buried as (
         insert into pgq.dead_job (
@@ -70,23 +66,20 @@ begin
     select
         array_agg(
             row(
-                b.job_id,
-                b.queue_id,
+                b.job_id, b.queue_id,
                 case
                     when (
                         select q.unique_until
                         from pgq.queue as q
                         where q.queue_id = b.queue_id
-                    ) is distinct from 'removed'
-                        then b.unique_key
+                    ) is distinct from 'removed' then b.unique_key
                 end,
                 case when not b.stops_key then b.ordered_key end
             )::pgq._ended_job
         )
     into freed
     from buried as b
-    where b.unique_key is not null
-        or b.ordered_key is not null;
+    where b.unique_key is not null or b.ordered_key is not null;
 
     if freed is not null then
         perform pgq._free_keys(freed);

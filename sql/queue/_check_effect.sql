@@ -7,12 +7,10 @@ as $$
 #variable_conflict use_column
 begin
     if effect is null then
-        raise exception 'argument "effect" must not be null'
-            using errcode = '22004';
+        raise exception 'argument "effect" must not be null' using errcode = '22004';
     end if;
     if length(effect) not between 1 and 255 then
-        raise exception 'argument "effect" must have 1 to 255 characters'
-            using errcode = '22023';
+        raise exception 'argument "effect" must have 1 to 255 characters' using errcode = '22023';
     end if;
 end
 $$;

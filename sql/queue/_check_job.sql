@@ -18,9 +18,7 @@ begin
     perform pgq._check_count('priority', coalesce(priority, 0), 0, 9);
     perform pgq._check_label(label);
     perform pgq._check_unique_key(unique_key);
-    perform pgq._check_count(
-        'max_attempts', coalesce(max_attempts, 1), 1, 2147483647
-    );
+    perform pgq._check_count('max_attempts', coalesce(max_attempts, 1), 1, 2147483647);
 end
 $$;
 

@@ -7,8 +7,7 @@ as $$
 #variable_conflict use_column
 begin
     if length(label) > 255 then
-        raise exception 'a label must have at most 255 characters'
-            using errcode = '22023';
+        raise exception 'a label must have at most 255 characters' using errcode = '22023';
     end if;
 end
 $$;

@@ -7,8 +7,7 @@ as $$
 #variable_conflict use_column
 begin
     if job_id is null then
-        raise exception 'argument "job_id" must not be null'
-            using errcode = '22004';
+        raise exception 'argument "job_id" must not be null' using errcode = '22004';
     end if;
     perform pgq._check_lease_token(lease_token);
 end

@@ -7,8 +7,7 @@ as $$
 #variable_conflict use_column
 begin
     if array_ndims(job_ids) > 1 then
-        raise exception 'argument "job_ids" must have one dimension'
-            using errcode = '22023';
+        raise exception 'argument "job_ids" must have one dimension' using errcode = '22023';
     end if;
     if job_ids is null or array_position(job_ids, null) is not null then
         raise exception 'argument "job_ids" must not be null or contain null'

@@ -22,9 +22,7 @@ declare
     -- What this session counted last: by which max_unfinished, up to which id there is room, as of
     -- when, and how many microseconds it took. It is a hint: no transaction and no other session
     -- sees it.
-    note numeric[] := string_to_array(
-        nullif(current_setting(name, true), ''), ' '
-    )::numeric[];
+    note numeric[] := string_to_array(nullif(current_setting(name, true), ''), ' ')::numeric[];
     age numeric;
     unfinished bigint;
 begin
@@ -53,8 +51,7 @@ begin
         from (
             select g.floor_times, g.floor_ids
             from pgq.queue_floor as g
-            where g.queue_id = _check_room.queue_id
-                and g.label = ''
+            where g.queue_id = _check_room.queue_id and g.label = ''
             order by g.seq desc
             limit 1
         ) as n
@@ -75,11 +72,9 @@ begin
             (select q.queue from pgq.queue as q where q.queue_id = _check_room.queue_id)
             using errcode = 'MQ010',
                 detail = format(
-                    'New jobs: %s; unfinished: %s%s; max_unfinished: %s.',
-                    new_jobs,
+                    'New jobs: %s; unfinished: %s%s; max_unfinished: %s.', new_jobs,
                     case when unfinished > max_unfinished then 'more than ' else '' end,
-                    least(unfinished, max_unfinished),
-                    max_unfinished
+                    least(unfinished, max_unfinished), max_unfinished
                 ),
                 hint = 'Try again when workers have finished some, or raise max_unfinished with '
                     'pgq.alter_queue.';
@@ -88,8 +83,7 @@ begin
     perform set_config(
         name,
         concat_ws(
-            ' ',
-            _check_room.max_unfinished,
+            ' ', _check_room.max_unfinished,
             _check_room.last_id + _check_room.max_unfinished - unfinished - _check_room.new_jobs,
             round(extract(epoch from seen_at)::numeric * 1000000),
             round(extract(epoch from clock_timestamp() - begun_at)::numeric * 1000000)

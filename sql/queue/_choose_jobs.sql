@@ -15,8 +15,7 @@ begin
         chosen := pgq._limited_jobs(plan, label);
     elsif label is null then
         select
-            array_agg(c.place),
-            array_agg(c.segment),
+            array_agg(c.place), array_agg(c.segment),
             array_agg(c.job_id) filter (where c.unique_key is not null),
             array_agg(c.job_id) filter (where plan.is_limited)
         into chosen.places, chosen.leaves, chosen.unique_ids, chosen.job_ids
@@ -42,8 +41,7 @@ begin
     else
         -- By the index on the label; no other index knows the negative id.
         select
-            array_agg(c.place),
-            array_agg(c.segment),
+            array_agg(c.place), array_agg(c.segment),
             array_agg(c.job_id) filter (where c.unique_key is not null),
             array_agg(c.job_id) filter (where plan.is_limited)
         into chosen.places, chosen.leaves, chosen.unique_ids, chosen.job_ids
@@ -84,9 +82,7 @@ begin
     if (plan.is_ordered or plan.max_leased_per_key is not null)
         and (found_all is not true or chosen.raising)
     then
-        perform pgq._expire_front(
-            plan.queue_id, plan.common_times, plan.common_ids, plan.moment
-        );
+        perform pgq._expire_front(plan.queue_id, plan.common_times, plan.common_ids, plan.moment);
     end if;
     return chosen;
 end

@@ -29,14 +29,10 @@ declare
     last integer;
     leaf integer;
 begin
-    perform pgq._check_count(
-        'max_jobs', max_jobs, least_jobs, 100000
-    );
+    perform pgq._check_count('max_jobs', max_jobs, least_jobs, 100000);
     perform pgq._check_label(label);
 
-    plan := pgq._plan_claim(
-        queue, max_jobs, lease, label
-    );
+    plan := pgq._plan_claim(queue, max_jobs, lease, label);
     if plan.wanted = 0 then
         return;
     end if;
@@ -109,17 +105,8 @@ begin
         )
 
         select
-            g.job_id,
-            {token},
-            g.attempt + 1,
-            {keep_until},
-            m.published_at,
-            g.priority::integer,
-            m.key,
-            g.label,
-            m.headers,
-            m.payload,
-            m.body
+            g.job_id, {token}, g.attempt + 1, {keep_until}, m.published_at, g.priority::integer,
+            m.key, g.label, m.headers, m.payload, m.body
         from gone as g
         left join pgq.message_{leaf} as m
             on m.partition_id = g.partition_id

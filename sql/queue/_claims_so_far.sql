@@ -25,10 +25,7 @@ begin
         state.leased := 0;
     end if;
 
-    select q.*
-    into limits
-    from pgq.queue as q
-    where q.queue_id = _claims_so_far.queue_id;
+    select q.* into limits from pgq.queue as q where q.queue_id = _claims_so_far.queue_id;
 
     -- Whole numbers, so nothing is lost however often it is added.
     if limits.rate_limit is not null then
@@ -44,8 +41,7 @@ begin
             coalesce(
                 trunc(state.credit * cost / state.job_cost)
                 + round(extract(epoch from moment - state.refilled_at)::numeric * 1000000)
-                * limits.rate_limit,
-                limits.rate_burst::numeric * cost
+                * limits.rate_limit, limits.rate_burst::numeric * cost
             ),
             limits.rate_burst::numeric * cost
         );

@@ -17,20 +17,12 @@ begin
         return;
     end if;
 
-    select w.last_value
-    into place
-    from pgq.effect_walk as w;
+    select w.last_value into place from pgq.effect_walk as w;
 
     -- The jobs that have effects are found one after the other, and each of them is looked for by
     -- its id. A job that is seen in neither table has ended for ever: a move is one transaction.
     with recursive having_effects as (
-        (
-            select e.job_id
-            from pgq.effect as e
-            where e.job_id > place
-            order by e.job_id
-            limit 1
-        )
+        (select e.job_id from pgq.effect as e where e.job_id > place order by e.job_id limit 1)
         union all
         select (
             select e.job_id
@@ -78,8 +70,7 @@ begin
 
     delete from pgq.effect as e
     using doomed as d
-    where e.job_id = d.job_id
-        and e.effect = d.effect;
+    where e.job_id = d.job_id and e.effect = d.effect;
     get diagnostics removed = row_count;
 
     if removed > 0 then

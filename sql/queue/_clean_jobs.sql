@@ -18,25 +18,18 @@ begin
 
     for report in
         select r.*
-        from pgq._expire_jobs(
-            pgq._expired_jobs(_clean_jobs.moment, batch), _clean_jobs.moment
-        ) as r
+        from pgq._expire_jobs(pgq._expired_jobs(_clean_jobs.moment, batch), _clean_jobs.moment) as r
     loop
         ended := ended + report.amount;
         return next report;
     end loop;
 
-    for report in
-        select r.*
-        from pgq._bury_lost(_clean_jobs.moment, batch - ended) as r
-    loop
+    for report in select r.* from pgq._bury_lost(_clean_jobs.moment, batch - ended) as r loop
         ended := ended + report.amount;
         return next report;
     end loop;
 
-    return query
-    select r.*
-    from pgq._sweep_floors(10) as r;
+    return query select r.* from pgq._sweep_floors(10) as r;
 
     -- A letter that somebody redrives or purges is left to them.
     with old as materialized (
@@ -45,8 +38,7 @@ begin
         cross join lateral (
             select e.job_id
             from pgq.dead_job as e
-            where e.queue_id = q.queue_id
-                and e.died_at <= _clean_jobs.moment - q.retention
+            where e.queue_id = q.queue_id and e.died_at <= _clean_jobs.moment - q.retention
             order by e.died_at
             limit batch
             for update skip locked
@@ -58,9 +50,7 @@ begin
         delete from pgq.dead_job as d
         where d.job_id = any(array(select o.job_id from old as o))
         returning
-            d.job_id,
-            d.queue_id,
-            d.unique_key,
+            d.job_id, d.queue_id, d.unique_key,
             case when d.stops_key then d.ordered_key end as ordered_key
     )
 
@@ -71,8 +61,7 @@ begin
     perform pgq._free_keys(array(
         select r
         from unnest(letters) as r
-        where r.unique_key is not null
-            or r.ordered_key is not null
+        where r.unique_key is not null or r.ordered_key is not null
     ));
 
     for report in

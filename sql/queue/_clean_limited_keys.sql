@@ -47,8 +47,7 @@ begin
             select n.queue_id from having_notes as n
         ) as h
         left join pgq.queue as q on q.queue_id = h.queue_id
-        where h.queue_id is not null
-            and q.ordered is not true
+        where h.queue_id is not null and q.ordered is not true
         order by h.queue_id
     loop
         if target.max_leased_per_key is not null then
@@ -66,12 +65,8 @@ begin
             for update skip locked;
             if found then
                 changed := pgq._settle_keys(
-                    target.queue_id,
-                    target.max_leased_per_key,
-                    pgq._clock() + interval '2 minutes',
-                    'infinity',
-                    pgq._clock(),
-                    max_rows
+                    target.queue_id, target.max_leased_per_key, pgq._clock() + interval '2 minutes',
+                    'infinity', pgq._clock(), max_rows
                 );
                 unfinished := unfinished or changed = max_rows;
             end if;
@@ -81,8 +76,7 @@ begin
         -- It was dropped, or has no limit any more, and gets none as long as this looks.
         perform
         from pgq.queue as q
-        where q.queue_id = target.queue_id
-            and q.max_leased_per_key is null
+        where q.queue_id = target.queue_id and q.max_leased_per_key is null
         for share skip locked;
         there := found;
         continue when not there
@@ -93,8 +87,7 @@ begin
             unfinished := unfinished or changed = max_rows;
         end if;
 
-        delete from pgq.limited_key as k
-        where k.queue_id = target.queue_id;
+        delete from pgq.limited_key as k where k.queue_id = target.queue_id;
         delete from pgq.ordered_note as n
         where n.queue_id = target.queue_id
             and not exists (

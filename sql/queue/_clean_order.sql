@@ -13,12 +13,7 @@ declare
     unfinished boolean := false;
 begin
     -- Perhaps nobody claims, or the clock was set back.
-    for target in
-        select q.queue_id
-        from pgq.queue as q
-        where q.ordered
-        order by q.queue_id
-    loop
+    for target in select q.queue_id from pgq.queue as q where q.ordered order by q.queue_id loop
         settled := pgq._settle_notes(target, '-infinity', 'infinity', max_rows);
         unfinished := unfinished or settled = max_rows;
     end loop;
@@ -63,8 +58,7 @@ begin
         and h.queue_id is not null;
 
     foreach target in array dropped loop
-        delete from pgq.ordered_note as n
-        where n.queue_id = target;
+        delete from pgq.ordered_note as n where n.queue_id = target;
 
         delete from pgq.ordered_key as k
         where k.queue_id = target

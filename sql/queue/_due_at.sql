@@ -15,24 +15,20 @@ declare
     due_at timestamptz;
 begin
     if delay is not null and run_at is not null then
-        raise exception '"delay" and "run_at" exclude each other'
-            using errcode = '22023';
+        raise exception '"delay" and "run_at" exclude each other' using errcode = '22023';
     end if;
     if delay is not null then
         perform pgq._check_interval('delay', delay, true);
     end if;
     if not isfinite(run_at) then
-        raise exception 'argument "run_at" must be finite'
-            using errcode = '22023';
+        raise exception 'argument "run_at" must be finite' using errcode = '22023';
     end if;
 
     due_at := greatest(moment, coalesce(run_at, moment + delay));
     if due_at >= moment + job_ttl then
         raise exception 'the job would expire before it is due'
             using errcode = '22023',
-                detail = format(
-                    'The job_ttl of queue "%s" is %s.', queue, job_ttl
-                );
+                detail = format('The job_ttl of queue "%s" is %s.', queue, job_ttl);
     end if;
     return due_at;
 end

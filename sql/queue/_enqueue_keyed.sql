@@ -44,9 +44,7 @@ begin
 
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
         -- An old snapshot may show another window, or a queue that is gone; then 40001.
-        perform pgq._unchanged(q.queue_id)
-        from pgq.queue as q
-        where q.queue = _enqueue_keyed.queue;
+        perform pgq._unchanged(q.queue_id) from pgq.queue as q where q.queue = _enqueue_keyed.queue;
     end if;
 
     -- Again when the queue was dropped and created again while this waited.
@@ -69,22 +67,17 @@ begin
 
     select
         array_agg(g.payload order by g.place) as payloads,
-        array_agg(g.key order by g.place) as keys,
-        array_agg(g.header order by g.place) as headers,
+        array_agg(g.key order by g.place) as keys, array_agg(g.header order by g.place) as headers,
         array_agg(g.label order by g.place) as labels,
         array_agg(g.unique_key order by g.place) as unique_keys,
         array_agg(g.body order by g.place) as bodies
     into added
     from (
         select
-            generate_series(1, cardinality(leaders)) as place,
-            unnest(leaders) as leader,
-            unnest(_enqueue_keyed.payloads) as payload,
-            unnest(_enqueue_keyed.keys) as key,
-            unnest(_enqueue_keyed.headers) as header,
-            unnest(_enqueue_keyed.labels) as label,
-            unnest(_enqueue_keyed.unique_keys) as unique_key,
-            unnest(_enqueue_keyed.bodies) as body
+            generate_series(1, cardinality(leaders)) as place, unnest(leaders) as leader,
+            unnest(_enqueue_keyed.payloads) as payload, unnest(_enqueue_keyed.keys) as key,
+            unnest(_enqueue_keyed.headers) as header, unnest(_enqueue_keyed.labels) as label,
+            unnest(_enqueue_keyed.unique_keys) as unique_key, unnest(_enqueue_keyed.bodies) as body
     ) as g
     where g.leader = g.place;
 
@@ -94,13 +87,9 @@ begin
             from pgq.enqueue_batch(
                 queue => _enqueue_keyed.queue,
                 payloads => case when _enqueue_keyed.bodies is null then added.payloads end,
-                keys => added.keys,
-                headers => added.headers,
-                delay => _enqueue_keyed.delay,
-                run_at => _enqueue_keyed.run_at,
-                priority => _enqueue_keyed.priority,
-                labels => added.labels,
-                unique_keys => added.unique_keys,
+                keys => added.keys, headers => added.headers, delay => _enqueue_keyed.delay,
+                run_at => _enqueue_keyed.run_at, priority => _enqueue_keyed.priority,
+                labels => added.labels, unique_keys => added.unique_keys,
                 max_attempts => _enqueue_keyed.max_attempts,
                 bodies => case when _enqueue_keyed.bodies is not null then added.bodies end
             ) as e
@@ -122,49 +111,29 @@ begin
 
     if rank > 0 then
         perform pgq._place_keys(
-            notes.segments,
-            scope,
-            span,
-            array_agg(g.idempotency_key),
-            array_agg(g.job_id),
-            null,
+            notes.segments, scope, span, array_agg(g.idempotency_key), array_agg(g.job_id), null,
             null
         )
         from (
             select
-                generate_series(1, cardinality(leaders)) as place,
-                unnest(leaders) as leader,
-                unnest(_enqueue_keyed.idempotency_keys) as idempotency_key,
-                unnest(ids) as job_id
+                generate_series(1, cardinality(leaders)) as place, unnest(leaders) as leader,
+                unnest(_enqueue_keyed.idempotency_keys) as idempotency_key, unnest(ids) as job_id
         ) as g
-        where g.leader = g.place
-            and g.idempotency_key is not null;
+        where g.leader = g.place and g.idempotency_key is not null;
 
         -- Without a lock: it would be one for each call.
         if not exists (select from pgq.queue as q where q.partition_id = scope) then
             raise exception 'queue "%" was dropped while this call was at work',
-                queue
-                using errcode = 'MQ002';
+                queue using errcode = 'MQ002';
         end if;
     end if;
 
-    return query
-    select unnest(ids), unnest(duplicates);
+    return query select unnest(ids), unnest(duplicates);
 end
 $$;
 
 comment on function pgq._enqueue_keyed(
-    text,
-    jsonb[],
-    text[],
-    jsonb[],
-    interval,
-    timestamptz,
-    integer,
-    text[],
-    text[],
-    text[],
-    integer,
+    text, jsonb[], text[], jsonb[], interval, timestamptz, integer, text[], text[], text[], integer,
     bytea[]
 ) is
 'The part of enqueue and enqueue_batch that knows idempotency keys: adds the jobs that are new, and

@@ -8,14 +8,11 @@ as $$
 begin
     delete from pgq.job_run as r
     where r.queue_id = (_expand_run.run).queue_id
-        and r.visible_at = (_expand_run.run).visible_at
-        and r.run_id = (_expand_run.run).run_id;
+        and r.visible_at = (_expand_run.run).visible_at and r.run_id = (_expand_run.run).run_id;
 
     -- They become due when the run was: no floor has risen above it, see _raise_floor.
     perform pgq._point_jobs(
-        (_expand_run.run).queue_id,
-        (_expand_run.run).partition_id,
-        (_expand_run.run).segment,
+        (_expand_run.run).queue_id, (_expand_run.run).partition_id, (_expand_run.run).segment,
         array(
             select (_expand_run.run).first_offset + p.place
             from unnest(
@@ -25,8 +22,7 @@ begin
                 )
             ) as p (place)
         ),
-        (_expand_run.run).visible_at,
-        (_expand_run.run).expires_at
+        (_expand_run.run).visible_at, (_expand_run.run).expires_at
     );
 end
 $$;

@@ -70,8 +70,6 @@ begin
 end
 $$;
 
-comment on function pgq._expand_runs(
-    bigint, integer, timestamptz, integer, timestamptz, bigint
-) is
+comment on function pgq._expand_runs(bigint, integer, timestamptz, integer, timestamptz, bigint) is
 'Makes jobs of so many runs of a queue as a claim of max_jobs needs: of those that are due before
 the jobs that it would get otherwise. Called with what the claim has read.';

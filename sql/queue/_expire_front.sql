@@ -31,8 +31,7 @@ begin
     );
 
     if cardinality(expired_ids) > 0 then
-        perform
-        from pgq._expire_jobs(expired_ids, _expire_front.moment);
+        perform from pgq._expire_jobs(expired_ids, _expire_front.moment);
     end if;
 end
 $$;

@@ -18,15 +18,9 @@ begin
         for update skip locked
     );
 
-    perform pgq._lock_leaf(j.segment)
-    from pgq.job as j
-    where j.job_id = any(expired_ids);
+    perform pgq._lock_leaf(j.segment) from pgq.job as j where j.job_id = any(expired_ids);
 
-    with expired as (
-        delete from pgq.job as j
-        where j.job_id = any(expired_ids)
-        returning j.*
-    ),
+    with expired as (delete from pgq.job as j where j.job_id = any(expired_ids) returning j.*),
 
     archived as (
         insert into pgq.job_archive (
@@ -60,9 +54,7 @@ begin
     select
         array_agg(
             row(
-                e.job_id,
-                e.queue_id,
-                e.unique_key,
+                e.job_id, e.queue_id, e.unique_key,
                 case when e.due_at is null then e.ordered_key end
             )::pgq._ended_job
         )
@@ -72,8 +64,7 @@ begin
     perform pgq._free_keys(array(
         select e
         from unnest(ended) as e
-        where e.unique_key is not null
-            or e.ordered_key is not null
+        where e.unique_key is not null or e.ordered_key is not null
     ));
 
     return query

@@ -19,12 +19,7 @@ begin
         select q.queue_id, p.priority, s.due_before, f.seen, f.expired_ids, f.last_at, f.last_id
         from pgq.queue as q
         -- Of thousands of queues most are empty.
-        cross join lateral (
-            select
-            from pgq.job as j
-            where j.queue_id = q.queue_id
-            limit 1
-        ) as a
+        cross join lateral (select from pgq.job as j where j.queue_id = q.queue_id limit 1) as a
         cross join generate_series(0, 9) as p (priority)
         cross join lateral (
             values ('-infinity'::timestamptz, 'infinity'::timestamptz), ('infinity', null)

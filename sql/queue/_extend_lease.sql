@@ -24,8 +24,7 @@ begin
         -- job whose lease has run out, and does not count it.
         perform
         from pgq.job as j
-        where j.job_id = any(rest)
-            and j.lease_token = _extend_lease.lease_token
+        where j.job_id = any(rest) and j.lease_token = _extend_lease.lease_token
         order by j.job_id
         for update;
         moment := pgq._clock();
@@ -91,16 +90,11 @@ begin
         into extended
         from kept as k;
 
-        return query
-        select unnest(extended);
+        return query select unnest(extended);
 
         -- What was not found may have been replaced by a new row while this statement waited.
         exit when cardinality(extended) = cardinality(rest);
-        rest := array(
-            select unnest(rest)
-            except
-            select unnest(extended)
-        );
+        rest := array(select unnest(rest) except select unnest(extended));
         exit when cardinality(rest) = 0
             or not pgq._still_leased(rest, _extend_lease.lease_token)
             or not exists (

@@ -8,9 +8,7 @@ as $$
 begin
     raise exception 'jobs are not leased to this worker any more'
         using errcode = 'MQ006',
-            detail = format(
-                'Lost: %s.', array_to_string(job_ids, ', ')
-            ),
+            detail = format('Lost: %s.', array_to_string(job_ids, ', ')),
             hint = 'Nothing was finished or claimed. Finish the others with pgq.ack_batch.';
 end
 $$;

@@ -7,8 +7,7 @@ as $$
 #variable_conflict use_column
 begin
     if queue is null then
-        raise exception 'argument "queue" must not be null'
-            using errcode = '22004';
+        raise exception 'argument "queue" must not be null' using errcode = '22004';
     end if;
     raise exception 'unknown queue "%"', queue
         using errcode = 'MQ002',

@@ -26,8 +26,7 @@ begin
         select j.segment, j.queue_id
         into leaf, target_id
         from pgq.job as j
-        where j.job_id = any(rest)
-            and j.lease_token = _finish.lease_token
+        where j.job_id = any(rest) and j.lease_token = _finish.lease_token
         limit 1;
 
         if leaf is null then
@@ -47,8 +46,7 @@ begin
         perform pgq._lock_leaf(leaf);
         with gone as (
             delete from pgq.job as j
-            where j.job_id = any(rest)
-                and j.lease_token = _finish.lease_token
+            where j.job_id = any(rest) and j.lease_token = _finish.lease_token
             returning j.*
         ),
 
@@ -79,8 +77,7 @@ begin
                 nullif(g.partition_id, store_id),
                 case when g.partition_id <> store_id then g.log_offset end
             from gone as g
-            where archive
-                and g.segment = leaf
+            where archive and g.segment = leaf
         )
 
         select
@@ -94,8 +91,7 @@ begin
         from gone as g;
 
         if others is not null then
-            perform pgq._lock_leaf(o.segment)
-            from unnest(others) as o;
+            perform pgq._lock_leaf(o.segment) from unnest(others) as o;
             insert into pgq.job_archive (
                 job_id,
                 queue_id,
@@ -122,27 +118,20 @@ begin
                 nullif(o.partition_id, store_id),
                 case when o.partition_id <> store_id then o.log_offset end
             from unnest(others) as o
-            where archive
-                and o.segment <> leaf;
+            where archive and o.segment <> leaf;
 
             perform pgq._free_keys(array(
                 select row(o.job_id, o.queue_id, o.unique_key, o.ordered_key)::pgq._ended_job
                 from unnest(others) as o
-                where o.unique_key is not null
-                    or o.ordered_key is not null
+                where o.unique_key is not null or o.ordered_key is not null
             ));
         end if;
 
-        return query
-        select unnest(ended);
+        return query select unnest(ended);
 
         -- What was not found may have been replaced by a new row while this statement waited.
         exit when cardinality(ended) = cardinality(rest);
-        rest := array(
-            select unnest(rest)
-            except
-            select unnest(ended)
-        );
+        rest := array(select unnest(rest) except select unnest(ended));
     end loop;
 end
 $$;

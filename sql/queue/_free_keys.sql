@@ -22,8 +22,7 @@ begin
         where e.ordered_key is not null
         order by e.queue_id, e.ordered_key, e.job_id
     loop
-        continue when gone.ordered
-            and pgq._let_next(gone.queue_id, gone.ordered_key, gone.job_id);
+        continue when gone.ordered and pgq._let_next(gone.queue_id, gone.ordered_key, gone.job_id);
 
         insert into pgq.ordered_note (queue_id, look_at, ordered_key, after_id, tries)
         values (gone.queue_id, pgq._clock(), gone.ordered_key, gone.job_id, 0)

@@ -19,9 +19,7 @@ begin
             select d.job_id
             from pgq.dead_job as d
             where d.segment = _jobs_of_segment.segment
-                and (
-                    _jobs_of_segment.queue_id is null or d.queue_id = _jobs_of_segment.queue_id
-                )
+                and (_jobs_of_segment.queue_id is null or d.queue_id = _jobs_of_segment.queue_id)
                 and (
                     _jobs_of_segment.partition_id is null
                     or d.partition_id = _jobs_of_segment.partition_id

@@ -13,11 +13,9 @@ begin
         select
         from unnest(_join_order.ordered_keys) as w (ordered_key)
         where length(w.ordered_key) > 255
-    )
-    then
+    ) then
         raise exception 'argument "key" must have at most 255 characters'
-            using errcode = '22023',
-                detail = 'The queue is ordered.';
+            using errcode = '22023', detail = 'The queue is ordered.';
     end if;
 
     -- One after the other, in the order of the keys: who waits for one has none behind it. It waits
@@ -32,8 +30,7 @@ begin
         loop
             perform
             from pgq.ordered_key as k
-            where k.queue_id = _join_order.queue_id
-                and k.ordered_key = wish
+            where k.queue_id = _join_order.queue_id and k.ordered_key = wish
             for no key update;
             exit when found;
 

@@ -14,12 +14,10 @@ begin
     cross join lateral (
         select n.key
         from pgq.message_{leaf} as n
-        where n.partition_id = t.partition_id
-            and n.log_offset = t.log_offset
+        where n.partition_id = t.partition_id and n.log_offset = t.log_offset
         limit 1
     ) as m
-    where t.segment = {_keys_of_jobs.segment}
-        and m.key is not null;
+    where t.segment = {_keys_of_jobs.segment} and m.key is not null;
     -- end of the leaf
 end
 $$;

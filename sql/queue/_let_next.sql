@@ -17,8 +17,7 @@ begin
         select k.from_id
         into back_id
         from pgq.ordered_key as k
-        where k.queue_id = _let_next.queue_id
-            and k.ordered_key = _let_next.ordered_key collate "C";
+        where k.queue_id = _let_next.queue_id and k.ordered_key = _let_next.ordered_key collate "C";
         -- The queue was dropped.
         if not found then
             return true;
@@ -90,8 +89,7 @@ begin
     -- Whoever cancels or moves it has the row: that may take long, or be rolled back.
     perform
     from pgq.job as j
-    where j.job_id = number
-        and j.due_at is not null
+    where j.job_id = number and j.due_at is not null
     for update skip locked;
     if not found then
         return false;
@@ -99,11 +97,7 @@ begin
 
     -- The clock is read behind the lock: by then this transaction has its id, on which the floor
     -- relies.
-    with gone as (
-        delete from pgq.job as j
-        where j.job_id = number
-        returning j.*
-    )
+    with gone as (delete from pgq.job as j where j.job_id = number returning j.*)
 
     insert into pgq.job (
         job_id,

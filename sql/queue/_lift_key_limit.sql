@@ -7,17 +7,12 @@ as $$
 #variable_conflict use_column
 begin
     -- It waits for claims that are under way: none parks a job behind this.
-    perform
-    from pgq.claim_lock as l
-    where l.queue_id = _lift_key_limit.queue_id
-    for update;
+    perform from pgq.claim_lock as l where l.queue_id = _lift_key_limit.queue_id for update;
 
     perform pgq._unpark_all(queue_id, null);
 
-    delete from pgq.limited_key as k
-    where k.queue_id = _lift_key_limit.queue_id;
-    delete from pgq.ordered_note as n
-    where n.queue_id = _lift_key_limit.queue_id;
+    delete from pgq.limited_key as k where k.queue_id = _lift_key_limit.queue_id;
+    delete from pgq.ordered_note as n where n.queue_id = _lift_key_limit.queue_id;
 
     -- Somebody has one locked: cleanup looks again.
     insert into pgq.ordered_note (queue_id, look_at, ordered_key, after_id, tries)

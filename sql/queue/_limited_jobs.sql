@@ -27,23 +27,12 @@ begin
     loop
         if plan.is_subscribed and label is null then
             perform pgq._expand_runs(
-                plan.queue_id,
-                piece,
-                plan.moment,
-                plan.max_attempts,
-                times[1],
-                ids[1]
+                plan.queue_id, piece, plan.moment, plan.max_attempts, times[1], ids[1]
             );
         end if;
 
         met := pgq._met_jobs(
-            plan.queue_id,
-            piece,
-            label,
-            plan.max_attempts,
-            plan.moment,
-            times,
-            ids
+            plan.queue_id, piece, label, plan.max_attempts, plan.moment, times, ids
         );
         exit when met is null;
 
@@ -62,8 +51,7 @@ begin
             cross join lateral (
                 select h.job_ids
                 from pgq.limited_key as h
-                where h.queue_id = plan.queue_id
-                    and h.limited_key = k.limited_key
+                where h.queue_id = plan.queue_id and h.limited_key = k.limited_key
                 order by h.seq desc
                 limit 1
             ) as l
@@ -71,10 +59,7 @@ begin
 
         holder as materialized (
             select
-                s.limited_key,
-                j.job_id,
-                j.priority,
-                j.visible_at,
+                s.limited_key, j.job_id, j.priority, j.visible_at,
                 j.lease_token is not null and j.visible_at > plan.moment as leased,
                 _limited_jobs.label is null
                 or j.label is not distinct from _limited_jobs.label
@@ -83,8 +68,7 @@ begin
                     (
                         select true
                         from pgq.job as o
-                        where o.job_id = j.job_id
-                            and o.visible_at - plan.moment <= interval '0'
+                        where o.job_id = j.job_id and o.visible_at - plan.moment <= interval '0'
                         limit 1
                         for update skip locked
                     ),
@@ -92,12 +76,7 @@ begin
                 ) as fits
             from state as s
             cross join lateral unnest(s.job_ids) as h (job_id)
-            cross join lateral (
-                select k.*
-                from pgq.job as k
-                where k.job_id = h.job_id
-                limit 1
-            ) as j
+            cross join lateral (select k.* from pgq.job as k where k.job_id = h.job_id limit 1) as j
             where j.ordered_key = s.limited_key
                 and j.due_at is null
                 and (
@@ -110,48 +89,24 @@ begin
         -- One row for each job that has to do with these keys.
         known as (
             select
-                a.job_id,
-                min(a.limited_key) as limited_key,
-                min(a.priority) as priority,
-                min(a.visible_at) as visible_at,
-                min(a.number) as number,
-                bool_or(a.has_place) as has_place,
-                bool_or(a.leased) as leased,
+                a.job_id, min(a.limited_key) as limited_key, min(a.priority) as priority,
+                min(a.visible_at) as visible_at, min(a.number) as number,
+                bool_or(a.has_place) as has_place, bool_or(a.leased) as leased,
                 bool_or(a.fits) as fits
             from (
                 select
-                    t.job_id,
-                    null as limited_key,
-                    t.priority,
-                    t.visible_at,
-                    t.number,
-                    false as has_place,
-                    false as leased,
-                    true as fits
+                    t.job_id, null as limited_key, t.priority, t.visible_at, t.number,
+                    false as has_place, false as leased, true as fits
                 from unnest(met) with ordinality as t (
-                    place,
-                    segment,
-                    partition_id,
-                    log_offset,
-                    job_id,
-                    priority,
-                    visible_at,
-                    unique_key,
-                    number
+                    place, segment, partition_id, log_offset, job_id, priority, visible_at,
+                    unique_key, number
                 )
                 union all
                 select k.job_id, k.limited_key, null, null, null, false, false, false
                 from keyed as k
                 union all
                 select
-                    h.job_id,
-                    h.limited_key,
-                    h.priority,
-                    h.visible_at,
-                    null,
-                    true,
-                    h.leased,
-                    h.fits
+                    h.job_id, h.limited_key, h.priority, h.visible_at, null, true, h.leased, h.fits
                 from holder as h
                 union all
                 select e.key::bigint, e.value, null, null, null, true, true, false
@@ -175,8 +130,7 @@ begin
         -- In the order of the claim, up to where it has enough.
         judged as (
             select
-                r.*,
-                r.free and r.number is not null and r.earlier < wanted as taken,
+                r.*, r.free and r.number is not null and r.earlier < wanted as taken,
                 not r.free and r.number is not null and r.earlier < wanted as parked
             from (
                 select
@@ -188,15 +142,7 @@ begin
                     - case when d.free and d.number is not null then 1 else 0 end as earlier
                 from ranked as d
             ) as r (
-                job_id,
-                limited_key,
-                priority,
-                visible_at,
-                number,
-                has_place,
-                leased,
-                fits,
-                free,
+                job_id, limited_key, priority, visible_at, number, has_place, leased, fits, free,
                 earlier
             )
         ),
@@ -204,9 +150,7 @@ begin
         changed as (
             select
                 row(
-                    plan.queue_id,
-                    j.limited_key,
-                    null,
+                    plan.queue_id, j.limited_key, null,
                     coalesce(
                         array_agg(j.job_id order by j.job_id) filter (
                             where j.taken or (j.has_place and not j.parked)

@@ -27,8 +27,7 @@ begin
         select e.*
         into known
         from pgq.effect as e
-        where e.job_id = _lock_effect.job_id
-            and e.effect = _lock_effect.effect
+        where e.job_id = _lock_effect.job_id and e.effect = _lock_effect.effect
         for update;
     end if;
 
@@ -39,11 +38,8 @@ begin
         -- may have begun it, and given the job back since.
         insert into pgq.effect (job_id, effect, lease_token, attempt, begun_at)
         values (
-            _lock_effect.job_id,
-            _lock_effect.effect,
-            _lock_effect.lease_token,
-            coalesce(held.attempt, 1),
-            pgq._clock()
+            _lock_effect.job_id, _lock_effect.effect, _lock_effect.lease_token,
+            coalesce(held.attempt, 1), pgq._clock()
         )
         on conflict do nothing
         returning true
@@ -51,8 +47,7 @@ begin
 
         if inserted then
             delete from pgq.effect as e
-            where e.job_id = _lock_effect.job_id
-                and e.effect = _lock_effect.effect;
+            where e.job_id = _lock_effect.job_id and e.effect = _lock_effect.effect;
         end if;
     end if;
 

@@ -13,12 +13,10 @@ begin
         select j.*
         into held
         from pgq.job as j
-        where j.job_id = _lock_leased.job_id
-            and j.lease_token = _lock_leased.lease_token
+        where j.job_id = _lock_leased.job_id and j.lease_token = _lock_leased.lease_token
         for update;
 
-        exit when found
-            or not pgq._still_leased(array[job_id], lease_token);
+        exit when found or not pgq._still_leased(array[job_id], lease_token);
     end loop;
 
     return held;

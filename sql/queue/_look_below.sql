@@ -11,8 +11,7 @@ begin
     -- Index entries of dead rows have to be walked, and while a snapshot is held they stay. Where
     -- there are many, the look is left to cleanup: 3,000 take some 2 ms.
     return pg_stat_get_dead_tuples('pgq.job'::regclass) < 3000
-        and pgq._lock_floor(queue_id)
-        and pgq._lower_floor(queue_id, moment);
+        and pgq._lock_floor(queue_id) and pgq._lower_floor(queue_id, moment);
 end
 $$;
 

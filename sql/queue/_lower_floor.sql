@@ -36,8 +36,7 @@ begin
     from (
         select g.*
         from pgq.queue_floor as g
-        where g.queue_id = _lower_floor.queue_id
-            and g.label = ''
+        where g.queue_id = _lower_floor.queue_id and g.label = ''
         order by g.seq desc
         limit 1
     ) as f
@@ -46,8 +45,7 @@ begin
             array_agg(coalesce(b.visible_at, p.floor_time) order by p.place) as floor_times,
             array_agg(coalesce(b.job_id, p.floor_id) order by p.place) as floor_ids,
             count(b.job_id) as below
-        from unnest(f.floor_times, f.floor_ids)
-            with ordinality as p (floor_time, floor_id, place)
+        from unnest(f.floor_times, f.floor_ids) with ordinality as p (floor_time, floor_id, place)
         left join pgq._below_floor(
             f.queue_id, f.floor_times, f.floor_ids, _lower_floor.moment
         ) as b on b.place = p.place

@@ -32,8 +32,7 @@ begin
         -- walk all its jobs.
         with gone as (
             delete from pgq.job as j
-            where j.job_id = any(rest)
-                and j.lease_token = _nack.lease_token
+            where j.job_id = any(rest) and j.lease_token = _nack.lease_token
             returning j.*
         ),
 
@@ -64,9 +63,7 @@ begin
                     _nack.delay,
                     (
                         select
-                            pgq._retry_delay(
-                                g.attempt, q.backoff, q.backoff_max, q.backoff_jitter
-                            )
+                            pgq._retry_delay(g.attempt, q.backoff, q.backoff_max, q.backoff_jitter)
                         from pgq.queue as q
                         where q.queue_id = g.queue_id
                     ),
@@ -82,9 +79,7 @@ begin
                 g.ordered_key
             from gone as g
             returning
-                job_id,
-                unique_key,
-                ordered_key,
+                job_id, unique_key, ordered_key,
                 attempt >= coalesce(
                     max_attempts,
                     (select q.max_attempts from pgq.queue as q where q.queue_id = job.queue_id)
@@ -92,14 +87,9 @@ begin
         )
 
         select
-            array_agg(b.job_id),
-            array_agg(b.job_id) filter (where b.exhausted),
-            array_agg(b.job_id) filter (
-                where b.unique_key is not null and b.exhausted is not true
-            ),
-            array_agg(b.job_id) filter (
-                where b.ordered_key is not null and b.exhausted is not true
-            )
+            array_agg(b.job_id), array_agg(b.job_id) filter (where b.exhausted),
+            array_agg(b.job_id) filter (where b.unique_key is not null and b.exhausted is not true),
+            array_agg(b.job_id) filter (where b.ordered_key is not null and b.exhausted is not true)
         into returned, exhausted, keyed, stamped
         from given_back as b;
 
@@ -113,16 +103,11 @@ begin
             perform pgq._release_keys(stamped);
         end if;
 
-        return query
-        select unnest(returned);
+        return query select unnest(returned);
 
         -- What was not found may have been replaced by a new row while this statement waited.
         exit when cardinality(returned) = cardinality(rest);
-        rest := array(
-            select unnest(rest)
-            except
-            select unnest(returned)
-        );
+        rest := array(select unnest(rest) except select unnest(returned));
         exit when cardinality(rest) = 0 or not pgq._still_leased(rest, lease_token);
     end loop;
 end

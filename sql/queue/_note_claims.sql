@@ -10,16 +10,13 @@ declare
 begin
     -- It may be less than was allowed: the limits may have been changed since.
     if state.credit is not null then
-        state.credit := greatest(
-            state.credit - cardinality(job_ids)::numeric * state.job_cost, 0
-        );
+        state.credit := greatest(state.credit - cardinality(job_ids)::numeric * state.job_cost, 0);
     end if;
     if state.counted_xid is null
         or not exists (
             select
             from pgq.queue as q
-            where q.queue_id = _note_claims.queue_id
-                and q.max_leased is not null
+            where q.queue_id = _note_claims.queue_id and q.max_leased is not null
         )
     then
         state.counted_xid := null;

@@ -53,11 +53,7 @@ begin
     end if;
 
     perform pgq._settle_keys(
-        queue_id,
-        most,
-        coalesce(look_from, '-infinity'),
-        moment,
-        moment,
+        queue_id, most, coalesce(look_from, '-infinity'), moment, moment,
         least(max_notes, 1000) + 20
     );
     return most;

@@ -7,11 +7,7 @@ as $$
 #variable_conflict use_column
 begin
     -- Out of the way of claims, where it finds its turn. A lease that has run out is over.
-    with gone as (
-        delete from pgq.job as j
-        where j.job_id = any(_park_jobs.job_ids)
-        returning j.*
-    )
+    with gone as (delete from pgq.job as j where j.job_id = any(_park_jobs.job_ids) returning j.*)
 
     insert into pgq.job (
         job_id,

@@ -10,9 +10,7 @@ immutable
 parallel safe
 as $$
 select concat(
-    _parked_place.limited_key,
-    chr(1),
-    _parked_place.priority,
+    _parked_place.limited_key, chr(1), _parked_place.priority,
     lpad((extract(epoch from _parked_place.due_at) * 1000000)::bigint::text, 17, '0'),
     lpad(_parked_place.job_id::text, 19, '0')
 )

@@ -46,13 +46,11 @@ begin
     cross join lateral (
         select g.floor_times, g.floor_ids, g.recorded_at, g.epoch, g.note_floor
         from pgq.queue_floor as g
-        where g.queue_id = q.queue_id
-            and g.label = ''
+        where g.queue_id = q.queue_id and g.label = ''
         order by g.seq desc
         limit 1
     ) as f
-    where q.queue = _plan_claim.queue
-        and (q.consumers is null or pgq._may(q.consumers));
+    where q.queue = _plan_claim.queue and (q.consumers is null or pgq._may(q.consumers));
 
     if plan.queue_id is null then
         perform pgq._check_access(null, queue, 'consume');
@@ -68,11 +66,8 @@ begin
     if plan.is_subscribed and label is null then
         -- Before anything is locked that others may wait for. What comes of it is due now.
         perform pgq._deliver_staged(
-            plan.queue_id,
-            plan.moment,
-            plan.max_attempts,
-            case when plan.recorded_at <= plan.moment then plan.floor_times end,
-            plan.floor_ids
+            plan.queue_id, plan.moment, plan.max_attempts,
+            case when plan.recorded_at <= plan.moment then plan.floor_times end, plan.floor_ids
         );
         plan.moment := pgq._clock();
     end if;
@@ -99,8 +94,7 @@ begin
         end if;
         if plan.max_leased_per_key is not null then
             plan.max_leased_per_key := pgq._open_keys(
-                plan.queue_id,
-                case when plan.recorded_at <= plan.moment then noted_from end,
+                plan.queue_id, case when plan.recorded_at <= plan.moment then noted_from end,
                 plan.wanted
             );
         end if;
@@ -115,11 +109,7 @@ begin
     end if;
     if plan.is_subscribed and label is null and plan.max_leased_per_key is null then
         perform pgq._expand_runs(
-            plan.queue_id,
-            plan.wanted,
-            plan.moment,
-            plan.max_attempts,
-            plan.floor_times[1],
+            plan.queue_id, plan.wanted, plan.moment, plan.max_attempts, plan.floor_times[1],
             plan.floor_ids[1]
         );
     end if;

@@ -38,7 +38,5 @@ begin
 end
 $$;
 
-comment on function pgq._point_jobs(
-    bigint, bigint, integer, bigint[], timestamptz, timestamptz
-) is
+comment on function pgq._point_jobs(bigint, bigint, integer, bigint[], timestamptz, timestamptz) is
 'Adds jobs to a queue whose payloads are stored already, in the order of the array.';

@@ -29,10 +29,7 @@ begin
 
     -- Before the ids are taken.
     free := pgq._join_order(queue_id, keys);
-    ids := array(
-        select nextval('pgq.job_id')
-        from generate_series(1, cardinality(keys))
-    );
+    ids := array(select nextval('pgq.job_id') from generate_series(1, cardinality(keys)));
     turns := pgq._turns(queue_id, keys, free);
 
     insert into pgq.job (
@@ -62,10 +59,8 @@ begin
         case when b.waits then _point_ordered.visible_at end
     from (
         select
-            unnest(ids) as job_id,
-            unnest(_point_ordered.offsets) as log_offset,
-            unnest(keys) as ordered_key,
-            unnest(turns) as waits
+            unnest(ids) as job_id, unnest(_point_ordered.offsets) as log_offset,
+            unnest(keys) as ordered_key, unnest(turns) as waits
     ) as b;
 end
 $$;

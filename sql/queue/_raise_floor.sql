@@ -13,9 +13,7 @@ declare
     -- than this transaction. An id of the snapshot is not enough: running ones may have higher ids
     -- than the latest that has ended. Never later than this moment, should the clock have been set
     -- back since.
-    begun_at timestamptz := least(
-        moment, moment - (clock_timestamp() - now())
-    );
+    begun_at timestamptz := least(moment, moment - (clock_timestamp() - now()));
 begin
     -- When another claim is raising it at this moment, this one leaves it alone.
     if not pgq._lock_floor(queue_id) then
@@ -26,8 +24,7 @@ begin
     select f.*
     into state
     from pgq.queue_floor as f
-    where f.queue_id = _raise_floor.queue_id
-        and f.label = ''
+    where f.queue_id = _raise_floor.queue_id and f.label = ''
     order by f.seq desc
     limit 1;
 
@@ -62,8 +59,7 @@ begin
                 or state.recorded_at < moment - interval '10 seconds'
                 then state.candidate_xid <= pgq._settled_xid(array['queue', 'job'])
         end
-    )
-    then
+    ) then
         state.safe_at := greatest(state.safe_at, state.candidate_at);
         state.candidate_at := begun_at;
         state.candidate_xid := pg_current_xact_id();
@@ -159,9 +155,7 @@ begin
 
     -- One row goes for each that comes, found by its number, so no dead rows are walked.
     delete from pgq.queue_floor as f
-    where f.queue_id = _raise_floor.queue_id
-        and f.label = ''
-        and f.seq = state.seq - 63;
+    where f.queue_id = _raise_floor.queue_id and f.label = '' and f.seq = state.seq - 63;
 end
 $$;
 

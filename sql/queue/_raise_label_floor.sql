@@ -22,22 +22,19 @@ begin
     select f.*
     into common
     from pgq.queue_floor as f
-    where f.queue_id = _raise_label_floor.queue_id
-        and f.label = ''
+    where f.queue_id = _raise_label_floor.queue_id and f.label = ''
     order by f.seq desc
     limit 1;
 
     -- First those of all claims: perhaps nobody claims without a label. It is there that a clock
     -- which was set back is noticed.
-    if common.recorded_at < moment - interval '20 milliseconds'
-        or common.recorded_at > pgq._clock()
+    if common.recorded_at < moment - interval '20 milliseconds' or common.recorded_at > pgq._clock()
     then
         perform pgq._raise_floor(queue_id, moment);
         select f.*
         into common
         from pgq.queue_floor as f
-        where f.queue_id = _raise_label_floor.queue_id
-            and f.label = ''
+        where f.queue_id = _raise_label_floor.queue_id and f.label = ''
         order by f.seq desc
         limit 1;
     end if;
@@ -45,13 +42,11 @@ begin
     select f.*
     into state
     from pgq.queue_floor as f
-    where f.queue_id = _raise_label_floor.queue_id
-        and f.label = place
+    where f.queue_id = _raise_label_floor.queue_id and f.label = place
     order by f.seq desc
     limit 1;
 
-    if common.recorded_at > moment
-        or (state.recorded_at > moment and state.epoch = common.epoch)
+    if common.recorded_at > moment or (state.recorded_at > moment and state.epoch = common.epoch)
     then
         -- A claim that began later was here first.
         return;
@@ -84,10 +79,7 @@ begin
             order by f.place
         ),
         array_agg(
-            case
-                when f.floor_time >= common.safe_at then f.floor_id
-                else coalesce(j.job_id, 0)
-            end
+            case when f.floor_time >= common.safe_at then f.floor_id else coalesce(j.job_id, 0) end
             order by f.place
         )
     into times, ids
@@ -141,9 +133,7 @@ begin
 
     -- Labels may be many: each has one row. Found by its number, so no dead rows are walked.
     delete from pgq.queue_floor as f
-    where f.queue_id = _raise_label_floor.queue_id
-        and f.label = place
-        and f.seq = state.seq;
+    where f.queue_id = _raise_label_floor.queue_id and f.label = place and f.seq = state.seq;
 end
 $$;
 

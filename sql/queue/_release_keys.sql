@@ -13,11 +13,7 @@ begin
     into freed
     from pgq.job as j
     where j.job_id = any(_release_keys.job_ids)
-        and (
-            select not q.ordered
-            from pgq.queue as q
-            where q.queue_id = j.queue_id
-        );
+        and (select not q.ordered from pgq.queue as q where q.queue_id = j.queue_id);
 
     if freed is not null then
         -- Nobody else sees the rows yet.

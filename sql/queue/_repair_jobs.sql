@@ -25,9 +25,7 @@ begin
     gone as (
         delete from pgq.job_run as r
         using locked as l
-        where r.queue_id = l.queue_id
-            and r.visible_at = l.visible_at
-            and r.run_id = l.run_id
+        where r.queue_id = l.queue_id and r.visible_at = l.visible_at and r.run_id = l.run_id
         returning r.*, l.right_at
     ),
 

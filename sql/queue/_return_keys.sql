@@ -19,9 +19,7 @@ begin
         ) = wish.job_id;
 
         -- Nobody else sees the row yet.
-        update pgq.job as j
-        set unique_key = null
-        where j.job_id = wish.job_id;
+        update pgq.job as j set unique_key = null where j.job_id = wish.job_id;
     end loop;
 end
 $$;

@@ -42,13 +42,11 @@ begin
         select k.*
         into state
         from pgq.limited_key as k
-        where k.queue_id = note.queue_id
-            and k.limited_key = note.ordered_key
+        where k.queue_id = note.queue_id and k.limited_key = note.ordered_key
         order by k.seq desc
         limit 1;
 
-        continue when not found
-            or (state.parked_from is null and note.after_id <> 0);
+        continue when not found or (state.parked_from is null and note.after_id <> 0);
 
         -- Who has a place: workers, and jobs that wait where claims look for one to take them.
         select
@@ -74,8 +72,7 @@ begin
             -- Those that came up before have labels that nobody asks for, perhaps: then more do.
             wanted := least(
                 (max_leased_per_key - leased)::bigint * (1 << note.tries)
-                - case when note.tries = 0 then up else 0 end,
-                10000
+                - case when note.tries = 0 then up else 0 end, 10000
             );
             if wanted > 0 then
                 risen := pgq._unpark_jobs(
@@ -105,8 +102,7 @@ begin
                     or exists (
                         select
                         from pgq.job as j
-                        where j.job_id = any(holders || risen)
-                            and j.label is not null
+                        where j.job_id = any(holders || risen) and j.label is not null
                     )
                 )
             then
@@ -119,8 +115,7 @@ begin
             -- Nobody needs it any more.
             delete from pgq.limited_key as k
             where k.queue_id = state.queue_id
-                and k.limited_key = state.limited_key
-                and k.seq = state.seq;
+                and k.limited_key = state.limited_key and k.seq = state.seq;
             continue;
         end if;
 
@@ -128,12 +123,7 @@ begin
         perform pgq._write_keys(array[state], true);
 
         insert into pgq.ordered_note (queue_id, look_at, ordered_key, after_id, tries)
-        select
-            note.queue_id,
-            pgq._clock() + a.delay,
-            note.ordered_key,
-            a.after_id,
-            a.tries
+        select note.queue_id, pgq._clock() + a.delay, note.ordered_key, a.after_id, a.tries
         from (
             values
             (again, coalesce(nullif(note.after_id, 0), -1), least(note.tries + 1, 10)),

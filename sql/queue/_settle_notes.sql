@@ -39,9 +39,7 @@ begin
         values (
             note.queue_id,
             pgq._clock() + least(interval '10 milliseconds' * 2 ^ note.tries, interval '1 second'),
-            note.ordered_key,
-            note.after_id,
-            least(note.tries + 1, 10)
+            note.ordered_key, note.after_id, least(note.tries + 1, 10)
         )
         on conflict do nothing;
     end loop;

@@ -19,9 +19,7 @@ select
         )::integer
     )
     + (_shortest.length - date_trunc('day', _shortest.length))
-    - case
-        when s.years = 0 and s.months = 0 and s.days = 0 then interval '0'
-        else interval '1 hour'
+    - case when s.years = 0 and s.months = 0 and s.days = 0 then interval '0' else interval '1 hour'
     end
 from (
     select

@@ -26,17 +26,17 @@ begin
             )::pgq._met_job as met
         from pgq.job as j
         where j.job_id = any(array(
-                select k.job_id
-                from generate_series(0, 9) as p (priority)
-                cross join lateral (
-                    select i.job_id
-                    from pgq.job as i
-                    where i.queue_id = _stamp_leased.queue_id
-                        and i.priority = p.priority
-                        and i.visible_at > _stamp_leased.moment
-                        and i.visible_at < 'infinity'
-                        and i.lease_token is not null
-                ) as k
+            select k.job_id
+            from generate_series(0, 9) as p (priority)
+            cross join lateral (
+                select i.job_id
+                from pgq.job as i
+                where i.queue_id = _stamp_leased.queue_id
+                    and i.priority = p.priority
+                    and i.visible_at > _stamp_leased.moment
+                    and i.visible_at < 'infinity'
+                    and i.lease_token is not null
+            ) as k
             ))
         order by j.job_id
         for update skip locked
@@ -53,8 +53,7 @@ begin
         update pgq.job as j
         set ordered_key = k.limited_key
         from keyed as k
-        where j.job_id = k.job_id
-            and j.ordered_key is distinct from k.limited_key
+        where j.job_id = k.job_id and j.ordered_key is distinct from k.limited_key
     )
 
     select
@@ -63,9 +62,7 @@ begin
         )
     into changes
     from (
-        select
-            a.limited_key,
-            array_agg(distinct a.job_id order by a.job_id) as job_ids
+        select a.limited_key, array_agg(distinct a.job_id order by a.job_id) as job_ids
         from (
             select k.limited_key, k.job_id
             from keyed as k
@@ -75,8 +72,7 @@ begin
             cross join lateral (
                 select h.job_ids
                 from pgq.limited_key as h
-                where h.queue_id = _stamp_leased.queue_id
-                    and h.limited_key = d.limited_key
+                where h.queue_id = _stamp_leased.queue_id and h.limited_key = d.limited_key
                 order by h.seq desc
                 limit 1
             ) as l

@@ -38,9 +38,7 @@ begin
             where not exists (select from pgq.job as j where j.job_id = number)
             on conflict do nothing;
 
-            delete from pgq.job as j
-            where j.job_id = number
-                and j.queue_id = 0;
+            delete from pgq.job as j where j.job_id = number and j.queue_id = 0;
         end loop;
         return false;
     end if;
@@ -48,8 +46,7 @@ begin
     return exists (
         select
         from pgq.job as j
-        where j.job_id = any(_still_leased.job_ids)
-            and j.lease_token = _still_leased.lease_token
+        where j.job_id = any(_still_leased.job_ids) and j.lease_token = _still_leased.lease_token
     );
 end
 $$;

@@ -13,17 +13,12 @@ begin
     -- few in turn. Claims raise the floor of their queue, unless all are above READ COMMITTED.
     for target in
         select
-            q.queue_id,
-            q.queue,
-            f.raised,
-            f.below,
-            f.labels,
+            q.queue_id, q.queue, f.raised, f.below, f.labels,
             -- The queues share the number of labels that one call looks at.
             greatest(10, 1 + 1000 / count(*) over ()) as max_labels
         from (
             select
-                n.queue_id,
-                n.labels,
+                n.queue_id, n.labels,
                 -- the clock was set back, or it is its turn
                 n.recorded_at > moment
                 or row_number() over (order by n.recorded_at) <= _sweep_floors.turns as raised,
@@ -33,22 +28,17 @@ begin
                 ) as below
             from (
                 select
-                    o.queue_id,
-                    g.recorded_at,
-                    g.floor_times,
-                    g.floor_ids,
+                    o.queue_id, g.recorded_at, g.floor_times, g.floor_ids,
                     exists (
                         select
                         from pgq.queue_floor as h
-                        where h.queue_id = o.queue_id
-                            and h.label > ''
+                        where h.queue_id = o.queue_id and h.label > ''
                     ) as labels
                 from pgq.queue as o
                 cross join lateral (
                     select h.recorded_at, h.floor_times, h.floor_ids
                     from pgq.queue_floor as h
-                    where h.queue_id = o.queue_id
-                        and h.label = ''
+                    where h.queue_id = o.queue_id and h.label = ''
                     order by h.seq desc
                     limit 1
                 ) as g

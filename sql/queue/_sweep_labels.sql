@@ -16,8 +16,7 @@ begin
     select f.*
     into common
     from pgq.queue_floor as f
-    where f.queue_id = _sweep_labels.queue_id
-        and f.label = ''
+    where f.queue_id = _sweep_labels.queue_id and f.label = ''
     order by f.seq desc
     limit 1;
 
@@ -72,8 +71,7 @@ begin
 
     update pgq.queue_floor_lock as l
     set swept_label = swept
-    where l.queue_id = _sweep_labels.queue_id
-        and l.swept_label is distinct from swept;
+    where l.queue_id = _sweep_labels.queue_id and l.swept_label is distinct from swept;
 end
 $$;
 

@@ -26,8 +26,7 @@ begin
         end if;
 
         select
-            u.job_id,
-            count(*) over () > 1,
+            u.job_id, count(*) over () > 1,
             (
                 select
                     j.expires_at <= pgq._clock()
@@ -37,8 +36,7 @@ begin
             )
         into holder_id, several, expired
         from pgq.unique_job as u
-        where u.queue_id = _take_key.queue_id
-            and u.unique_key = _take_key.unique_key collate "C";
+        where u.queue_id = _take_key.queue_id and u.unique_key = _take_key.unique_key collate "C";
         -- It was given back in between.
         continue when not found;
 
@@ -60,15 +58,11 @@ begin
         if expired then
             perform
             from pgq.job as j
-            where j.job_id = holder_id
-                and (j.lease_token is null or j.visible_at <= pgq._clock())
+            where j.job_id = holder_id and (j.lease_token is null or j.visible_at <= pgq._clock())
             for update skip locked;
             if found then
-                update pgq.job as j
-                set unique_key = null
-                where j.job_id = holder_id;
-                delete from pgq.unique_job as u
-                where u.job_id = holder_id;
+                update pgq.job as j set unique_key = null where j.job_id = holder_id;
+                delete from pgq.unique_job as u where u.job_id = holder_id;
                 continue;
             end if;
         end if;
@@ -84,8 +78,7 @@ begin
         -- has ended, and sees what it did.
         perform
         from pgq.job as j
-        where j.job_id = holder_id
-            and j.lease_token is null
+        where j.job_id = holder_id and j.lease_token is null
         for key share;
         exit when found;
 
@@ -98,8 +91,7 @@ begin
                 and not exists (
                     select
                     from pgq.job as j
-                    where j.job_id = holder_id
-                        and j.lease_token is null
+                    where j.job_id = holder_id and j.lease_token is null
                 )
         );
     end loop;

@@ -22,9 +22,7 @@ begin
         where w.unique_key is not null
         order by w.unique_key collate "C", w.job_id
     loop
-        holders[wish.place] := pgq._take_key(
-            queue_id, wish.unique_key, wish.job_id, waiting
-        );
+        holders[wish.place] := pgq._take_key(queue_id, wish.unique_key, wish.job_id, waiting);
     end loop;
 
     return holders;

@@ -8,10 +8,7 @@ as $$
 begin
     perform pgq._free_keys(array(
         select row(
-            coalesce(pg_sequence_last_value('pgq.job_id'), 0),
-            _turns.queue_id,
-            null,
-            f.ordered_key
+            coalesce(pg_sequence_last_value('pgq.job_id'), 0), _turns.queue_id, null, f.ordered_key
         )::pgq._ended_job
         from (
             select unnest(_turns.free) as ordered_key

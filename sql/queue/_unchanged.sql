@@ -15,13 +15,9 @@ begin
     -- The lock raises 40001 where the row has changed since the snapshot. It is undone: overlapping
     -- transactions that kept it would keep others from changing the queue for ever.
     begin
-        perform
-        from pgq.queue as q
-        where q.queue_id = _unchanged.queue_id
-        for share skip locked;
+        perform from pgq.queue as q where q.queue_id = _unchanged.queue_id for share skip locked;
         looked := true;
-        raise exception 'this lock is not needed any more'
-            using errcode = '55P03';
+        raise exception 'this lock is not needed any more' using errcode = '55P03';
     exception
         when lock_not_available then
             if not looked then

@@ -35,8 +35,7 @@ begin
             or not exists (
                 select
                 from pgq.job as j
-                where j.job_id = any(ids)
-                    and j.expires_at <= pgq._clock()
+                where j.job_id = any(ids) and j.expires_at <= pgq._clock()
             );
 
         -- Not one after the other, each by a claim.
@@ -59,11 +58,7 @@ begin
 
     -- The clock is read behind the locks: by then this transaction has its id, on which the floor
     -- relies.
-    with gone as (
-        delete from pgq.job as j
-        where j.job_id = any(ids)
-        returning j.*
-    )
+    with gone as (delete from pgq.job as j where j.job_id = any(ids) returning j.*)
 
     insert into pgq.job (
         job_id,

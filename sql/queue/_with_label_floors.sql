@@ -29,8 +29,7 @@ begin
     from (
         select h.floor_times, h.floor_ids, h.recorded_at, h.epoch
         from pgq.queue_floor as h
-        where h.queue_id = raised.queue_id
-            and h.label = '=' || _with_label_floors.label
+        where h.queue_id = raised.queue_id and h.label = '=' || _with_label_floors.label
         order by h.seq desc
         limit 1
     ) as f

@@ -6,10 +6,7 @@ parallel unsafe
 as $$
 #variable_conflict use_column
 declare
-    first_seq bigint := case
-        when anew then state.seq + 1
-        else state.first_seq
-    end;
+    first_seq bigint := case when anew then state.seq + 1 else state.first_seq end;
 begin
     -- Above READ COMMITTED it raises 40001 where another claim was first.
     insert into pgq.claim_count (

@@ -8,20 +8,15 @@ as $$
 begin
     with changed as materialized (
         select
-            c.queue_id,
-            c.limited_key,
-            c.job_ids,
-            case
-                when _write_keys.anew then c.parked_from
-                else least(c.parked_from, l.parked_from)
+            c.queue_id, c.limited_key, c.job_ids,
+            case when _write_keys.anew then c.parked_from else least(c.parked_from, l.parked_from)
             end as parked_from,
             l.seq
         from unnest(_write_keys.changes) as c
         left join lateral (
             select k.seq, k.job_ids, k.parked_from
             from pgq.limited_key as k
-            where k.queue_id = c.queue_id
-                and k.limited_key = c.limited_key
+            where k.queue_id = c.queue_id and k.limited_key = c.limited_key
             order by k.seq desc
             limit 1
         ) as l on true
@@ -45,9 +40,7 @@ begin
     gone as (
         delete from pgq.limited_key as k
         using changed as c
-        where k.queue_id = c.queue_id
-            and k.limited_key = c.limited_key
-            and k.seq = c.seq
+        where k.queue_id = c.queue_id and k.limited_key = c.limited_key and k.seq = c.seq
     )
 
     -- Above READ COMMITTED it raises 40001 where another claim was first.

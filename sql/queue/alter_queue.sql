@@ -71,17 +71,9 @@ begin
     if exists (
         select
         from pgq.queue as q
-        where q.queue = alter_queue.queue collate "C"
-            and q.restricted <> alter_queue.restricted
+        where q.queue = alter_queue.queue collate "C" and q.restricted <> alter_queue.restricted
     ) then
-        perform pgq._restrict(
-            null,
-            queue collate "C",
-            restricted,
-            null,
-            null,
-            end_dependents
-        );
+        perform pgq._restrict(null, queue collate "C", restricted, null, null, end_dependents);
     end if;
     loop
         select q.queue_id, q.partition_id
@@ -94,13 +86,10 @@ begin
         perform pgq._check_queue(queue collate "C");
     end loop;
     perform pgq._check_no_limit(
-        no_limit collate "C",
-        pgq._liftable(to_jsonb(given), pgq._queue_settings())
+        no_limit collate "C", pgq._liftable(to_jsonb(given), pgq._queue_settings())
     );
 
-    select i.*
-    into before
-    from pgq._queue_info(alter_queue.queue collate "C") as i;
+    select i.* into before from pgq._queue_info(alter_queue.queue collate "C") as i;
 
     settings := pgq._merge_settings(given, before, no_limit);
     if settings.rate_limit is null then
@@ -110,9 +99,7 @@ begin
         settings.rate_interval := coalesce(settings.rate_interval, '1 second');
         -- It goes along with the limit unless it was set apart.
         settings.rate_burst := coalesce(
-            rate_burst,
-            nullif(before.rate_burst, before.rate_limit),
-            settings.rate_limit
+            rate_burst, nullif(before.rate_burst, before.rate_limit), settings.rate_limit
         );
     end if;
     perform pgq._check_settings(to_jsonb(settings), pgq._queue_settings());
@@ -120,9 +107,7 @@ begin
     if before.retention is null and settings.retention is not null then
         perform pgq._check_nothing_kept('queue', array[store_id]);
     end if;
-    perform pgq._check_storage_bounds(
-        settings.retention, settings.idempotency_window, false, null
-    );
+    perform pgq._check_storage_bounds(settings.retention, settings.idempotency_window, false, null);
 
     class := pgq._storage_class(settings.retention, null, null);
     perform pgq._write_queue(settings, class, target_id);
@@ -136,8 +121,7 @@ begin
     then
         insert into pgq.claim_lock as l (queue_id, counted_xid, keys_xid)
         values (
-            target_id,
-            pg_current_xact_id(),
+            target_id, pg_current_xact_id(),
             case when before.max_leased_per_key is null then pg_current_xact_id() end
         )
         on conflict (queue_id) do update
@@ -159,41 +143,18 @@ begin
         insert into pgq.ordered_note (queue_id, look_at, ordered_key, after_id, tries)
         select k.queue_id, pgq._clock(), k.limited_key, -1, 0
         from pgq.limited_key as k
-        where k.queue_id = target_id
-            and k.parked_from is not null
+        where k.queue_id = target_id and k.parked_from is not null
         on conflict do nothing;
     end if;
 
-    return query
-    select i.*
-    from pgq._queue_info(alter_queue.queue collate "C") as i;
+    return query select i.* from pgq._queue_info(alter_queue.queue collate "C") as i;
 end
 $$;
 
 comment on function pgq.alter_queue(
-    text,
-    interval,
-    integer,
-    interval,
-    interval,
-    interval,
-    interval,
-    interval,
-    double precision,
-    boolean,
-    boolean,
-    interval,
-    text,
-    text,
-    integer,
-    integer,
-    interval,
-    integer,
-    integer,
-    integer,
-    text[],
-    boolean,
-    boolean
+    text, interval, integer, interval, interval, interval, interval, interval, double precision,
+    boolean, boolean, interval, text, text, integer, integer, interval, integer, integer, integer,
+    text[], boolean, boolean
 ) is
 'Changes settings of a queue and returns it; what is null stays as it is.
 See create_queue for the settings. no_limit lifts settings: max_attempts, job_ttl, retention,

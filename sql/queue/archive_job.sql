@@ -23,11 +23,8 @@ begin
     return exists (
         select
         from pgq._finish(
-            array[archive_job.job_id],
-            archive_job.lease_token,
-            coalesce(archive_job.outcome collate "C", 'archived'),
-            archive_job.result,
-            true
+            array[archive_job.job_id], archive_job.lease_token,
+            coalesce(archive_job.outcome collate "C", 'archived'), archive_job.result, true
         )
     );
 end

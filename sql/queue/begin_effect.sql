@@ -30,8 +30,7 @@ begin
         raise exception 'job % is not leased to this worker any more', job_id
             using errcode = 'MQ006',
                 detail = case
-                    when held.job_id is null
-                        then 'It was given to another worker, or has ended.'
+                    when held.job_id is null then 'It was given to another worker, or has ended.'
                     else format('The lease ended at %s.', held.visible_at)
                 end,
                 hint = 'Nothing was begun. Leave the job, and claim the next one.';
@@ -40,10 +39,7 @@ begin
     loop
         insert into pgq.effect as e (job_id, effect, lease_token, attempt, begun_at)
         values (
-            begin_effect.job_id,
-            begin_effect.effect,
-            begin_effect.lease_token,
-            held.attempt,
+            begin_effect.job_id, begin_effect.effect, begin_effect.lease_token, held.attempt,
             pgq._clock()
         )
         on conflict do nothing
@@ -54,8 +50,7 @@ begin
         select e.*
         into known
         from pgq.effect as e
-        where e.job_id = begin_effect.job_id
-            and e.effect = begin_effect.effect collate "C"
+        where e.job_id = begin_effect.job_id and e.effect = begin_effect.effect collate "C"
         for update;
         -- Else it was forgotten in between.
         continue when not found;
@@ -65,11 +60,9 @@ begin
         elsif coalesce(at_least_once, false) then
             update pgq.effect as e
             set
-                lease_token = begin_effect.lease_token,
-                attempt = held.attempt,
+                lease_token = begin_effect.lease_token, attempt = held.attempt,
                 begun_at = pgq._clock()
-            where e.job_id = begin_effect.job_id
-                and e.effect = begin_effect.effect collate "C"
+            where e.job_id = begin_effect.job_id and e.effect = begin_effect.effect collate "C"
             returning e.*
             into known;
         else
@@ -82,8 +75,7 @@ begin
         perform pgq._flush_commit();
     end if;
 
-    return query
-    select outcome, known.result, known.attempt, known.begun_at;
+    return query select outcome, known.result, known.attempt, known.begun_at;
 end
 $$;
 

@@ -14,8 +14,7 @@ declare
     gone pgq.job;
 begin
     if job_id is null then
-        raise exception 'argument "job_id" must not be null'
-            using errcode = '22004';
+        raise exception 'argument "job_id" must not be null' using errcode = '22004';
     end if;
 
     -- What is not found may have been replaced by a new row while this statement waited. Above READ
@@ -33,10 +32,7 @@ begin
             return false;
         end if;
 
-        delete from pgq.job as j
-        where j.job_id = cancel_job.job_id
-        returning j.*
-        into gone;
+        delete from pgq.job as j where j.job_id = cancel_job.job_id returning j.* into gone;
 
         exit when found;
         perform pgq._still_leased(array[job_id], null);
@@ -70,8 +66,7 @@ begin
         nullif(gone.partition_id, q.partition_id),
         case when gone.partition_id <> q.partition_id then gone.log_offset end
     from pgq.queue as q
-    where q.queue_id = gone.queue_id
-        and q.archive;
+    where q.queue_id = gone.queue_id and q.archive;
 
     if gone.due_at is not null then
         -- It waited for another one of its key.

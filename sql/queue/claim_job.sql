@@ -42,11 +42,8 @@ begin
     -- The usual case: one job of priority 0. _claim_jobs knows the others. Few conditions, no joins
     -- and no arrays, since each of them takes time.
     select
-        q.queue_id,
-        coalesce(claim_job.lease, q.lease),
-        coalesce(q.max_attempts, 2147483647),
-        gen_random_uuid(),
-        pgq._clock(),
+        q.queue_id, coalesce(claim_job.lease, q.lease), coalesce(q.max_attempts, 2147483647),
+        gen_random_uuid(), pgq._clock(),
         (claim_job.max_jobs <> 1) is not true
         and claim_job.label is null
         and q.plain_claim
@@ -56,8 +53,7 @@ begin
         )
     into target_id, keep, most_attempts, token, moment, usual
     from pgq.queue as q
-    where q.queue = claim_job.queue collate "C"
-        and (q.consumers is null or pgq._may(q.consumers));
+    where q.queue = claim_job.queue collate "C" and (q.consumers is null or pgq._may(q.consumers));
 
     -- paste: parts/claim.plpgsql with most = coalesce(claim_job.max_jobs,1), least = 1
 end

@@ -68,8 +68,7 @@ declare
 begin
     perform pgq._check_name('queue', queue collate "C");
     perform pgq._check_no_limit(
-        no_limit collate "C",
-        pgq._liftable(to_jsonb(given), pgq._queue_settings())
+        no_limit collate "C", pgq._liftable(to_jsonb(given), pgq._queue_settings())
     );
     settings := pgq._merge_settings(
         given, pgq._standard_settings(given, pgq._queue_settings()), no_limit
@@ -83,9 +82,7 @@ begin
     -- Again when another transaction creates one of this name in between.
     while new_id is null loop
         -- One that is there is found without a lock.
-        select i.*
-        into existing
-        from pgq._queue_info(create_queue.queue collate "C") as i;
+        select i.* into existing from pgq._queue_info(create_queue.queue collate "C") as i;
 
         if existing.queue is not null then
             perform pgq._check_taken(null, queue collate "C");
@@ -98,11 +95,7 @@ begin
             end if;
 
             perform pgq._check_settings_equal(
-                'queue',
-                queue collate "C",
-                to_jsonb(given),
-                no_limit,
-                to_jsonb(existing)
+                'queue', queue collate "C", to_jsonb(given), no_limit, to_jsonb(existing)
             );
             return next existing;
             return;
@@ -116,8 +109,7 @@ begin
         new_id := pgq._write_queue(settings, class);
     end loop;
 
-    insert into pgq.queue_floor_lock (queue_id)
-    values (new_id);
+    insert into pgq.queue_floor_lock (queue_id) values (new_id);
 
     insert into pgq.queue_floor (
         queue_id,
@@ -148,44 +140,21 @@ begin
     );
 
     if num_nonnulls(settings.max_leased, settings.rate_limit, settings.max_leased_per_key) > 0 then
-        insert into pgq.claim_lock (queue_id, counted_xid)
-        values (new_id, pg_current_xact_id());
+        insert into pgq.claim_lock (queue_id, counted_xid) values (new_id, pg_current_xact_id());
     end if;
 
     if restricted then
         perform pgq._restrict(null, queue collate "C", true, null, null, false);
     end if;
 
-    return query
-    select i.*
-    from pgq._queue_info(create_queue.queue collate "C") as i;
+    return query select i.* from pgq._queue_info(create_queue.queue collate "C") as i;
 end
 $$;
 
 comment on function pgq.create_queue(
-    text,
-    interval,
-    integer,
-    interval,
-    interval,
-    interval,
-    interval,
-    interval,
-    double precision,
-    boolean,
-    boolean,
-    interval,
-    text,
-    boolean,
-    text,
-    integer,
-    integer,
-    interval,
-    integer,
-    integer,
-    integer,
-    text[],
-    boolean
+    text, interval, integer, interval, interval, interval, interval, interval, double precision,
+    boolean, boolean, interval, text, boolean, text, integer, integer, interval, integer, integer,
+    integer, text[], boolean
 ) is
 'Creates a queue and returns it; one that exists is returned if it has the settings that are given.
 lease: how long a worker has a job before another one may get it; by default 30 seconds.

@@ -37,13 +37,9 @@ begin
 
     delete from pgq.job_run as r
     using doomed as d
-    where r.queue_id = target.queue_id
-        and r.visible_at = d.visible_at
-        and r.run_id = d.run_id;
+    where r.queue_id = target.queue_id and r.visible_at = d.visible_at and r.run_id = d.run_id;
 
-    select s.last_value
-    into newest_id
-    from pgq.job_id as s;
+    select s.last_value into newest_id from pgq.job_id as s;
 
     -- In the order of their ids, as everywhere where several jobs are locked. What is replaced, or
     -- redriven, while this waits for it is found by the next turn; what is enqueued from now on, by
@@ -76,16 +72,12 @@ begin
         exit when not exists (
             select
             from pgq.job as j
-            where j.queue_id = target.queue_id
-                and j.job_id <= newest_id
+            where j.queue_id = target.queue_id and j.job_id <= newest_id
         );
     end loop;
-    delete from pgq.unique_job as u
-    where u.queue_id = target.queue_id;
-    delete from pgq.ordered_note as n
-    where n.queue_id = target.queue_id;
-    delete from pgq.limited_key as k
-    where k.queue_id = target.queue_id;
+    delete from pgq.unique_job as u where u.queue_id = target.queue_id;
+    delete from pgq.ordered_note as n where n.queue_id = target.queue_id;
+    delete from pgq.limited_key as k where k.queue_id = target.queue_id;
     -- What somebody has locked is left to cleanup.
     delete from pgq.ordered_key as k
     where k.queue_id = target.queue_id
@@ -95,25 +87,18 @@ begin
             where l.queue_id = target.queue_id
             for update skip locked
         ));
-    delete from pgq.queue_floor as f
-    where f.queue_id = target.queue_id;
-    delete from pgq.claim_count as c
-    where c.queue_id = target.queue_id;
+    delete from pgq.queue_floor as f where f.queue_id = target.queue_id;
+    delete from pgq.claim_count as c where c.queue_id = target.queue_id;
 
     insert into pgq.dropped_range (
         partition_id, segment, first_offset, last_offset, queue_id, noted_xid
     )
     select
-        target.partition_id,
-        g.segment,
-        0,
-        9223372036854775807,
-        target.queue_id,
+        target.partition_id, g.segment, 0, 9223372036854775807, target.queue_id,
         pg_current_xact_id()
     from pgq.segment as g
     inner join pgq.storage_class as c on c.storage_class_id = g.storage_class_id
-    where c.retention is null
-        and c.owner_id is null;
+    where c.retention is null and c.owner_id is null;
 end
 $$;
 

@@ -39,24 +39,12 @@ begin
     -- proposed. Few conditions, since each of them takes time.
     if (payload is null) = (body is null)
         or priority <> 0
-        or num_nonnulls(
-            headers,
-            label,
-            idempotency_key,
-            unique_key,
-            max_attempts
-        ) > 0
+        or num_nonnulls(headers, label, idempotency_key, unique_key, max_attempts) > 0
         or current_setting('transaction_isolation') <> 'read committed'
         or pg_current_xact_id() is null
     then
         perform pgq._check_job(
-            payload,
-            headers,
-            priority,
-            label collate "C",
-            unique_key,
-            max_attempts,
-            body
+            payload, headers, priority, label collate "C", unique_key, max_attempts, body
         );
         if idempotency_key is not null then
             perform pgq._check_idempotency_keys(
@@ -67,15 +55,9 @@ begin
             from pgq._enqueue_keyed(
                 enqueue.queue collate "C",
                 case when enqueue.payload is not null then array[enqueue.payload] end,
-                array[enqueue.key],
-                array[enqueue.headers],
-                enqueue.delay,
-                enqueue.run_at,
-                enqueue.priority,
-                array[enqueue.label],
-                array[enqueue.idempotency_key],
-                array[enqueue.unique_key],
-                enqueue.max_attempts,
+                array[enqueue.key], array[enqueue.headers], enqueue.delay, enqueue.run_at,
+                enqueue.priority, array[enqueue.label], array[enqueue.idempotency_key],
+                array[enqueue.unique_key], enqueue.max_attempts,
                 case when enqueue.body is not null then array[enqueue.body] end
             ) as k;
             return;
@@ -127,12 +109,7 @@ begin
         end if;
         if usual is not true then
             admitted := pgq._admit_job(
-                target_id,
-                added.job_id,
-                key collate "C",
-                unique_key,
-                delay,
-                run_at
+                target_id, added.job_id, key collate "C", unique_key, delay, run_at
             );
             added.job_id := admitted.job_id;
             if admitted.is_duplicate then

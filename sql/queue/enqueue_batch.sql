@@ -43,45 +43,23 @@ declare
     turn_keys text[];
     turns boolean[];
 begin
-    size := pgq._check_batch(
-        payloads,
-        keys collate "C",
-        headers,
-        labels,
-        bodies
-    );
+    size := pgq._check_batch(payloads, keys collate "C", headers, labels, bodies);
     perform pgq._check_count('priority', coalesce(priority, 0), 0, 9);
     if labels is not null then
-        perform pgq._check_label(l.label)
-        from unnest(enqueue_batch.labels) as l (label);
+        perform pgq._check_label(l.label) from unnest(enqueue_batch.labels) as l (label);
     end if;
-    if idempotency_keys is not null
-        or unique_keys is not null
-        or max_attempts is not null
-    then
+    if idempotency_keys is not null or unique_keys is not null or max_attempts is not null then
         perform pgq._check_unique_keys(unique_keys collate "C", size);
-        perform pgq._check_count(
-            'max_attempts', coalesce(max_attempts, 1), 1, 2147483647
-        );
-        perform pgq._check_idempotency_keys(
-            'idempotency_keys', idempotency_keys collate "C", size
-        );
+        perform pgq._check_count('max_attempts', coalesce(max_attempts, 1), 1, 2147483647);
+        perform pgq._check_idempotency_keys('idempotency_keys', idempotency_keys collate "C", size);
         if size > 0 and idempotency_keys is not null then
             return query
             select k.job_id, k.duplicate
             from pgq._enqueue_keyed(
-                enqueue_batch.queue collate "C",
-                enqueue_batch.payloads,
-                enqueue_batch.keys,
-                enqueue_batch.headers,
-                enqueue_batch.delay,
-                enqueue_batch.run_at,
-                enqueue_batch.priority,
-                enqueue_batch.labels,
-                enqueue_batch.idempotency_keys,
-                enqueue_batch.unique_keys,
-                enqueue_batch.max_attempts,
-                enqueue_batch.bodies
+                enqueue_batch.queue collate "C", enqueue_batch.payloads, enqueue_batch.keys,
+                enqueue_batch.headers, enqueue_batch.delay, enqueue_batch.run_at,
+                enqueue_batch.priority, enqueue_batch.labels, enqueue_batch.idempotency_keys,
+                enqueue_batch.unique_keys, enqueue_batch.max_attempts, enqueue_batch.bodies
             ) as k;
             return;
         end if;
@@ -127,24 +105,17 @@ begin
     if delay is null and run_at is null then
         visible_at := moment + queue_delay;
     else
-        visible_at := pgq._due_at(
-            queue collate "C", moment, delay, run_at, ttl
-        );
+        visible_at := pgq._due_at(queue collate "C", moment, delay, run_at, ttl);
     end if;
 
     if size = 0 then
         return;
     end if;
 
-    ids := array(
-        select nextval('pgq.job_id')
-        from generate_series(1, size)
-    );
+    ids := array(select nextval('pgq.job_id') from generate_series(1, size));
 
     if unique_keys is not null then
-        holders := pgq._take_keys(
-            target_id, unique_keys collate "C", ids, true
-        );
+        holders := pgq._take_keys(target_id, unique_keys collate "C", ids, true);
 
         return query
         select h.holder_id, h.holder_id <> h.job_id
@@ -170,14 +141,8 @@ begin
                 enqueue_batch.unique_keys,
                 enqueue_batch.bodies
             from unnest(
-                ids,
-                holders,
-                enqueue_batch.keys,
-                enqueue_batch.headers,
-                enqueue_batch.payloads,
-                enqueue_batch.labels,
-                enqueue_batch.unique_keys,
-                enqueue_batch.bodies
+                ids, holders, enqueue_batch.keys, enqueue_batch.headers, enqueue_batch.payloads,
+                enqueue_batch.labels, enqueue_batch.unique_keys, enqueue_batch.bodies
             ) with ordinality
                 as b (job_id, holder_id, key, header, payload, label, unique_key, body, place)
             where b.job_id = b.holder_id;
@@ -200,10 +165,8 @@ begin
     select store_id, b.job_id, moment, leaf, b.key, b.header, b.payload, b.body
     from (
         select
-            unnest(ids) as job_id,
-            unnest(enqueue_batch.keys) as key,
-            unnest(enqueue_batch.headers) as header,
-            unnest(enqueue_batch.payloads) as payload,
+            unnest(ids) as job_id, unnest(enqueue_batch.keys) as key,
+            unnest(enqueue_batch.headers) as header, unnest(enqueue_batch.payloads) as payload,
             unnest(enqueue_batch.bodies) as body
     ) as b;
 
@@ -240,37 +203,21 @@ begin
         case when b.waits then visible_at end
     from (
         select
-            unnest(ids) as job_id,
-            unnest(enqueue_batch.labels) as label,
-            unnest(enqueue_batch.unique_keys) as unique_key,
-            unnest(turn_keys) as turn_key,
+            unnest(ids) as job_id, unnest(enqueue_batch.labels) as label,
+            unnest(enqueue_batch.unique_keys) as unique_key, unnest(turn_keys) as turn_key,
             unnest(turns) as waits
     ) as b;
 
-    return query
-    select unnest(ids), false
-    where holders is null;
+    return query select unnest(ids), false where holders is null;
 
     if notify then
-        perform pg_notify(
-            'pgq_queue', case when roles is null then queue else '' end
-        );
+        perform pg_notify('pgq_queue', case when roles is null then queue else '' end);
     end if;
 end
 $$;
 
 comment on function pgq.enqueue_batch(
-    text,
-    jsonb[],
-    text[],
-    jsonb[],
-    interval,
-    timestamptz,
-    integer,
-    text[],
-    text[],
-    text[],
-    integer,
+    text, jsonb[], text[], jsonb[], interval, timestamptz, integer, text[], text[], text[], integer,
     bytea[]
 ) is
 'Adds jobs to a queue, all or none, and returns their ids, in the order of the array.

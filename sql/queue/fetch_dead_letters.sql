@@ -58,9 +58,7 @@ begin
         -- The snapshot may be from before cleanup moved the payload to another segment.
         if message.log_offset is null and not pgq._is_kept(dead.segment) then
             raise exception 'retention moved the payload of job % while it was being read',
-                dead.job_id
-                using errcode = '40001',
-                    hint = 'Try again.';
+                dead.job_id using errcode = '40001', hint = 'Try again.';
         end if;
 
         letter.enqueued_at := message.published_at;

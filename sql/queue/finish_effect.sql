@@ -21,22 +21,16 @@ begin
     perform pgq._check_lease(job_id, lease_token);
     perform pgq._check_effect(effect collate "C");
 
-    known := pgq._lock_effect(
-        job_id,
-        lease_token,
-        effect collate "C"
-    );
+    known := pgq._lock_effect(job_id, lease_token, effect collate "C");
     if known.finished_at is not null then
         return known.lease_token = lease_token;
     end if;
 
     update pgq.effect as e
     set
-        lease_token = finish_effect.lease_token,
-        finished_at = pgq._clock(),
+        lease_token = finish_effect.lease_token, finished_at = pgq._clock(),
         result = finish_effect.result
-    where e.job_id = known.job_id
-        and e.effect = known.effect;
+    where e.job_id = known.job_id and e.effect = known.effect;
     if not found then
         return false;
     end if;

@@ -16,16 +16,10 @@ begin
     perform pgq._check_lease(job_id, lease_token);
     perform pgq._check_effect(effect collate "C");
 
-    known := pgq._lock_effect(
-        job_id,
-        lease_token,
-        effect collate "C"
-    );
+    known := pgq._lock_effect(job_id, lease_token, effect collate "C");
 
     delete from pgq.effect as e
-    where e.job_id = known.job_id
-        and e.effect = known.effect
-        and e.finished_at is null;
+    where e.job_id = known.job_id and e.effect = known.effect and e.finished_at is null;
     return found;
 end
 $$;

@@ -18,14 +18,10 @@ declare
     moment timestamptz := pgq._clock();
 begin
     if job_id is null then
-        raise exception 'argument "job_id" must not be null'
-            using errcode = '22004';
+        raise exception 'argument "job_id" must not be null' using errcode = '22004';
     end if;
 
-    select j.*
-    into held
-    from pgq.job as j
-    where j.job_id = get_job.job_id;
+    select j.* into held from pgq.job as j where j.job_id = get_job.job_id;
 
     if found then
         info.expires_at := held.expires_at;
@@ -77,24 +73,19 @@ begin
     select q.queue, coalesce(held.max_attempts, q.max_attempts)
     into info.queue, info.max_attempts
     from pgq.queue as q
-    where q.queue_id = held.queue_id
-        and (q.consumers is null or pgq._may(q.consumers));
+    where q.queue_id = held.queue_id and (q.consumers is null or pgq._may(q.consumers));
 
     -- Of a queue that was dropped, or that is not the caller's to see, there are no jobs.
     if info.queue is null then
         return;
     end if;
 
-    message := pgq._last_message(
-        held.partition_id, held.segment, held.log_offset, held.log_offset
-    );
+    message := pgq._last_message(held.partition_id, held.segment, held.log_offset, held.log_offset);
 
     -- The snapshot may be from before cleanup moved the payload to another segment.
     if message.log_offset is null and not pgq._is_kept(held.segment) then
         raise exception 'retention moved the payload of job % while it was being read',
-            job_id
-            using errcode = '40001',
-                hint = 'Try again.';
+            job_id using errcode = '40001', hint = 'Try again.';
     end if;
 
     info.job_id := held.job_id;

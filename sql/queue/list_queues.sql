@@ -9,8 +9,7 @@ as $$
 select i.*
 from pgq.queue as q
 cross join lateral pgq._queue_info(q.queue) as i
-where not q.restricted
-    or q.queue_id in (select unnest(pgq._visible('queue', 'monitor')))
+where not q.restricted or q.queue_id in (select unnest(pgq._visible('queue', 'monitor')))
 order by q.queue
 $$;
 

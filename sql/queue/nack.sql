@@ -21,9 +21,7 @@ begin
 
     return exists (
         select
-        from pgq._nack(
-            array[nack.job_id], nack.lease_token, nack.delay, nack.error collate "C", 0
-        )
+        from pgq._nack(array[nack.job_id], nack.lease_token, nack.delay, nack.error collate "C", 0)
     );
 end
 $$;

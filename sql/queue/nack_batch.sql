@@ -22,10 +22,7 @@ begin
     return query
     select n
     from pgq._nack(
-        nack_batch.job_ids,
-        nack_batch.lease_token,
-        nack_batch.delay,
-        nack_batch.error collate "C",
+        nack_batch.job_ids, nack_batch.lease_token, nack_batch.delay, nack_batch.error collate "C",
         0
     ) as n;
 end

@@ -26,8 +26,7 @@ begin
     if wanted collate "C" not in ('ready', 'leased', 'delayed', 'waiting', 'expired') then
         raise exception
             'argument "state" must be ready, leased, delayed, waiting or expired'
-            using errcode = '22023',
-                hint = 'fetch_dead_letters shows those that are dead.';
+            using errcode = '22023', hint = 'fetch_dead_letters shows those that are dead.';
     end if;
 
     perform pgq._check_access(null, queue collate "C", 'consume');
@@ -58,9 +57,7 @@ begin
         order by j.priority, j.visible_at, j.job_id
         limit jobs
     loop
-        return query
-        select i.*
-        from pgq.get_job(seen_id) as i;
+        return query select i.* from pgq.get_job(seen_id) as i;
     end loop;
 end
 $$;

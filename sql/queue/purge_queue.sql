@@ -38,10 +38,7 @@ begin
         perform pgq._fail_unknown_queue(queue collate "C");
     end if;
     if num_nonnulls(
-        nullif(dead_only, false),
-        job_id,
-        nullif(all_jobs, false),
-        died_before
+        nullif(dead_only, false), job_id, nullif(all_jobs, false), died_before
     ) <> 1 then
         raise exception '"dead_only", "job_id", "all_jobs", "died_before": exactly one is needed'
             using errcode = '22023',
@@ -63,9 +60,7 @@ begin
         purged as (
             delete from pgq.job_run as r
             using doomed as d
-            where r.queue_id = target_id
-                and r.visible_at = d.visible_at
-                and r.run_id = d.run_id
+            where r.queue_id = target_id and r.visible_at = d.visible_at and r.run_id = d.run_id
             returning r.jobs
         )
 
@@ -75,9 +70,7 @@ begin
     end if;
 
     -- Those that are enqueued from now on are not meant.
-    select s.last_value
-    into newest_id
-    from pgq.job_id as s;
+    select s.last_value into newest_id from pgq.job_id as s;
 
     -- In the order of their ids, as everywhere where several jobs are locked. Dead letters come
     -- last: a job that dies while this waits for its row is then among them. A row that is replaced
@@ -88,8 +81,7 @@ begin
             with doomed as materialized (
                 select j.job_id
                 from pgq.job as j
-                where j.queue_id = target_id
-                    and j.job_id <= newest_id
+                where j.queue_id = target_id and j.job_id <= newest_id
                 order by j.job_id
                 for update
             ),
@@ -99,9 +91,7 @@ begin
                 using doomed as d
                 where j.job_id = d.job_id
                 returning
-                    j.job_id,
-                    j.queue_id,
-                    j.unique_key,
+                    j.job_id, j.queue_id, j.unique_key,
                     case when j.due_at is null then j.ordered_key end as ordered_key
             )
 
@@ -109,9 +99,7 @@ begin
                 count(*),
                 array_agg(
                     row(p.job_id, p.queue_id, p.unique_key, p.ordered_key)::pgq._ended_job
-                ) filter (
-                    where p.unique_key is not null or p.ordered_key is not null
-                )
+                ) filter (where p.unique_key is not null or p.ordered_key is not null)
             into gone, freed
             from purged as p;
             removed := removed + gone;
@@ -122,12 +110,9 @@ begin
             -- The queue is written as it stands in no index, so that no plan walks its letters.
             with purged as (
                 delete from pgq.dead_job as d
-                where d.job_id = purge_queue.job_id
-                    and d.queue_id + 0 = target_id
+                where d.job_id = purge_queue.job_id and d.queue_id + 0 = target_id
                 returning
-                    d.job_id,
-                    d.queue_id,
-                    d.unique_key,
+                    d.job_id, d.queue_id, d.unique_key,
                     case when d.stops_key then d.ordered_key end as ordered_key
             )
 
@@ -153,9 +138,7 @@ begin
                 using doomed as g
                 where d.job_id = g.job_id
                 returning
-                    d.job_id,
-                    d.queue_id,
-                    d.unique_key,
+                    d.job_id, d.queue_id, d.unique_key,
                     case when d.stops_key then d.ordered_key end as ordered_key
             )
 
@@ -173,8 +156,7 @@ begin
             or not exists (
                 select
                 from pgq.job as j
-                where j.queue_id = target_id
-                    and j.job_id <= newest_id
+                where j.queue_id = target_id and j.job_id <= newest_id
             );
     end loop;
 

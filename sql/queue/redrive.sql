@@ -35,18 +35,14 @@ begin
         return null;
     end if;
 
-    select q.*
-    into target
-    from pgq.queue as q
-    where q.queue = redrive.queue collate "C";
+    select q.* into target from pgq.queue as q where q.queue = redrive.queue collate "C";
 
     if target.queue_id is null then
         perform pgq._fail_unknown_queue(queue collate "C");
     end if;
     if (job_id is not null) = coalesce(all_jobs, false) then
         raise exception '"job_id", "all_jobs": exactly one is needed'
-            using errcode = '22023',
-                hint = 'Pass job_id, or all_jobs => true.';
+            using errcode = '22023', hint = 'Pass job_id, or all_jobs => true.';
     end if;
     if job_id is not null and num_nonnulls(max_jobs, per_second) > 0 then
         raise exception '"job_id" and "%" exclude each other',
@@ -58,8 +54,7 @@ begin
     end if;
     if per_second not between 0.001 and 1000000 then
         raise exception 'argument "per_second" must be from 0.001 to 1000000'
-            using errcode = '22023',
-                detail = format('Given: %s.', per_second);
+            using errcode = '22023', detail = format('Given: %s.', per_second);
     end if;
 
     -- In the order of their ids, as everywhere where several are locked; but those that died first
@@ -111,14 +106,10 @@ begin
     free := pgq._join_order(target.queue_id, ordered_keys);
 
     -- A letter whose unique key another job has stays where it is.
-    select
-        array_agg(d.job_id),
-        array_agg(d.unique_key)
+    select array_agg(d.job_id), array_agg(d.unique_key)
     into keyed, unique_keys
     from pgq.dead_job as d
-    where d.job_id = any(letters)
-        and d.queue_id + 0 = target.queue_id
-        and d.unique_key is not null;
+    where d.job_id = any(letters) and d.queue_id + 0 = target.queue_id and d.unique_key is not null;
     if keyed is not null then
         letters := array(
             select r.job_id
@@ -136,8 +127,7 @@ begin
     -- index, for the same reason.
     with revived as (
         delete from pgq.dead_job as d
-        where d.job_id = any(letters)
-            and d.queue_id + 0 = target.queue_id
+        where d.job_id = any(letters) and d.queue_id + 0 = target.queue_id
         returning d.*
     ),
 
@@ -150,10 +140,7 @@ begin
             and not r.stops_key
             and (
                 f.ordered_key is null
-                or row_number() over (
-                    partition by r.ordered_key, r.stops_key
-                    order by r.job_id
-                ) > 1
+                or row_number() over (partition by r.ordered_key, r.stops_key order by r.job_id) > 1
             ) as waits,
             pgq._clock() + make_interval(
                 secs => coalesce(
@@ -207,18 +194,15 @@ begin
         from (
             select j.ordered_key, min(j.job_id) as job_id
             from pgq.job as j
-            where j.job_id = any(letters)
-                and j.due_at is not null
+            where j.job_id = any(letters) and j.due_at is not null
             group by j.ordered_key
         ) as w
-        where k.queue_id = target.queue_id
-            and k.ordered_key = w.ordered_key;
+        where k.queue_id = target.queue_id and k.ordered_key = w.ordered_key;
 
         -- Of those that stay nothing is left.
         perform pgq._turns(
             target.queue_id,
-            array(select j.ordered_key from pgq.job as j where j.job_id = any(letters)),
-            free
+            array(select j.ordered_key from pgq.job as j where j.job_id = any(letters)), free
         );
     end if;
 

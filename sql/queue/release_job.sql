@@ -16,9 +16,7 @@ begin
 
     return exists (
         select
-        from pgq._nack(
-            array[release_job.job_id], release_job.lease_token, interval '0', null, 1
-        )
+        from pgq._nack(array[release_job.job_id], release_job.lease_token, interval '0', null, 1)
     );
 end
 $$;

@@ -11,17 +11,13 @@ as $$
 begin
     perform pgq._check_access(null, queue collate "C", 'admin');
     loop
-        update pgq.queue as q
-        set paused = false
-        where q.queue = resume_queue.queue collate "C";
+        update pgq.queue as q set paused = false where q.queue = resume_queue.queue collate "C";
 
         exit when found;
         perform pgq._check_queue(queue collate "C");
     end loop;
 
-    return query
-    select i.*
-    from pgq._queue_info(resume_queue.queue collate "C") as i;
+    return query select i.* from pgq._queue_info(resume_queue.queue collate "C") as i;
 end
 $$;
 

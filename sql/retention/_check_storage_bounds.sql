@@ -34,12 +34,8 @@ begin
     end if;
 
     -- One after the other from here on. A new statement sees what the one before has added.
-    insert into pgq.storage_bound default values
-    on conflict do nothing;
-    select b.*
-    into bounds
-    from pgq.storage_bound as b
-    for update;
+    insert into pgq.storage_bound default values on conflict do nothing;
+    select b.* into bounds from pgq.storage_bound as b for update;
 
     if _check_storage_bounds.has_max_bytes
         and (select count(*) from pgq.storage_class as c where c.owner_id is not null)
@@ -64,16 +60,14 @@ begin
             from pgq.segment as g
             where g.storage_class_id = c.storage_class_id
         ) as s
-        where c.owner_id is null
-            and c.segment is null;
+        where c.owner_id is null and c.segment is null;
 
         raise exception 'there are % different retentions and idempotency windows already',
             cardinality(lengths)
             using errcode = '54000',
                 detail = format('They are %s.', array_to_string(lengths, ', ')),
                 hint = concat_ws(
-                    ' ',
-                    'Use one of these, or alter or drop what uses one.',
+                    ' ', 'Use one of these, or alter or drop what uses one.',
                     'Out of use: ' || going || '.',
                     'The owner of pgq raises the bound with pgq.set_storage_bounds.'
                 );

@@ -18,39 +18,27 @@ begin
             select r.action, pgq._shown_target(r.target), r.amount
             from pgq._clean_jobs(_clean_part.moment) as r;
         when 'effects' then
-            return query
-            select r.* from pgq._clean_effects() as r;
+            return query select r.* from pgq._clean_effects() as r;
         when 'subscriptions' then
             perform pgq._clean_subscriptions();
         when 'workers' then
-            return query
-            select r.* from pgq._clean_workers(_clean_part.moment) as r;
+            return query select r.* from pgq._clean_workers(_clean_part.moment) as r;
         when 'writes' then
-            return query
-            select r.* from pgq._clean_writes(_clean_part.moment) as r;
+            return query select r.* from pgq._clean_writes(_clean_part.moment) as r;
         when 'dropped messages' then
             return query
             select r.*
             from pgq._clean_dropped(
-                _clean_part.started,
-                _clean_part.horizon,
-                _clean_part.settled,
-                _clean_part.moment
+                _clean_part.started, _clean_part.horizon, _clean_part.settled, _clean_part.moment
             ) as r;
         when 'truncation' then
-            return query
-            select r.* from pgq._truncate_segments(_clean_part.moment) as r;
+            return query select r.* from pgq._truncate_segments(_clean_part.moment) as r;
         when 'positions' then
             return query
             select r.action, pgq._shown_target(r.target), r.amount
             from pgq._clean_positions() as r;
         when 'windows' then
-            perform pgq._clean_windows(
-                started,
-                horizon,
-                settled,
-                moment
-            );
+            perform pgq._clean_windows(started, horizon, settled, moment);
         when 'offsets' then
             return query
             select r.action, pgq._shown_target(r.target), r.amount
@@ -59,14 +47,10 @@ begin
             return query
             select r.*
             from pgq._close_segments(
-                _clean_part.started,
-                _clean_part.horizon,
-                _clean_part.settled,
-                _clean_part.moment
+                _clean_part.started, _clean_part.horizon, _clean_part.settled, _clean_part.moment
             ) as r;
         when 'sealing' then
-            return query
-            select r.* from pgq._seal_segments(_clean_part.moment) as r;
+            return query select r.* from pgq._seal_segments(_clean_part.moment) as r;
     end case;
 end
 $$;

@@ -21,23 +21,18 @@ begin
     -- restore into another cluster may lie in the future here.
     update pgq.former_window as f
     set ends_at = _clean_windows.moment + f.keep
-    where f.ends_at is null
-        and f.horizon <= _clean_windows.settled;
+    where f.ends_at is null and f.horizon <= _clean_windows.settled;
 
     update pgq.former_window as f
     set horizon = _clean_windows.horizon
     where f.ends_at is null
-        and (
-            f.horizon is null
-            or f.horizon >= pg_snapshot_xmax(pg_current_snapshot())
-        )
+        and (f.horizon is null or f.horizon >= pg_snapshot_xmax(pg_current_snapshot()))
         and (
             pg_visible_in_snapshot(f.noted_xid, _clean_windows.started)
             or f.noted_xid >= pg_snapshot_xmax(pg_current_snapshot())
         );
 
-    delete from pgq.former_window as f
-    where f.ends_at <= _clean_windows.moment;
+    delete from pgq.former_window as f where f.ends_at <= _clean_windows.moment;
 end
 $$;
 

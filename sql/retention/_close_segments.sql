@@ -49,9 +49,7 @@ begin
             row_xid := row_xid + (1::bigint << 32);
         end if;
 
-        update pgq.segment as s
-        set horizon = row_xid::text::xid8
-        where s.segment = target.segment;
+        update pgq.segment as s set horizon = row_xid::text::xid8 where s.segment = target.segment;
     end loop;
 
     -- Partitions that had no message since still point to a sealed one.
@@ -62,8 +60,7 @@ begin
     for target in
         select s.segment
         from pgq.segment as s
-        where s.state = 'sealed'
-            and s.horizon <= _close_segments.settled
+        where s.state = 'sealed' and s.horizon <= _close_segments.settled
         order by s.segment
         for update skip locked
     loop
@@ -72,9 +69,7 @@ begin
         continue when not pgq._leave_segment(target.segment);
 
         update pgq.segment as s
-        set
-            state = 'closed',
-            closed_at = _close_segments.moment
+        set state = 'closed', closed_at = _close_segments.moment
         where s.segment = target.segment;
 
         return next row('segment closed', target.segment::text, 1)::pgq.cleanup_action;

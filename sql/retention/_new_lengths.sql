@@ -7,11 +7,11 @@ as $$
 select count(distinct coalesce(interval_send(w.length), ''::bytea))
 from unnest(_new_lengths.wanted) as w (length)
 where not exists (
-        select
-        from pgq.storage_class as c
-        where coalesce(interval_send(c.retention), ''::bytea)
-            = coalesce(interval_send(w.length), ''::bytea)
-            and coalesce(c.owner_id, 0) = 0
+    select
+    from pgq.storage_class as c
+    where coalesce(interval_send(c.retention), ''::bytea)
+        = coalesce(interval_send(w.length), ''::bytea)
+        and coalesce(c.owner_id, 0) = 0
     )
     and not exists (
         select

@@ -11,8 +11,7 @@ begin
     -- Undone, and the locks on the leaf with it: there may be thousands of open ones.
     begin
         kept := pgq._is_kept(segment);
-        raise exception 'these locks are not needed any more'
-            using errcode = '55P03';
+        raise exception 'these locks are not needed any more' using errcode = '55P03';
     exception
         when lock_not_available then
             if kept is null then

@@ -19,8 +19,7 @@ begin
         begin
             perform pgq._restore_mark(c.segment)
             from pgq.storage_class as c
-            where c.storage_class_id = class_id
-                and c.segment is not null;
+            where c.storage_class_id = class_id and c.segment is not null;
 
             sealed := pgq._seal_segment(class_id, moment, not met_lock);
             if sealed is not null then

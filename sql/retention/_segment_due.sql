@@ -14,16 +14,11 @@ begin
     from pgq.storage_class as c
     where c.storage_class_id = _segment_due.storage_class_id;
 
-    select s.opened_at
-    into opened_at
-    from pgq.segment as s
-    where s.segment = class.segment;
+    select s.opened_at into opened_at from pgq.segment as s where s.segment = class.segment;
 
     if opened_at > moment then
         -- The clock was ahead when it was opened.
-        update pgq.segment as s
-        set opened_at = _segment_due.moment
-        where s.segment = class.segment;
+        update pgq.segment as s set opened_at = _segment_due.moment where s.segment = class.segment;
         opened_at := moment;
     end if;
 

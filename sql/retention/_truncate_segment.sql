@@ -20,28 +20,21 @@ begin
     -- next time: whoever reads behind us would wait as well.
     begin
         execute format(
-            'lock table %s in access exclusive mode %s',
-            tables,
+            'lock table %s in access exclusive mode %s', tables,
             case when not wait then 'nowait' end
         );
         execute format('truncate %s', tables);
     exception
         -- the second: this session reads it itself, by an open cursor
         when lock_not_available or object_in_use then
-            return next row(
-                'segment busy', segment::text, 1
-            )::pgq.cleanup_action;
+            return next row('segment busy', segment::text, 1)::pgq.cleanup_action;
             return;
     end;
 
     perform pgq._forget_segment(segment);
-    delete from pgq.dropped_range as o
-    where o.segment = _truncate_segment.segment;
-    delete from pgq.segment as s
-    where s.segment = _truncate_segment.segment;
-    update pgq.leaf as l
-    set free = true
-    where l.leaf = _truncate_segment.segment;
+    delete from pgq.dropped_range as o where o.segment = _truncate_segment.segment;
+    delete from pgq.segment as s where s.segment = _truncate_segment.segment;
+    update pgq.leaf as l set free = true where l.leaf = _truncate_segment.segment;
 
     return next row('segment truncated', segment::text, 1)::pgq.cleanup_action;
 end

@@ -22,11 +22,7 @@ begin
 
     for target in
         select
-            s.segment,
-            c.retention,
-            c.max_bytes,
-            c.storage_class_id,
-            s.closed_at,
+            s.segment, c.retention, c.max_bytes, c.storage_class_id, s.closed_at,
             c.segment is null
             and not exists (
                 select from pgq.segment_range as r where r.segment = s.segment
@@ -43,14 +39,12 @@ begin
             select sum(pg_table_size(('pgq.message_' || s.segment)::regclass))
             into bytes
             from pgq.segment as s
-            where s.storage_class_id = target.storage_class_id
-                and s.segment <> target.segment;
+            where s.storage_class_id = target.storage_class_id and s.segment <> target.segment;
         end if;
 
         target.due := coalesce(
             target.closed_at + target.retention <= moment
-            or bytes >= target.max_bytes,
-            false
+            or bytes >= target.max_bytes, false
         );
         continue when not target.due
             and (
@@ -60,9 +54,7 @@ begin
             );
 
         -- What is staged there may still be taken into the log. None comes to it any more.
-        if exists (
-            select from pgq.staged_run as r where r.segment = target.segment
-        ) then
+        if exists (select from pgq.staged_run as r where r.segment = target.segment) then
             return next row('segment busy', target.segment::text, 1)::pgq.cleanup_action;
             continue;
         end if;
@@ -95,9 +87,7 @@ begin
         continue when not target.due and pgq._has_archived(target.segment);
 
         -- One reader of all segments costs one wait.
-        for report in
-            select r.*
-            from pgq._truncate_segment(target.segment, not met_reader) as r
+        for report in select r.* from pgq._truncate_segment(target.segment, not met_reader) as r
         loop
             met_reader := met_reader or report.action = 'segment busy';
             room := room - (report.action = 'segment truncated')::integer;

@@ -13,8 +13,7 @@ as $$
 declare
     -- An id that is higher than all that run now: not if this transaction had one before.
     started pg_snapshot := pg_current_snapshot();
-    horizon xid8 := case
-        when pg_current_xact_id_if_assigned() is null then pg_current_xact_id()
+    horizon xid8 := case when pg_current_xact_id_if_assigned() is null then pg_current_xact_id()
     end;
     -- Before the clock is read: what those have written who have ended is not later than that.
     settled xid8 := pgq._settled_xid(null);
@@ -28,18 +27,8 @@ begin
     -- A part that meets a lock or an error is undone and reported, the others are done. What locks
     -- rows that consumers and publishers need comes last: behind all that may wait or take long.
     foreach part in array array[
-        'jobs',
-        'effects',
-        'subscriptions',
-        'workers',
-        'writes',
-        'dropped messages',
-        'truncation',
-        'positions',
-        'windows',
-        'offsets',
-        'closing',
-        'sealing'
+        'jobs', 'effects', 'subscriptions', 'workers', 'writes', 'dropped messages', 'truncation',
+        'positions', 'windows', 'offsets', 'closing', 'sealing'
     ] loop
         begin
             done := array(
@@ -63,8 +52,7 @@ begin
                         end,
                         hint = 'What it did is undone, the other parts are done.';
         end;
-        return query
-        select r.* from unnest(done) as r;
+        return query select r.* from unnest(done) as r;
     end loop;
 end
 $$;

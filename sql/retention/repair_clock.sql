@@ -28,22 +28,17 @@ begin
     moment := pgq._clock();
 
     -- In the order of locks.
-    return query
-    select r.* from pgq._repair_schedules(moment, most) as r;
-    return query
-    select r.* from pgq._repair_groups(moment, most) as r;
-    return query
-    select r.* from pgq._repair_jobs(moment, longest, most) as r;
-    return query
-    select r.* from pgq._sweep_floors(0) as r;
+    return query select r.* from pgq._repair_schedules(moment, most) as r;
+    return query select r.* from pgq._repair_groups(moment, most) as r;
+    return query select r.* from pgq._repair_jobs(moment, longest, most) as r;
+    return query select r.* from pgq._sweep_floors(0) as r;
 
     update pgq.worker as w
     set last_seen_at = moment
     where w.last_seen_at > moment + interval '5 seconds';
     get diagnostics changed = row_count;
     if changed > 0 then
-        return query
-        select 'workers set back', 'workers', changed;
+        return query select 'workers set back', 'workers', changed;
     end if;
 
     if exists (select from pgq._ahead_schedules(moment))
@@ -51,8 +46,7 @@ begin
         or exists (select from pgq._ahead_runs(moment))
         or exists (select from pgq._ahead_jobs(moment, longest, null))
     then
-        return query
-        select 'more', 'clock', 1::bigint;
+        return query select 'more', 'clock', 1::bigint;
     end if;
 end
 $$;

@@ -22,10 +22,7 @@ begin
     -- By its name: a job that is there gets the schedule.
     execute 'select cron.schedule($1, $2, $3)'
     into cron_job_id
-    using
-        'pgq cleanup',
-        coalesce(schedule, '* * * * *'),
-        'select count(*) from pgq.cleanup()';
+    using 'pgq cleanup', coalesce(schedule, '* * * * *'), 'select count(*) from pgq.cleanup()';
 
     return cron_job_id;
 end

@@ -10,12 +10,8 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 begin
-    perform pgq._check_count(
-        'max_retentions', coalesce(max_retentions, 1), 1, 1000
-    );
-    perform pgq._check_count(
-        'max_sized_topics', coalesce(max_sized_topics, 1), 1, 1000
-    );
+    perform pgq._check_count('max_retentions', coalesce(max_retentions, 1), 1, 1000);
+    perform pgq._check_count('max_sized_topics', coalesce(max_sized_topics, 1), 1, 1000);
 
     insert into pgq.storage_bound as b (max_retentions, max_sized_topics)
     values (

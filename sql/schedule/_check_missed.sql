@@ -30,8 +30,7 @@ begin
         raise exception 'argument "missed" must not be all for more than % ticks', most
             using errcode = '22023',
                 detail = format(
-                    'It would write up to %s ticks from %s on.',
-                    round(missed::numeric),
+                    'It would write up to %s ticks from %s on.', round(missed::numeric),
                     (settings).next_at
                 ),
                 hint = 'Pass a later starts_at, or missed => ''one''.';

@@ -9,43 +9,30 @@ begin
     if num_nonnulls(settings.topic, settings.queue) <> 1 then
         raise exception '"topic", "queue": exactly one is needed'
             using errcode = case
-                    when settings.queue is null then '22004' else '22023'
+                when settings.queue is null then '22004' else '22023'
                 end,
                 hint = 'Pass topic, which gets messages, or queue, which gets jobs.';
     end if;
     if num_nonnulls(settings.cron, settings.every) <> 1 then
         raise exception '"cron", "every": exactly one is needed'
             using errcode = case
-                    when settings.cron is null then '22004' else '22023'
+                when settings.cron is null then '22004' else '22023'
                 end,
                 hint = 'Pass cron, like ''30 8 * * MON-FRI'', or every, like ''1 hour''.';
     end if;
 
-    perform pgq._check_content(
-        settings.payload,
-        settings.headers,
-        settings.body
-    );
+    perform pgq._check_content(settings.payload, settings.headers, settings.body);
     if settings.headers ? 'scheduled_at' then
         raise exception 'argument "headers" must not have "scheduled_at"'
-            using errcode = '22023',
-                detail = 'The time of the tick travels in this header.';
+            using errcode = '22023', detail = 'The time of the tick travels in this header.';
     end if;
 
     if settings.queue is not null then
         perform pgq._check_count('priority', settings.priority, 0, 9);
         perform pgq._check_label(settings.label);
     end if;
-    if (
-        settings.queue is not null
-        and settings.partition is not null
-    )
-        or (
-            settings.topic is not null
-            and num_nonnulls(
-                settings.priority, settings.label
-            ) > 0
-        )
+    if (settings.queue is not null and settings.partition is not null)
+        or (settings.topic is not null and num_nonnulls(settings.priority, settings.label) > 0)
     then
         raise exception 'the target of the schedule has no such setting'
             using errcode = '22023',
@@ -73,8 +60,7 @@ begin
         end if;
     end if;
     if settings.missed not in ('skip', 'one', 'all') then
-        raise exception 'argument "missed" must be skip, one or all'
-            using errcode = '22023';
+        raise exception 'argument "missed" must be skip, one or all' using errcode = '22023';
     end if;
     perform pgq._check_year('starts_at', settings.starts_at);
 end

@@ -17,13 +17,12 @@ begin
         from pgq.queue as q
         where q.queue = _check_schedule_kept.settings.queue
             and q.queue_id = _check_schedule_kept.settings.queue_id
-    )
-    then
+    ) then
         raise exception '% "%" was dropped',
             case when settings.queue is null then 'topic' else 'queue' end,
             coalesce(settings.queue, settings.topic)
             using errcode = case
-                    when settings.queue is null then 'MQ001' else 'MQ002'
+                when settings.queue is null then 'MQ001' else 'MQ002'
                 end,
                 hint = 'Name a target with pgq.alter_schedule, also where a new one has that name.';
     end if;

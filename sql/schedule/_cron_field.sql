@@ -58,10 +58,7 @@ begin
             and first_value between lowest and highest
             and last_value between lowest and highest
             and (first_value <= last_value or (highest = 7 and part[3] is null))
-            and (
-                not last_of_month
-                or (part[1] is not null and part[2] is null and part[3] is null)
-            )
+            and (not last_of_month or (part[1] is not null and part[2] is null and part[3] is null))
             and step between 1 and highest
             and (part[3] is null or part[1] is null or part[2] is not null)
         ) is not true then
@@ -70,10 +67,8 @@ begin
                 || case
                     when part[3] is null
                         and last_value between lowest and first_value - 1
-                        and first_value <= highest
-                        then format(
-                            ' Write %s-%s,%s-%s.',
-                            first_value, highest, lowest, last_value
+                        and first_value <= highest then format(
+                            ' Write %s-%s,%s-%s.', first_value, highest, lowest, last_value
                         )
                     else ''
                 end
@@ -94,11 +89,7 @@ begin
         );
     end loop;
 
-    return array(
-        select distinct f.value
-        from unnest(found_values) as f (value)
-        order by f.value
-    );
+    return array(select distinct f.value from unnest(found_values) as f (value) order by f.value);
 end
 $$;
 

@@ -28,9 +28,7 @@ begin
     local_at := local_after;
     loop
         local_at := pgq._next_minute(times, local_at);
-        moment := pgq._moment_of(
-            local_at, time_zone, times.real_time, after
-        );
+        moment := pgq._moment_of(local_at, time_zone, times.real_time, after);
         exit when moment > after;
     end loop;
     return least(moment, repeated);

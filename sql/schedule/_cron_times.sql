@@ -25,17 +25,11 @@ declare
     times pgq._cron_times;
 begin
     if length(cron) > 1000 then
-        perform pgq._fail_cron(
-            format('It has %s characters, more than 1000.', length(cron))
-        );
+        perform pgq._fail_cron(format('It has %s characters, more than 1000.', length(cron)));
     end if;
     if cardinality(fields) <> 5 then
         perform pgq._fail_cron(
-            format(
-                'Given: "%s", which has %s field(s).',
-                left(cron, 100),
-                cardinality(fields)
-            )
+            format('Given: "%s", which has %s field(s).', left(cron, 100), cardinality(fields))
         );
     end if;
 

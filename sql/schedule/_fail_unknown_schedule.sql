@@ -7,8 +7,7 @@ as $$
 #variable_conflict use_column
 begin
     if schedule is null then
-        raise exception 'argument "schedule" must not be null'
-            using errcode = '22004';
+        raise exception 'argument "schedule" must not be null' using errcode = '22004';
     end if;
     raise exception 'unknown schedule "%"', schedule
         using errcode = 'MQ009',

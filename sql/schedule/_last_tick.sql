@@ -21,9 +21,7 @@ begin
     -- By halves: years of minutes take some 20 steps. Ticks are a second apart at least.
     while open_until - found_at >= interval '1 second' loop
         middle := found_at + (open_until - found_at) / 2;
-        later := pgq._next_tick(
-            times, every, time_zone, starts_at, middle
-        );
+        later := pgq._next_tick(times, every, time_zone, starts_at, middle);
         if later <= open_until then
             found_at := later;
         else

@@ -25,9 +25,7 @@ begin
         if target_id is null then
             perform pgq._check_queue(queue);
         elsif not is_ours then
-            update pgq.queue as q
-            set updated_at = q.updated_at
-            where q.queue_id = target_id;
+            update pgq.queue as q set updated_at = q.updated_at where q.queue_id = target_id;
         end if;
     end loop;
 
@@ -41,17 +39,13 @@ begin
         if target_id is null then
             perform pgq._check_topic(topic);
         elsif not is_ours then
-            update pgq.topic as t
-            set updated_at = t.updated_at
-            where t.topic_id = target_id;
+            update pgq.topic as t set updated_at = t.updated_at where t.topic_id = target_id;
         end if;
     end loop;
     perform pgq._check_access(topic, queue, 'publish');
 
     if partition not between 0 and partitions - 1 then
-        perform pgq._fail_unknown_partition(
-            topic, partition, partitions
-        );
+        perform pgq._fail_unknown_partition(topic, partition, partitions);
     end if;
     return target_id;
 end

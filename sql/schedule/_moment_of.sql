@@ -24,8 +24,7 @@ begin
         return (
             select min(g.moment)
             from generate_series(
-                moment - ((moment at time zone _moment_of.time_zone) - _moment_of.local_at),
-                moment,
+                moment - ((moment at time zone _moment_of.time_zone) - _moment_of.local_at), moment,
                 interval '1 minute'
             ) as g (moment)
             where (g.moment at time zone _moment_of.time_zone) > _moment_of.local_at
@@ -35,10 +34,7 @@ begin
     -- The same local time by the clock of the day before.
     earlier := (
         local_at
-        - (
-            (day_before at time zone time_zone)
-            - (day_before at time zone 'UTC')
-        )
+        - ((day_before at time zone time_zone) - (day_before at time zone 'UTC'))
     ) at time zone 'UTC';
     if earlier < moment
         and (earlier at time zone time_zone) = local_at

@@ -27,19 +27,14 @@ begin
                 date_part('dow', day) + 7 = any(times.weekdays)
                 and date_part('month', day + 7) <> date_part('month', day)
             );
-        if (on_day and on_weekday)
-            or (times.either_day and (on_day or on_weekday))
-        then
+        if (on_day and on_weekday) or (times.either_day and (on_day or on_weekday)) then
             -- A day that has only just begun has all its times before it; of the first one, look
             -- for a later minute of this hour, then for a later hour.
             if hour is null then
-                return day
-                    + make_time(times.hours[1], times.minutes[1], 0);
+                return day + make_time(times.hours[1], times.minutes[1], 0);
             end if;
             if hour = any(times.hours) then
-                later := times.minutes[
-                    width_bucket(minute, times.minutes) + 1
-                ];
+                later := times.minutes[width_bucket(minute, times.minutes) + 1];
                 if later is not null then
                     return day + make_time(hour, later, 0);
                 end if;

@@ -17,9 +17,7 @@ declare
 begin
     if every is null then
         return pgq._cron_tick(
-            times,
-            time_zone,
-            greatest(after, starts_at - interval '1 microsecond')
+            times, time_zone, greatest(after, starts_at - interval '1 microsecond')
         );
     end if;
 
@@ -39,7 +37,5 @@ begin
 end
 $$;
 
-comment on function pgq._next_tick(
-    pgq._cron_times, interval, text, timestamptz, timestamptz
-) is
+comment on function pgq._next_tick(pgq._cron_times, interval, text, timestamptz, timestamptz) is
 'The first tick of a schedule after a moment.';

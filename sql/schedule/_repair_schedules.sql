@@ -22,10 +22,7 @@ begin
     )
 
     update pgq.schedule as s
-    set
-        starts_at = l.starts_at,
-        next_at = l.next_at,
-        due_at = l.due_at
+    set starts_at = l.starts_at, next_at = l.next_at, due_at = l.due_at
     from locked as l
     where s.schedule = l.schedule
     returning 'schedules set back', s.schedule, 1::bigint;

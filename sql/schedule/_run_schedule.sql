@@ -13,10 +13,7 @@ declare
     tick_headers jsonb;
 begin
     -- The caller has locked the row.
-    select s.*
-    into target
-    from pgq.schedule as s
-    where s.schedule = _run_schedule.schedule;
+    select s.* into target from pgq.schedule as s where s.schedule = _run_schedule.schedule;
 
     perform pgq._check_schedule_kept(target);
     if target.cron is not null then
@@ -27,12 +24,7 @@ begin
     following := target.next_at;
     if target.missed <> 'all' then
         following := pgq._last_tick(
-            times,
-            target.every,
-            target.time_zone,
-            target.starts_at,
-            target.next_at,
-            moment
+            times, target.every, target.time_zone, target.starts_at, target.next_at, moment
         );
     end if;
 
@@ -44,10 +36,7 @@ begin
         );
         -- The last one may be ahead of the others, see repair_clock.
         continue when run.tick_at = target.last_at
-            or (
-                target.missed = 'skip'
-                and run.tick_at < moment - interval '5 minutes'
-            );
+            or (target.missed = 'skip' and run.tick_at < moment - interval '5 minutes');
 
         tick_headers := coalesce(target.headers, '{}') || jsonb_build_object(
             'scheduled_at', (to_jsonb(run.tick_at at time zone 'UTC') #>> '{}') || '+00:00'
@@ -56,24 +45,16 @@ begin
             select e.job_id
             into run.job_id
             from pgq.enqueue(
-                queue => target.queue,
-                payload => target.payload,
-                key => target.key,
-                headers => tick_headers,
-                priority => target.priority,
-                label => target.label,
+                queue => target.queue, payload => target.payload, key => target.key,
+                headers => tick_headers, priority => target.priority, label => target.label,
                 body => target.body
             ) as e;
         else
             select p.partition, p.log_offset
             into run.partition, run.log_offset
             from pgq.publish(
-                topic => target.topic,
-                payload => target.payload,
-                key => target.key,
-                headers => tick_headers,
-                partition => target.partition,
-                body => target.body
+                topic => target.topic, payload => target.payload, key => target.key,
+                headers => tick_headers, partition => target.partition, body => target.body
             ) as p;
         end if;
         target.last_at := greatest(target.last_at, run.tick_at);
@@ -86,10 +67,8 @@ begin
     -- What may not be written any more by this call waits behind what is due by now.
     update pgq.schedule as s
     set
-        next_at = following,
-        due_at = greatest(following, _run_schedule.moment),
-        last_at = target.last_at,
-        last_error = target.last_error
+        next_at = following, due_at = greatest(following, _run_schedule.moment),
+        last_at = target.last_at, last_error = target.last_error
     where s.schedule = target.schedule;
 end
 $$;

@@ -40,9 +40,7 @@ begin
         perform pgq._fail_unknown_schedule(schedule collate "C");
     end if;
 
-    select i.*
-    into before
-    from pgq._schedule_info(alter_schedule.schedule collate "C") as i;
+    select i.* into before from pgq._schedule_info(alter_schedule.schedule collate "C") as i;
 
     -- One of a pair takes the place of the other, and what belongs to the other goes with it.
     settings := before;
@@ -61,8 +59,7 @@ begin
     settings.key := coalesce(key, before.key);
     settings.headers := coalesce(headers, before.headers);
     settings.time_zone := coalesce(
-        time_zone,
-        case when settings.cron is not null then coalesce(before.time_zone, 'UTC') end
+        time_zone, case when settings.cron is not null then coalesce(before.time_zone, 'UTC') end
     );
     settings.missed := coalesce(missed, before.missed);
     settings.starts_at := coalesce(starts_at, before.starts_at);
@@ -70,19 +67,12 @@ begin
         partition, case when settings.topic is not null then before.partition end
     );
     settings.priority := coalesce(
-        priority,
-        case when settings.queue is not null then coalesce(before.priority, 0) end
+        priority, case when settings.queue is not null then coalesce(before.priority, 0) end
     );
-    settings.label := coalesce(
-        label, case when settings.queue is not null then before.label end
-    );
+    settings.label := coalesce(label, case when settings.queue is not null then before.label end);
     perform pgq._check_schedule(settings);
-    if num_nonnulls(
-        queue, topic, partition
-    ) > 0 then
-        target_id := pgq._lock_schedule_target(
-            settings.queue, settings.topic, settings.partition
-        );
+    if num_nonnulls(queue, topic, partition) > 0 then
+        target_id := pgq._lock_schedule_target(settings.queue, settings.topic, settings.partition);
     end if;
 
     -- New times count from now on.
@@ -103,23 +93,12 @@ begin
 
     update pgq.schedule as s
     set
-        topic = settings.topic,
-        queue = settings.queue,
-        payload = settings.payload,
-        key = settings.key,
-        headers = settings.headers,
-        cron = settings.cron,
-        every = settings.every,
-        time_zone = settings.time_zone,
-        missed = settings.missed,
-        starts_at = settings.starts_at,
-        partition = settings.partition,
-        priority = settings.priority,
-        label = settings.label,
-        body = settings.body,
-        next_at = settings.next_at,
-        due_at = settings.next_at,
-        updated_at = pgq._clock()
+        topic = settings.topic, queue = settings.queue, payload = settings.payload,
+        key = settings.key, headers = settings.headers, cron = settings.cron,
+        every = settings.every, time_zone = settings.time_zone, missed = settings.missed,
+        starts_at = settings.starts_at, partition = settings.partition,
+        priority = settings.priority, label = settings.label, body = settings.body,
+        next_at = settings.next_at, due_at = settings.next_at, updated_at = pgq._clock()
     where s.schedule = alter_schedule.schedule collate "C";
 
     if num_nonnulls(queue, topic) > 0 then
@@ -131,28 +110,13 @@ begin
         where s.schedule = alter_schedule.schedule collate "C";
     end if;
 
-    return query
-    select i.*
-    from pgq._schedule_info(alter_schedule.schedule collate "C") as i;
+    return query select i.* from pgq._schedule_info(alter_schedule.schedule collate "C") as i;
 end
 $$;
 
 comment on function pgq.alter_schedule(
-    text,
-    text,
-    text,
-    jsonb,
-    text,
-    jsonb,
-    text,
-    interval,
-    text,
-    text,
-    timestamptz,
-    integer,
-    integer,
-    text,
-    bytea
+    text, text, text, jsonb, text, jsonb, text, interval, text, text, timestamptz, integer, integer,
+    text, bytea
 ) is
 'Changes settings of a schedule and returns it; what is null stays as it is.
 See create_schedule for the settings. Of queue and topic, cron and every, payload and body, the one

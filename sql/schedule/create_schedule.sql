@@ -40,22 +40,16 @@ begin
     settings.headers := headers;
     settings.cron := cron;
     settings.every := every;
-    settings.time_zone := coalesce(
-        time_zone, case when cron is not null then 'UTC' end
-    );
+    settings.time_zone := coalesce(time_zone, case when cron is not null then 'UTC' end);
     settings.missed := coalesce(missed, 'one');
     settings.starts_at := coalesce(starts_at, date_trunc('second', moment));
     settings.partition := partition;
-    settings.priority := coalesce(
-        priority, case when queue is not null then 0 end
-    );
+    settings.priority := coalesce(priority, case when queue is not null then 0 end);
     settings.label := label;
     settings.body := body;
 
     -- One that is there is found without a lock.
-    select i.*
-    into existing
-    from pgq._schedule_info(create_schedule.schedule collate "C") as i;
+    select i.* into existing from pgq._schedule_info(create_schedule.schedule collate "C") as i;
 
     if existing.schedule is not null then
         if not exists (
@@ -64,8 +58,7 @@ begin
             where s.schedule = create_schedule.schedule collate "C"
                 and pgq._sees_schedule(s.made_by, s.topic_id, s.queue_id)
         ) then
-            raise exception 'schedule "%" exists already', schedule
-                using errcode = 'MQ005';
+            raise exception 'schedule "%" exists already', schedule using errcode = 'MQ005';
         end if;
         -- An old snapshot may show one that was dropped since; it cannot be locked.
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
@@ -77,23 +70,12 @@ begin
 
         -- Contents as texts: a null within them is one.
         perform pgq._check_settings_equal(
-            'schedule',
-            schedule,
+            'schedule', schedule,
             jsonb_build_object(
-                'topic', topic,
-                'queue', queue,
-                'payload', payload::text,
-                'key', key,
-                'headers', headers::text,
-                'cron', cron,
-                'every', every,
-                'time_zone', time_zone,
-                'missed', missed,
-                'starts_at', starts_at,
-                'partition', partition,
-                'priority', priority,
-                'label', label,
-                'body', body
+                'topic', topic, 'queue', queue, 'payload', payload::text, 'key', key,
+                'headers', headers::text, 'cron', cron, 'every', every, 'time_zone', time_zone,
+                'missed', missed, 'starts_at', starts_at, 'partition', partition,
+                'priority', priority, 'label', label, 'body', body
             ),
             null,
             to_jsonb(existing) || jsonb_build_object(
@@ -105,17 +87,12 @@ begin
     end if;
 
     perform pgq._check_schedule(settings);
-    target_id := pgq._lock_schedule_target(
-        settings.queue, settings.topic, settings.partition
-    );
+    target_id := pgq._lock_schedule_target(settings.queue, settings.topic, settings.partition);
     if settings.cron is not null then
         times := pgq._cron_times(settings.cron);
     end if;
     settings.next_at := pgq._next_tick(
-        times,
-        settings.every,
-        settings.time_zone,
-        settings.starts_at,
+        times, settings.every, settings.time_zone, settings.starts_at,
         coalesce(starts_at - interval '1 microsecond', moment)
     );
     perform pgq._check_missed(settings, moment);
@@ -175,47 +152,22 @@ begin
         return query
         select c.*
         from pgq.create_schedule(
-            create_schedule.schedule,
-            create_schedule.topic,
-            create_schedule.queue,
-            create_schedule.payload,
-            create_schedule.key,
-            create_schedule.headers,
-            create_schedule.cron,
-            create_schedule.every,
-            create_schedule.time_zone,
-            create_schedule.missed,
-            create_schedule.starts_at,
-            create_schedule.partition,
-            create_schedule.priority,
-            create_schedule.label,
-            create_schedule.body
+            create_schedule.schedule, create_schedule.topic, create_schedule.queue,
+            create_schedule.payload, create_schedule.key, create_schedule.headers,
+            create_schedule.cron, create_schedule.every, create_schedule.time_zone,
+            create_schedule.missed, create_schedule.starts_at, create_schedule.partition,
+            create_schedule.priority, create_schedule.label, create_schedule.body
         ) as c;
         return;
     end if;
 
-    return query
-    select i.*
-    from pgq._schedule_info(create_schedule.schedule collate "C") as i;
+    return query select i.* from pgq._schedule_info(create_schedule.schedule collate "C") as i;
 end
 $$;
 
 comment on function pgq.create_schedule(
-    text,
-    text,
-    text,
-    jsonb,
-    text,
-    jsonb,
-    text,
-    interval,
-    text,
-    text,
-    timestamptz,
-    integer,
-    integer,
-    text,
-    bytea
+    text, text, text, jsonb, text, jsonb, text, interval, text, text, timestamptz, integer, integer,
+    text, bytea
 ) is
 'Creates a schedule and returns it; one that exists is returned if it has the settings given.
 Each tick is written by run_schedules: to a queue as a job, to a topic as a message, with payload

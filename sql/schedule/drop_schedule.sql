@@ -9,8 +9,7 @@ as $$
 #variable_conflict use_column
 begin
     perform pgq._check_schedule_access(schedule collate "C");
-    delete from pgq.schedule as s
-    where s.schedule = drop_schedule.schedule collate "C";
+    delete from pgq.schedule as s where s.schedule = drop_schedule.schedule collate "C";
 
     if not found then
         perform pgq._fail_unknown_schedule(schedule collate "C");

@@ -19,8 +19,7 @@ declare
     times pgq._cron_times;
 begin
     if cron is null then
-        raise exception 'argument "cron" must not be null'
-            using errcode = '22004';
+        raise exception 'argument "cron" must not be null' using errcode = '22004';
     end if;
     perform pgq._check_time_zone(zone collate "C");
     perform pgq._check_count('max_ticks', wanted, 1, 100000);

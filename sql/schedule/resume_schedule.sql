@@ -25,12 +25,10 @@ begin
     -- As in _lock_schedule_target.
     update pgq.topic as t
     set updated_at = t.updated_at
-    where t.topic_id = resumed.topic_id
-        and t.xmin <> pg_current_xact_id()::xid;
+    where t.topic_id = resumed.topic_id and t.xmin <> pg_current_xact_id()::xid;
     update pgq.queue as q
     set updated_at = q.updated_at
-    where q.queue_id = resumed.queue_id
-        and q.xmin <> pg_current_xact_id()::xid;
+    where q.queue_id = resumed.queue_id and q.xmin <> pg_current_xact_id()::xid;
     perform pgq._check_schedule_access(schedule collate "C");
 
     update pgq.schedule as s
@@ -39,13 +37,9 @@ begin
         case when resumed.topic_id is not null then 'topic' else 'queue' end,
         coalesce(resumed.topic_id, resumed.queue_id)
     ) as d
-    where s.schedule = resumed.schedule
-        and d.kind = 'schedule'
-        and d.name = s.schedule;
+    where s.schedule = resumed.schedule and d.kind = 'schedule' and d.name = s.schedule;
 
-    return query
-    select i.*
-    from pgq._schedule_info(resume_schedule.schedule collate "C") as i;
+    return query select i.* from pgq._schedule_info(resume_schedule.schedule collate "C") as i;
 end
 $$;
 

@@ -28,8 +28,7 @@ begin
     with locked as materialized (
         select s.schedule
         from pgq.schedule as s
-        where s.due_at <= moment
-            and not s.paused
+        where s.due_at <= moment and not s.paused
         order by s.due_at
         limit wanted
         for update skip locked
@@ -55,15 +54,9 @@ begin
         left join pgq.partition as p on p.topic = s.topic and p.partition = 0
         where s.schedule = any(due)
         order by
-            s.topic,
-            coalesce(
-                s.partition,
-                pgq._home(s.key, p.partitions)
-            ) nulls last,
-            q.queue_id nulls first,
-            case when q.ordered then s.key collate "C" end nulls first,
-            s.next_at,
-            s.schedule
+            s.topic, coalesce(s.partition, pgq._home(s.key, p.partitions)) nulls last,
+            q.queue_id nulls first, case when q.ordered then s.key collate "C" end nulls first,
+            s.next_at, s.schedule
     ) as o;
 
     -- Once for all ticks: each time leaves a dead row that the next one would have to pass.
@@ -88,22 +81,14 @@ begin
             then
                 problem := format('%s: %s', sqlstate, sqlerrm);
                 update pgq.schedule as s
-                set
-                    due_at = moment + interval '1 minute',
-                    last_error = problem
+                set due_at = moment + interval '1 minute', last_error = problem
                 where s.schedule = name;
 
                 return query
                 select
-                    s.schedule,
-                    s.next_at,
-                    null::bigint,
-                    null::integer,
-                    null::bigint,
-                    s.last_error
+                    s.schedule, s.next_at, null::bigint, null::integer, null::bigint, s.last_error
                 from pgq.schedule as s
-                where s.schedule = name
-                    and shown;
+                where s.schedule = name and shown;
         end;
     end loop;
     perform pgq._act_for(false);

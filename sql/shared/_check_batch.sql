@@ -24,22 +24,15 @@ begin
         or array_ndims(keys) > 1 or array_ndims(headers) > 1
         or array_ndims(labels) > 1
     then
-        raise exception 'the arrays of a batch must have one dimension'
-            using errcode = '22023';
+        raise exception 'the arrays of a batch must have one dimension' using errcode = '22023';
     end if;
     size := coalesce(cardinality(payloads), cardinality(bodies));
-    if cardinality(keys) <> size
-        or cardinality(headers) <> size
-        or cardinality(labels) <> size
-    then
+    if cardinality(keys) <> size or cardinality(headers) <> size or cardinality(labels) <> size then
         raise exception 'the arrays of a batch must have the same length'
             using errcode = '22023',
                 detail = concat_ws(
-                    ', ',
-                    'messages: ' || size,
-                    'keys: ' || cardinality(keys),
-                    'headers: ' || cardinality(headers),
-                    'labels: ' || cardinality(labels)
+                    ', ', 'messages: ' || size, 'keys: ' || cardinality(keys),
+                    'headers: ' || cardinality(headers), 'labels: ' || cardinality(labels)
                 );
     end if;
     gap := coalesce(

@@ -13,8 +13,7 @@ begin
     end if;
     if jsonb_typeof(headers) <> 'object' then
         raise exception 'argument "headers" must be a JSON object'
-            using errcode = '22023',
-                detail = format('Given: a JSON %s.', jsonb_typeof(headers));
+            using errcode = '22023', detail = format('Given: a JSON %s.', jsonb_typeof(headers));
     end if;
 end
 $$;

@@ -7,14 +7,12 @@ as $$
 #variable_conflict use_column
 begin
     if number is null then
-        raise exception 'argument "%" must not be null', argument
-            using errcode = '22004';
+        raise exception 'argument "%" must not be null', argument using errcode = '22004';
     end if;
     if number not between lowest and highest then
         raise exception 'argument "%" must be from % to %',
             argument, lowest, highest
-            using errcode = '22023',
-                detail = format('Given: %s.', number);
+            using errcode = '22023', detail = format('Given: %s.', number);
     end if;
 end
 $$;

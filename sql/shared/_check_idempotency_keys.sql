@@ -13,16 +13,13 @@ declare
     bad integer;
 begin
     if array_ndims(idempotency_keys) > 1 then
-        raise exception 'the arrays of a batch must have one dimension'
-            using errcode = '22023';
+        raise exception 'the arrays of a batch must have one dimension' using errcode = '22023';
     end if;
     if cardinality(idempotency_keys) <> size then
         raise exception 'the arrays of a batch must have the same length'
             using errcode = '22023',
                 detail = format(
-                    'messages: %s, idempotency_keys: %s',
-                    size,
-                    cardinality(idempotency_keys)
+                    'messages: %s, idempotency_keys: %s', size, cardinality(idempotency_keys)
                 );
     end if;
 
@@ -33,9 +30,7 @@ begin
 
     if bad is not null then
         raise exception 'argument "%" must have 1 to 255 characters',
-            argument
-            using errcode = '22023',
-                detail = format('Given: one that has %s.', bad);
+            argument using errcode = '22023', detail = format('Given: one that has %s.', bad);
     end if;
 end
 $$;

@@ -6,13 +6,10 @@ parallel safe
 as $$
 #variable_conflict use_column
 begin
-    perform pgq._check_interval(
-        'idempotency_window', idempotency_window, false
-    );
+    perform pgq._check_interval('idempotency_window', idempotency_window, false);
     if idempotency_window not between '1 second' and '366 days' then
         raise exception 'argument "idempotency_window" must be from 1 second to 366 days'
-            using errcode = '22023',
-                detail = format('Given: %s.', idempotency_window);
+            using errcode = '22023', detail = format('Given: %s.', idempotency_window);
     end if;
 end
 $$;

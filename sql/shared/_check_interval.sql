@@ -7,21 +7,14 @@ as $$
 #variable_conflict use_column
 begin
     if length is null then
-        raise exception 'argument "%" must not be null', argument
-            using errcode = '22004';
+        raise exception 'argument "%" must not be null', argument using errcode = '22004';
     end if;
     -- Months, days and hours are added to a date one after the other, so a length whose parts have
     -- different signs may lead back although it compares as more than nothing.
     if least(
-        date_part('year', length) * 12 + date_part('month', length),
-        date_part('day', length),
-        date_part('hour', length),
-        date_part('minute', length),
-        date_part('second', length)
-    ) < 0
-        or length > interval '36500 days'
-        or (length = interval '0' and not zero_allowed)
-    then
+        date_part('year', length) * 12 + date_part('month', length), date_part('day', length),
+        date_part('hour', length), date_part('minute', length), date_part('second', length)
+    ) < 0 or length > interval '36500 days' or (length = interval '0' and not zero_allowed) then
         raise exception 'argument "%" must be %',
             argument,
             case
@@ -29,8 +22,7 @@ begin
                 else 'more than 0 and at most 36500 days'
             end
             using errcode = '22023',
-                detail = format('Given: %s.', length),
-                hint = 'No part of it may be negative.';
+                detail = format('Given: %s.', length), hint = 'No part of it may be negative.';
     end if;
 end
 $$;

@@ -7,8 +7,7 @@ as $$
 #variable_conflict use_column
 begin
     if lease_token is null then
-        raise exception 'argument "lease_token" must not be null'
-            using errcode = '22004';
+        raise exception 'argument "lease_token" must not be null' using errcode = '22004';
     end if;
 end
 $$;

@@ -7,8 +7,7 @@ as $$
 #variable_conflict use_column
 begin
     if name is null then
-        raise exception 'argument "%" must not be null', argument
-            using errcode = '22004';
+        raise exception 'argument "%" must not be null', argument using errcode = '22004';
     end if;
     if name !~ '^[A-Za-z0-9._-]{1,63}$' or name ~ '^pg_' then
         raise exception 'argument "%" must be a valid name', argument

@@ -14,15 +14,13 @@ declare
     twice text;
 begin
     if array_ndims(no_limit) > 1 then
-        raise exception 'argument "no_limit" must have one dimension'
-            using errcode = '22023';
+        raise exception 'argument "no_limit" must have one dimension' using errcode = '22023';
     end if;
     if not coalesce(no_limit, '{}') <@ allowed then
         raise exception 'argument "no_limit" must name nothing but settings with a limit to lift'
             using errcode = '22023',
                 detail = format(
-                    'Given: %s; allowed: %s.',
-                    array_to_string(no_limit, ', ', 'null'),
+                    'Given: %s; allowed: %s.', array_to_string(no_limit, ', ', 'null'),
                     array_to_string(allowed, ', ')
                 );
     end if;

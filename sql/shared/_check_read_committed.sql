@@ -13,8 +13,7 @@ begin
     end if;
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
         raise exception '% needs READ COMMITTED', function_name
-            using errcode = '25001',
-                hint = 'Call it in a transaction of that isolation level.';
+            using errcode = '25001', hint = 'Call it in a transaction of that isolation level.';
     end if;
 end
 $$;

@@ -18,9 +18,7 @@ begin
             when 'window' then
                 perform pgq._check_idempotency_window(value::interval);
             when 'count' then
-                perform pgq._check_count(
-                    setting.name, value::bigint, setting.least, setting.most
-                );
+                perform pgq._check_count(setting.name, value::bigint, setting.least, setting.most);
             when 'share' then
                 perform pgq._check_share(setting.name, value::double precision);
             when 'word' then

@@ -12,19 +12,14 @@ parallel safe
 as $$
 #variable_conflict use_column
 declare
-    lacking text := case
-        when kind in ('schedule', 'subscription') then 'none'
-        else 'no limit'
-    end;
+    lacking text := case when kind in ('schedule', 'subscription') then 'none' else 'no limit' end;
     differences text;
 begin
     -- As texts, as which JSON writes them: a month and 30 days are two settings. But a client may
     -- know no hour above 23, as Python does, so a day and 12 hours are the same as 36 hours.
     select string_agg(
         format(
-            '%s: given %s, has %s',
-            s.name,
-            coalesce(left(s.given, 100), lacking),
+            '%s: given %s, has %s', s.name, coalesce(left(s.given, 100), lacking),
             coalesce(left(s.existing, 100), lacking)
         ),
         '; '
@@ -32,30 +27,17 @@ begin
     )
     into differences
     from (
-        select
-            g.key as name,
-            g.value as given,
-            _check_settings_equal.existing ->> g.key as existing
+        select g.key as name, g.value as given, _check_settings_equal.existing ->> g.key as existing
         from jsonb_each_text(jsonb_strip_nulls(_check_settings_equal.given)) as g
         union all
-        select
-            n.name,
-            null as given,
-            _check_settings_equal.existing ->> n.name as existing
+        select n.name, null as given, _check_settings_equal.existing ->> n.name as existing
         from unnest(_check_settings_equal.no_limit) as n (name)
     ) as s
     where
         case
             when s.name in (
-                'backoff',
-                'backoff_max',
-                'delay',
-                'every',
-                'idempotency_window',
-                'job_ttl',
-                'lease',
-                'rate_interval',
-                'retention'
+                'backoff', 'backoff_max', 'delay', 'every', 'idempotency_window', 'job_ttl',
+                'lease', 'rate_interval', 'retention'
             )
                 then
                     justify_hours(s.given::interval)::text
@@ -73,10 +55,7 @@ begin
                         then 'Leave a setting out to take it as it is, or unsubscribe first.'
                     else format(
                         'Leave a setting out to take it as it is, or change it with pgq.alter_%s.',
-                        case kind
-                            when 'consumer group' then 'group'
-                            else kind
-                        end
+                        case kind when 'consumer group' then 'group' else kind end
                     )
                 end;
     end if;

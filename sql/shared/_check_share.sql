@@ -7,8 +7,7 @@ as $$
 #variable_conflict use_column
 begin
     if share not between 0 and 1 then
-        raise exception 'argument "%" must be from 0 to 1', argument
-            using errcode = '22023';
+        raise exception 'argument "%" must be from 0 to 1', argument using errcode = '22023';
     end if;
 end
 $$;

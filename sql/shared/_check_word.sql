@@ -8,8 +8,7 @@ as $$
 begin
     if array_position(words, word collate "C") is null then
         raise exception 'argument "%" must be % or %',
-            argument,
-            array_to_string(trim_array(words, 1), ', '),
+            argument, array_to_string(trim_array(words, 1), ', '),
             words[cardinality(words)]
             using errcode = '22023';
     end if;

@@ -14,8 +14,7 @@ begin
             null;
     end;
 
-    delete from pgq.kept_grant as k
-    where k.statement = new.statement;
+    delete from pgq.kept_grant as k where k.statement = new.statement;
 
     return null;
 end

@@ -25,8 +25,7 @@ begin
             )
         from pg_attribute as a
         inner join pg_type as t on t.typrelid = a.attrelid
-        where t.oid = pg_typeof(given)
-            and a.attnum > 0
+        where t.oid = pg_typeof(given) and a.attnum > 0
     )
     into merged
     using given, before;

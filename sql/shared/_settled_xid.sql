@@ -8,9 +8,7 @@ as $$
 declare
     snapshot pg_snapshot := pg_current_snapshot();
     open_xids bigint[] := array(select x::text::bigint from pg_snapshot_xip(snapshot) as x);
-    database_id oid := (
-        select d.oid from pg_database as d where d.datname = current_database()
-    );
+    database_id oid := (select d.oid from pg_database as d where d.datname = current_database());
     table_ids oid[];
     bystanders bigint[];
     next_xid bigint := pg_snapshot_xmax(snapshot)::text::bigint;
@@ -28,8 +26,7 @@ begin
         table_ids := array(
             select c.oid
             from pg_class as c
-            where c.relnamespace = 'pgq'::regnamespace
-                and c.relkind in ('r', 'p')
+            where c.relnamespace = 'pgq'::regnamespace and c.relkind in ('r', 'p')
         );
     else
         table_ids := array(
@@ -59,8 +56,7 @@ begin
 
     -- Half of an id stands with its lock; of those that are open it tells all.
     return least(
-        next_xid,
-        pg_current_xact_id_if_assigned()::text::bigint,
+        next_xid, pg_current_xact_id_if_assigned()::text::bigint,
         (
             select min(next_xid - ((next_xid - i.low) & 4294967295))
             from (

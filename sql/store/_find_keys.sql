@@ -9,18 +9,12 @@ begin
     -- Key by key: a plan for an array might read all keys of the scope.
     -- for the first 48 leaves: _find_keys.segment
     return query
-    select
-        f.idempotency_key,
-        f.ends_at,
-        f.job_id,
-        f.partition,
-        f.log_offset
+    select f.idempotency_key, f.ends_at, f.job_id, f.partition, f.log_offset
     from unnest({_find_keys.idempotency_keys}) as w (idempotency_key)
     cross join lateral (
         select k.*
         from pgq.idempotency_{leaf} as k
-        where k.scope_id = {_find_keys.scope_id}
-            and k.idempotency_key = w.idempotency_key
+        where k.scope_id = {_find_keys.scope_id} and k.idempotency_key = w.idempotency_key
         limit 1
     ) as f;
     -- end of the leaf

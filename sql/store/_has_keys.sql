@@ -9,10 +9,7 @@ declare
     found_one boolean := false;
 begin
     if segment is not null then
-        execute format(
-            'select exists (select from pgq.idempotency_%s)', segment
-        )
-        into found_one;
+        execute format('select exists (select from pgq.idempotency_%s)', segment) into found_one;
     end if;
     return found_one;
 end

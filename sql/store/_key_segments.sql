@@ -21,21 +21,15 @@ begin
                     and (
                         s.state = 'open'
                         or s.state = 'sealed'
-                        and coalesce(
-                            s.horizon > pg_snapshot_xmin(pg_current_snapshot()), true
-                        )
+                        and coalesce(s.horizon > pg_snapshot_xmin(pg_current_snapshot()), true)
                     )
             ),
             min(w.span) filter (where w.written and c.segment is null)
         into state.class_ids, state.segments, state.written, unopened
         from (
-            select
-                pgq._key_tier(_key_segments.idempotency_window) as span,
-                true as written
+            select pgq._key_tier(_key_segments.idempotency_window) as span, true as written
             union all
-            select
-                f.tier,
-                f.ends_at is null
+            select f.tier, f.ends_at is null
             from pgq.former_window as f
             where f.scope_id = _key_segments.scope_id
         ) as w

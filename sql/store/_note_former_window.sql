@@ -18,14 +18,11 @@ begin
     end if;
 
     delete from pgq.former_window as f
-    where f.scope_id = _note_former_window.scope_id
-        and f.tier = tier_now;
+    where f.scope_id = _note_former_window.scope_id and f.tier = tier_now;
 
     insert into pgq.former_window (scope_id, tier, keep, noted_xid)
     values (
-        _note_former_window.scope_id,
-        tier_before,
-        _note_former_window.window_before,
+        _note_former_window.scope_id, tier_before, _note_former_window.window_before,
         pg_current_xact_id()
     );
 end

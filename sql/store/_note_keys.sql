@@ -67,8 +67,7 @@ begin
                 order by f.idempotency_key, f.ends_at desc
             );
             looked := true;
-            raise exception 'these locks are not needed any more'
-                using errcode = '55P03';
+            raise exception 'these locks are not needed any more' using errcode = '55P03';
         exception
             when lock_not_available then
                 if not looked then
@@ -94,13 +93,7 @@ begin
         lost := '{}';
         done := '{}';
         foreach leaf in array state.written loop
-            kept := pgq._insert_keys(
-                leaf,
-                scope_id,
-                pending,
-                moment,
-                moment + idempotency_window
-            );
+            kept := pgq._insert_keys(leaf, scope_id, pending, moment, moment + idempotency_window);
             done := done || leaf;
             if cardinality(kept) < cardinality(pending) then
                 lost := lost || array(
@@ -135,9 +128,7 @@ begin
         select
             g.place,
             first_value(g.place) over (
-                partition by
-                    g.idempotency_key,
-                    case when g.idempotency_key is null then g.place end
+                partition by g.idempotency_key, case when g.idempotency_key is null then g.place end
                 order by g.place
             ) as leader
         from (
@@ -145,9 +136,7 @@ begin
                 generate_series(1, cardinality(_note_keys.idempotency_keys)) as place,
                 unnest(_note_keys.idempotency_keys) collate "C" as idempotency_key
             union all
-            select
-                -f.place::integer,
-                f.idempotency_key
+            select -f.place::integer, f.idempotency_key
             from unnest(known) with ordinality
                 as f (idempotency_key, ends_at, job_id, partition, log_offset, place)
         ) as g
@@ -155,8 +144,7 @@ begin
     where w.place > 0;
 
     select
-        array_agg(f.job_id order by f.place),
-        array_agg(f.partition order by f.place),
+        array_agg(f.job_id order by f.place), array_agg(f.partition order by f.place),
         array_agg(f.log_offset order by f.place)
     into notes.job_ids, notes.partitions, notes.log_offsets
     from unnest(known) with ordinality

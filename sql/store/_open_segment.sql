@@ -43,9 +43,7 @@ begin
         end if;
     end loop;
 
-    update pgq.leaf as l
-    set free = false
-    where l.leaf = free_leaf;
+    update pgq.leaf as l set free = false where l.leaf = free_leaf;
 
     perform pgq._mark_segment(free_leaf);
     insert into pgq.segment (segment, storage_class_id, state, opened_at)

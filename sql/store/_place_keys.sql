@@ -36,15 +36,13 @@ begin
         from (
             select
                 unnest(_place_keys.idempotency_keys) as idempotency_key,
-                unnest(_place_keys.job_ids) as job_id,
-                unnest(_place_keys.partitions) as partition,
+                unnest(_place_keys.job_ids) as job_id, unnest(_place_keys.partitions) as partition,
                 unnest(_place_keys.log_offsets) as log_offset
         ) as w
         on conflict (scope_id, idempotency_key, segment) do update
         set
             ends_at = excluded.ends_at,
-            job_id = excluded.job_id,
-            partition = excluded.partition,
+            job_id = excluded.job_id, partition = excluded.partition,
             log_offset = excluded.log_offset;
     end loop;
 end

@@ -24,10 +24,8 @@ begin
 
             -- Undone, and the lock with it: several that have it and want more than that would
             -- block each other.
-            if class.segment is null or class.max_bytes is distinct from max_bytes
-            then
-                raise exception 'the storage class is no longer in use'
-                    using errcode = '55P03';
+            if class.segment is null or class.max_bytes is distinct from max_bytes then
+                raise exception 'the storage class is no longer in use' using errcode = '55P03';
             end if;
             exit;
         exception

@@ -9,15 +9,13 @@ begin
     perform pg_notify('pgq_topic', case when t.restricted then '' else t.topic end)
     from pgq.partition as p
     inner join pgq.topic as t on t.topic_id = p.topic_id
-    where p.partition_id = _announce.partition_id
-        and t.notify;
+    where p.partition_id = _announce.partition_id and t.notify;
 
     perform pg_notify('pgq_queue', case when q.restricted then '' else q.queue end)
     from pgq.partition as p
     inner join pgq.subscription as s on s.topic_id = p.topic_id
     inner join pgq.queue as q on q.queue_id = s.queue_id
-    where p.partition_id = _announce.partition_id
-        and q.notify;
+    where p.partition_id = _announce.partition_id and q.notify;
 end
 $$;
 

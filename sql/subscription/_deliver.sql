@@ -19,22 +19,14 @@ begin
     perform pg_notify('pgq_topic', case when t.restricted then '' else t.topic end)
     from pgq.partition as p
     inner join pgq.topic as t on t.topic_id = p.topic_id
-    where p.partition_id = _deliver.partition_id
-        and t.notify;
+    where p.partition_id = _deliver.partition_id and t.notify;
 
     for target in
         select
-            s.filter,
-            s.routing_regex,
-            q.queue_id,
-            q.restricted,
-            q.queue,
-            q.notify,
-            q.ordered,
+            s.filter, s.routing_regex, q.queue_id, q.restricted, q.queue, q.notify, q.ordered,
             -- The caller has stored the messages, and so has its transaction id, and this statement
             -- has locked the queue: the floor relies on both.
-            pgq._clock() + q.delay as visible_at,
-            pgq._clock() + q.job_ttl as expires_at
+            pgq._clock() + q.delay as visible_at, pgq._clock() + q.job_ttl as expires_at
         from pgq.partition as p
         inner join pgq.subscription as s on s.topic_id = p.topic_id
         inner join pgq.queue as q on q.queue_id = s.queue_id
@@ -60,29 +52,17 @@ begin
         -- when there are four of them.
         if target.ordered then
             perform pgq._point_ordered(
-                target.queue_id,
-                stored_partition_id,
-                segment,
-                matched,
-                target.visible_at,
+                target.queue_id, stored_partition_id, segment, matched, target.visible_at,
                 target.expires_at
             );
         elsif cardinality(matched) < 4 then
             perform pgq._point_jobs(
-                target.queue_id,
-                stored_partition_id,
-                segment,
-                matched,
-                target.visible_at,
+                target.queue_id, stored_partition_id, segment, matched, target.visible_at,
                 target.expires_at
             );
         else
             perform pgq._add_runs(
-                target.queue_id,
-                stored_partition_id,
-                segment,
-                matched,
-                target.visible_at,
+                target.queue_id, stored_partition_id, segment, matched, target.visible_at,
                 target.expires_at
             );
         end if;

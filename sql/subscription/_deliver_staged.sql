@@ -16,8 +16,7 @@ declare
         select t.topic
         from pgq.subscription as s
         inner join pgq.topic as t on t.topic_id = s.topic_id
-        where s.queue_id = _deliver_staged.queue_id
-            and t.deferred
+        where s.queue_id = _deliver_staged.queue_id and t.deferred
         order by t.topic
     );
     name text;

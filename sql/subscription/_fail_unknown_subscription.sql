@@ -7,8 +7,7 @@ as $$
 #variable_conflict use_column
 begin
     if subscription is null then
-        raise exception 'argument "subscription" must not be null'
-            using errcode = '22004';
+        raise exception 'argument "subscription" must not be null' using errcode = '22004';
     end if;
     raise exception 'unknown subscription "%"', subscription
         using errcode = 'MQ011',

@@ -13,8 +13,7 @@ begin
         select s.filter, s.routing_regex, q.queue_id
         from pgq.subscription as s
         inner join pgq.queue as q on q.queue_id = s.queue_id
-        where s.topic_id = _hold_followed.topic_id
-            and q.ordered
+        where s.topic_id = _hold_followed.topic_id and q.ordered
         order by q.queue_id
     loop
         held := held || pgq._hold_keys(

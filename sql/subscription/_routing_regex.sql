@@ -17,8 +17,7 @@ begin
         return null;
     end if;
     if octet_length(routing_key) not between 1 and 255 then
-        raise exception 'argument "routing_key" must have 1 to 255 bytes'
-            using errcode = '22023';
+        raise exception 'argument "routing_key" must have 1 to 255 bytes' using errcode = '22023';
     end if;
 
     -- Each word has a dot in front, in the key as well, so that no word and an empty one differ.

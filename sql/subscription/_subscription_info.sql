@@ -5,14 +5,7 @@ stable
 parallel safe
 rows 1
 as $$
-select
-    s.subscription,
-    t.topic,
-    q.queue,
-    s.filter,
-    s.routing_key,
-    s.created_at,
-    s.made_by
+select s.subscription, t.topic, q.queue, s.filter, s.routing_key, s.created_at, s.made_by
 from pgq.subscription as s
 inner join pgq.topic as t on t.topic_id = s.topic_id
 inner join pgq.queue as q on q.queue_id = s.queue_id

@@ -6,14 +6,7 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 as $$
-select
-    s.subscription,
-    t.topic,
-    q.queue,
-    s.filter,
-    s.routing_key,
-    s.created_at,
-    s.made_by
+select s.subscription, t.topic, q.queue, s.filter, s.routing_key, s.created_at, s.made_by
 from pgq.subscription as s
 left join pgq.topic as t
     on t.topic_id = s.topic_id

@@ -28,19 +28,15 @@ begin
     exception
         when invalid_regular_expression then
             raise exception 'argument "routing_key" must be a pattern of AMQP'
-                using errcode = '22023',
-                    detail = sqlerrm;
+                using errcode = '22023', detail = sqlerrm;
     end;
 
     -- One that is there is found without a lock.
-    select i.*
-    into existing
-    from pgq._subscription_info(subscribe.subscription collate "C") as i;
+    select i.* into existing from pgq._subscription_info(subscribe.subscription collate "C") as i;
 
     if existing.subscription is not null then
         if not pgq._may_use(existing.topic, existing.queue, 'monitor') then
-            raise exception 'subscription "%" exists already', subscription
-                using errcode = 'MQ005';
+            raise exception 'subscription "%" exists already', subscription using errcode = 'MQ005';
         end if;
         -- An old snapshot may show one that is gone since; it cannot be locked.
         if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
@@ -58,16 +54,11 @@ begin
         end if;
 
         perform pgq._check_settings_equal(
-            'subscription',
-            subscription,
+            'subscription', subscription,
             jsonb_build_object(
-                'topic', topic,
-                'queue', queue,
-                'filter', filter::text,
-                'routing_key', routing_key
+                'topic', topic, 'queue', queue, 'filter', filter::text, 'routing_key', routing_key
             ),
-            null,
-            to_jsonb(existing) || jsonb_build_object('filter', existing.filter::text)
+            null, to_jsonb(existing) || jsonb_build_object('filter', existing.filter::text)
         );
         return next existing;
         return;
@@ -102,8 +93,7 @@ begin
 
     if target.deferred then
         -- What was published before is for others, though it may have no offsets yet.
-        perform
-        from pgq._assign_all(target.topic, null, null);
+        perform from pgq._assign_all(target.topic, null, null);
     end if;
 
     insert into pgq.subscription (
@@ -131,10 +121,7 @@ begin
             return query
             select c.*
             from pgq.subscribe(
-                subscribe.subscription,
-                subscribe.topic,
-                subscribe.queue,
-                subscribe.filter,
+                subscribe.subscription, subscribe.topic, subscribe.queue, subscribe.filter,
                 subscribe.routing_key
             ) as c;
             return;
@@ -146,23 +133,16 @@ begin
                 detail = (
                     select format('By the subscription "%s".', s.subscription)
                     from pgq.subscription as s
-                    where s.topic_id = target.topic_id
-                        and s.queue_id = target_id
+                    where s.topic_id = target.topic_id and s.queue_id = target_id
                 ),
                 hint = 'Remove that one with pgq.unsubscribe first.';
     end if;
 
-    update pgq.partition as p
-    set followed = true
-    where p.topic_id = target.topic_id;
+    update pgq.partition as p set followed = true where p.topic_id = target.topic_id;
 
-    update pgq.topic as t
-    set updated_at = t.updated_at
-    where t.topic_id = target.topic_id;
+    update pgq.topic as t set updated_at = t.updated_at where t.topic_id = target.topic_id;
 
-    return query
-    select i.*
-    from pgq._subscription_info(subscribe.subscription collate "C") as i;
+    return query select i.* from pgq._subscription_info(subscribe.subscription collate "C") as i;
 end
 $$;
 

@@ -33,16 +33,14 @@ begin
         select t.topic
         into deferred_topic
         from pgq.topic as t
-        where t.topic_id = target_id
-            and t.deferred;
+        where t.topic_id = target_id and t.deferred;
 
         if deferred_topic is not null then
             perform pgq._try_assign(deferred_topic collate "C");
         end if;
 
         delete from pgq.subscription as s
-        where s.subscription = unsubscribe.subscription collate "C"
-            and s.topic_id = target_id;
+        where s.subscription = unsubscribe.subscription collate "C" and s.topic_id = target_id;
 
         -- Else it went while this call waited, and there may be another one of its name.
         exit when found;
@@ -53,8 +51,7 @@ begin
         select from pgq.subscription as s where s.topic_id = t.topic_id
     )
     from pgq.topic as t
-    where p.topic_id = target_id
-        and t.topic_id = p.topic_id;
+    where p.topic_id = target_id and t.topic_id = p.topic_id;
 end
 $$;
 
