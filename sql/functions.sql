@@ -226,6 +226,7 @@
 \ir queue/_check_queue_together.sql
 
 -- The queue: keys of jobs
+\ir queue/_moved_job.sql
 \ir queue/_let_next.sql
 \ir queue/_free_keys.sql
 \ir queue/_settle_notes.sql

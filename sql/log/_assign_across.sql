@@ -69,12 +69,12 @@ begin
     )
     into segments, places, offsets
     using
-        (since).lowest,
+        (_assign_across.since).lowest,
         (home_id + 1) << 40,
-        (since).late_xids,
+        (_assign_across.since).late_xids,
         home_id << 40,
-        before_first,
-        max_messages;
+        _assign_across.before_first,
+        _assign_across.max_messages;
 
     if segments is null then
         return 0;

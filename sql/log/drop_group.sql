@@ -27,9 +27,9 @@ begin
 
         delete from pgq.consumer_group as g
         using pgq.topic as t
-        where t.topic = topic collate "C"
+        where t.topic = drop_group.topic collate "C"
             and g.topic_id = t.topic_id
-            and g.consumer_group = consumer_group collate "C"
+            and g.consumer_group = drop_group.consumer_group collate "C"
         returning g.group_id
         into target_id;
 

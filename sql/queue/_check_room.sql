@@ -72,9 +72,9 @@ begin
             (select q.queue from pgq.queue as q where q.queue_id = _check_room.queue_id)
             using errcode = 'MQ010',
                 detail = format(
-                    'New jobs: %s; unfinished: %s%s; max_unfinished: %s.', new_jobs,
-                    case when unfinished > max_unfinished then 'more than ' else '' end,
-                    least(unfinished, max_unfinished), max_unfinished
+                    'New jobs: %s; unfinished: %s%s; max_unfinished: %s.', _check_room.new_jobs,
+                    case when unfinished > _check_room.max_unfinished then 'more than ' else '' end,
+                    least(unfinished, _check_room.max_unfinished), _check_room.max_unfinished
                 ),
                 hint = 'Try again when workers have finished some, or raise max_unfinished with '
                     'pgq.alter_queue.';

@@ -36,53 +36,26 @@ begin
             where j.job_id = any(rest)
                 and j.lease_token = _extend_lease.lease_token
                 and j.visible_at - moment > interval '0'
-            returning j.*
+            returning j as job
         ),
 
         kept as (
-            insert into pgq.job (
-                job_id,
-                queue_id,
-                partition_id,
-                log_offset,
-                expires_at,
-                visible_at,
-                segment,
-                attempt,
-                priority,
-                last_attempt,
-                lease_token,
-                label,
-                last_error,
-                unique_key,
-                max_attempts,
-                ordered_key
-            )
-            select
-                g.job_id,
-                g.queue_id,
-                g.partition_id,
-                g.log_offset,
-                g.expires_at,
-                greatest(
-                    g.visible_at,
+            insert into pgq.job
+            select m.*
+            from gone as g
+            cross join lateral (
+                select greatest(
+                    (g.job).visible_at,
                     pgq._clock() + coalesce(
                         _extend_lease.lease,
-                        (select q.lease from pgq.queue as q where q.queue_id = g.queue_id),
+                        (select q.lease from pgq.queue as q where q.queue_id = (g.job).queue_id),
                         interval '0'
                     )
-                ),
-                g.segment,
-                g.attempt,
-                g.priority,
-                g.last_attempt,
-                g.lease_token,
-                g.label,
-                g.last_error,
-                g.unique_key,
-                g.max_attempts,
-                g.ordered_key
-            from gone as g
+                ) as leased_until
+            ) as t
+            cross join lateral pgq._moved_job(
+                g.job, t.leased_until, (g.job).lease_token, (g.job).ordered_key, null
+            ) as m
             returning job_id
         )
 

@@ -97,40 +97,14 @@ begin
 
     -- The clock is read behind the lock: by then this transaction has its id, on which the floor
     -- relies.
-    with gone as (delete from pgq.job as j where j.job_id = number returning j.*)
+    with gone as (delete from pgq.job as j where j.job_id = number returning j as job)
 
-    insert into pgq.job (
-        job_id,
-        queue_id,
-        partition_id,
-        log_offset,
-        expires_at,
-        visible_at,
-        segment,
-        attempt,
-        priority,
-        label,
-        last_error,
-        unique_key,
-        max_attempts,
-        ordered_key
-    )
-    select
-        g.job_id,
-        g.queue_id,
-        g.partition_id,
-        g.log_offset,
-        g.expires_at,
-        greatest(g.due_at, pgq._clock()),
-        g.segment,
-        g.attempt,
-        g.priority,
-        g.label,
-        g.last_error,
-        g.unique_key,
-        g.max_attempts,
-        g.ordered_key
-    from gone as g;
+    insert into pgq.job
+    select m.*
+    from gone as g
+    cross join lateral pgq._moved_job(
+        g.job, greatest((g.job).due_at, pgq._clock()), null, (g.job).ordered_key, null
+    ) as m;
 
     if back_id is not null then
         perform

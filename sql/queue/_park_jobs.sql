@@ -7,46 +7,20 @@ as $$
 #variable_conflict use_column
 begin
     -- Out of the way of claims, where it finds its turn. A lease that has run out is over.
-    with gone as (delete from pgq.job as j where j.job_id = any(_park_jobs.job_ids) returning j.*)
-
-    insert into pgq.job (
-        job_id,
-        queue_id,
-        partition_id,
-        log_offset,
-        expires_at,
-        visible_at,
-        segment,
-        attempt,
-        priority,
-        last_attempt,
-        label,
-        last_error,
-        unique_key,
-        max_attempts,
-        ordered_key,
-        due_at
+    with gone as (
+        delete from pgq.job as j where j.job_id = any(_park_jobs.job_ids) returning j as job
     )
-    select
-        g.job_id,
-        g.queue_id,
-        g.partition_id,
-        g.log_offset,
-        g.expires_at,
-        'infinity',
-        g.segment,
-        g.attempt,
-        g.priority,
-        g.last_attempt,
-        g.label,
-        g.last_error,
-        g.unique_key,
-        g.max_attempts,
-        pgq._parked_place(p.limited_key, g.priority, g.visible_at, g.job_id),
-        g.visible_at
+
+    insert into pgq.job
+    select m.*
     from gone as g
     inner join unnest(_park_jobs.job_ids, _park_jobs.limited_keys) as p (job_id, limited_key)
-        on p.job_id = g.job_id;
+        on p.job_id = (g.job).job_id
+    cross join lateral pgq._moved_job(
+        g.job, 'infinity', null,
+        pgq._parked_place(p.limited_key, (g.job).priority, (g.job).visible_at, (g.job).job_id),
+        (g.job).visible_at
+    ) as m;
 
     -- An older snapshot may show a lease that has ended since. A claim in between has settled the
     -- note of that, and saw nothing parked: so the next claim is to look at the key again.

@@ -79,48 +79,16 @@ begin
         delete from pgq.job as j
         using locked as l
         where j.job_id = l.job_id
-        returning j.*, l.leased, l.visible_at as right_at, l.due_at as right_due_at
+        returning j as job, l.leased, l.visible_at as right_at, l.due_at as right_due_at
     ),
 
     returned as (
-        insert into pgq.job (
-            job_id,
-            queue_id,
-            partition_id,
-            log_offset,
-            expires_at,
-            visible_at,
-            segment,
-            attempt,
-            priority,
-            last_attempt,
-            lease_token,
-            label,
-            last_error,
-            unique_key,
-            max_attempts,
-            ordered_key,
-            due_at
-        )
-        select
-            g.job_id,
-            g.queue_id,
-            g.partition_id,
-            g.log_offset,
-            g.expires_at,
-            g.right_at,
-            g.segment,
-            g.attempt,
-            g.priority,
-            g.last_attempt,
-            g.lease_token,
-            g.label,
-            g.last_error,
-            g.unique_key,
-            g.max_attempts,
-            g.ordered_key,
-            g.right_due_at
+        insert into pgq.job
+        select m.*
         from gone as g
+        cross join lateral pgq._moved_job(
+            g.job, g.right_at, (g.job).lease_token, (g.job).ordered_key, g.right_due_at
+        ) as m
         returning queue_id, lease_token is not null as leased
     )
 

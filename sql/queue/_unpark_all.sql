@@ -26,42 +26,16 @@ begin
             ) as k
             limit _unpark_all.max_jobs
         ))
-        returning j.*
+        returning j as job
     )
 
-    insert into pgq.job (
-        job_id,
-        queue_id,
-        partition_id,
-        log_offset,
-        expires_at,
-        visible_at,
-        segment,
-        attempt,
-        priority,
-        last_attempt,
-        label,
-        last_error,
-        unique_key,
-        max_attempts
-    )
-    select
-        g.job_id,
-        g.queue_id,
-        g.partition_id,
-        g.log_offset,
-        g.expires_at,
-        greatest(g.due_at, pgq._clock()),
-        g.segment,
-        g.attempt,
-        g.priority,
-        g.last_attempt,
-        g.label,
-        g.last_error,
-        g.unique_key,
-        g.max_attempts
+    insert into pgq.job
+    select m.*
     from gone as g
-    order by g.priority, g.due_at, g.job_id;
+    cross join lateral pgq._moved_job(
+        g.job, greatest((g.job).due_at, pgq._clock()), null, null, null
+    ) as m
+    order by m.priority, (g.job).due_at, m.job_id;
     get diagnostics unparked = row_count;
 
     return unparked;

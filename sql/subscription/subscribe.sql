@@ -128,7 +128,7 @@ begin
         end if;
 
         raise exception 'queue "%" is subscribed to topic "%" already',
-            queue, topic
+            subscribe.queue, subscribe.topic
             using errcode = 'MQ005',
                 detail = (
                     select format('By the subscription "%s".', s.subscription)

@@ -84,6 +84,6 @@ def test_top_without_a_terminal(pgq: Run, client: Client) -> None:
     assert (group["consumed_per_second"], group["lag"]) == (0, 3)
     [queue] = second["queues"]
     assert queue["ready"] == 0
-    assert queue["finished_per_second"] >= 1  # an estimate, where others have filled the archive
+    assert queue["finished_per_second"] > 0.5  # an estimate, where others have filled the archive
     assert "orders" in pgq("top", "--count", "1").out
     assert "HINT: --count" in pgq("top").err

@@ -69,7 +69,7 @@ WRITERS = {
 
 
 def test_all_writers_are_known() -> None:
-    written = re.compile(r"insert into pgq\.(job|job_run|ordered_note) \(")
+    written = re.compile(r"insert into pgq\.(job|job_run|ordered_note)( \(|\n)")
     sources = ROOT / "sql"
     files = {
         str(file.relative_to(sources))

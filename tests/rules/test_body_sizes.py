@@ -12,7 +12,7 @@ LONG = 4_000
 RATHER_LONG = 2_500
 
 # Each of these only shrinks.
-TOTAL = 488_600
+TOTAL = 464_200
 ARE_LONG = {
     "_limited_jobs",
     "_log_figures",
@@ -23,10 +23,8 @@ ARE_LONG = {
     "redrive",
     "_publish_staged",
     "_lock_group",
-    "_stage_batch",
-    "create_schedule",
 }
-ARE_RATHER_LONG = 44
+ARE_RATHER_LONG = 40
 
 _BODY = re.compile(r"\nas \$\$\n(.*?)\n\$\$;", re.DOTALL)
 
