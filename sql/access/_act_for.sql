@@ -4,7 +4,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 begin
     if owner then
         insert into pgq.acting (xid) values (txid_current());

@@ -4,7 +4,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 begin
     -- Where PostgreSQL works on a table for its owner, deallocate is refused before the statement
     -- is looked for, and nothing else tells. unlisten would be cheaper, but a session that has

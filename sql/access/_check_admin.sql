@@ -4,7 +4,6 @@ language plpgsql
 stable
 parallel unsafe
 as $$
-#variable_conflict use_column
 begin
     perform pgq._check_access(topic, queue, 'admin');
     if not pgq._administers(topic, queue) then

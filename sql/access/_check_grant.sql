@@ -4,7 +4,6 @@ language plpgsql
 stable
 parallel unsafe
 as $$
-#variable_conflict use_column
 declare
     kind text := case when topic is not null then 'topic' else 'queue' end;
 begin

@@ -4,7 +4,6 @@ language plpgsql
 stable
 parallel unsafe
 as $$
-#variable_conflict use_column
 begin
     if not pgq._may_use(topic, queue, 'monitor') then
         raise exception '% "%" exists already',

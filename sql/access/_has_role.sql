@@ -5,7 +5,6 @@ stable
 parallel safe
 cost 1
 as $$
-#variable_conflict use_column
 declare
     -- One that is no more, or has another name by now, is nobody.
     caller_id oid := to_regrole(quote_ident(caller));

@@ -5,7 +5,6 @@ stable
 parallel unsafe
 cost 1
 as $$
-#variable_conflict use_column
 begin
     return _may.roles is null
         or pgq._has_role(pgq._caller(), _may.roles)

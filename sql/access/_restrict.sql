@@ -11,7 +11,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 declare
     kind text := case when topic is not null then 'topic' else 'queue' end;
     target_topic_id bigint;

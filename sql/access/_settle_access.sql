@@ -4,7 +4,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 begin
     -- The row of the topic changes in any case: so nobody adds partitions by an older snapshot.
     update pgq.topic as t

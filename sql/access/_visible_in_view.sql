@@ -4,7 +4,6 @@ language plpgsql
 stable
 parallel safe
 as $$
-#variable_conflict use_column
 declare
     caller text := coalesce(nullif(current_setting('role'), 'none'), session_user);
     target_ids bigint[] := pgq._visible_to(reader, scope, access);

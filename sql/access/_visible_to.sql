@@ -4,7 +4,6 @@ language plpgsql
 stable
 parallel safe
 as $$
-#variable_conflict use_column
 begin
     -- Usually nothing is restricted, or the caller may see all.
     if pgq._has_role(role, pgq._granted(scope, 0, access)) then

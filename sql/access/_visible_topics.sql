@@ -6,7 +6,6 @@ parallel safe
 security definer
 set search_path = pgq, pg_temp
 as $$
-#variable_conflict use_column
 begin
     if not exists (select from pgq.view_key as k where k.key = _visible_topics.key) then
         raise exception 'permission denied for the names of topics'

@@ -5,7 +5,6 @@ volatile
 parallel unsafe
 set search_path = pgq, pg_temp
 as $$
-#variable_conflict use_column
 declare
     names text[] := array['pgq_admin', 'pgq_monitor', 'pgq_publisher', 'pgq_consumer'];
     name text;

@@ -6,7 +6,6 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 as $$
-#variable_conflict use_column
 begin
     if topic collate "C" <> '*' then
         perform pgq._check_access(topic collate "C", null, 'monitor');

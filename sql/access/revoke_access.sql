@@ -12,7 +12,6 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 as $$
-#variable_conflict use_column
 declare
     kind text := case when topic is not null then 'topic' else 'queue' end;
     everything boolean := coalesce('*' in (topic collate "C", queue collate "C"), false);

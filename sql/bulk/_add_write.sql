@@ -4,7 +4,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 declare
     moment timestamptz := pgq._clock();
     made pgq.bulk_write;

@@ -4,7 +4,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 begin
     perform pgq._append_runs(
         _append_all_runs.topic, g.partition, g.stored_ids, _append_all_runs.only_copy

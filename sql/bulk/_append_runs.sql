@@ -9,7 +9,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 declare
     -- Fewer messages are copied: each run makes reading a little slower.
     least_messages constant integer := 500;

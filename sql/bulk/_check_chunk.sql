@@ -11,7 +11,6 @@ language plpgsql
 immutable
 parallel safe
 as $$
-#variable_conflict use_column
 begin
     if num_nulls(task, task_attempt, chunk, lengths) > 0 then
         raise exception 'argument "%" must not be null',

@@ -10,7 +10,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 begin
     if (target).queue is null then
         if num_nonnulls(delay, priority, labels) > 0 then

@@ -11,7 +11,6 @@ language plpgsql
 immutable
 parallel safe
 as $$
-#variable_conflict use_column
 declare
     packed bytea := coalesce(packed_payloads, packed_bodies);
     begins integer[] := starts;

@@ -4,7 +4,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 begin
     if current_setting('transaction_isolation') not in ('repeatable read', 'serializable') then
         return;

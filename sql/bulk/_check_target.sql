@@ -4,7 +4,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 begin
     if not exists (select from pgq.topic as t where t.topic_id = _check_target.topic_id)
         and not exists (select from pgq.queue as q where q.queue_id = _check_target.queue_id)

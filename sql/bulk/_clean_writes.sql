@@ -4,7 +4,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 declare
     -- One call does so much of each; the next one goes on.
     most constant integer := 1000;

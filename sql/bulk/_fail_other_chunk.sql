@@ -4,7 +4,6 @@ language plpgsql
 immutable
 parallel safe
 as $$
-#variable_conflict use_column
 begin
     raise exception 'chunk % of task % was written before with other contents',
         chunk, task

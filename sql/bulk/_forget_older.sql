@@ -4,7 +4,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 declare
     topic_id_or_0 bigint := coalesce((target).topic_id, 0);
     queue_id_or_0 bigint := coalesce((target).queue_id, 0);

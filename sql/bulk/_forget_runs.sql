@@ -4,7 +4,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 begin
     -- What they store goes with its segment; where nothing is truncated it is deleted.
     insert into pgq.dropped_range (partition_id, segment, first_offset, last_offset)

@@ -11,7 +11,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 begin
     -- The lock lets commit_write wait for this chunk, and this chunk see that it comes too late.
     perform

@@ -4,7 +4,6 @@ language plpgsql
 immutable
 parallel safe
 as $$
-#variable_conflict use_column
 declare
     -- Of so many each is looked for by itself, which is quick.
     few constant integer := 32;

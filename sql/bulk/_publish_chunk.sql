@@ -19,7 +19,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 begin
     -- The digest is of all that a writer says about the messages: starts follow from lengths.
     if not pgq._note_chunk(

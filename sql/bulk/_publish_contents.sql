@@ -14,7 +14,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 declare
     target pgq.partition;
     part record;

@@ -15,7 +15,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 begin
     if topic is not null then
         perform pgq.publish_batch(

@@ -6,7 +6,6 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 as $$
-#variable_conflict use_column
 begin
     perform pgq.publish(
         topic => new.topic, payload => new.payload::jsonb, key => new.key,

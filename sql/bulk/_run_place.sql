@@ -12,7 +12,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 declare
     -- Readers that share the work divide it between runs.
     most constant integer := 250000;

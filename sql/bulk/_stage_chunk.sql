@@ -19,7 +19,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 declare
     -- Until they are stored, bodies of messages are not taken apart.
     stays_packed boolean := (target).topic is not null

@@ -16,7 +16,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 declare
     begins integer[];
     chunk_digest bigint;

@@ -4,7 +4,6 @@ language plpgsql
 immutable
 parallel safe
 as $$
-#variable_conflict use_column
 declare
     starts integer[] := array_fill(null::integer, array[cardinality(lengths)]);
     piece_length integer;

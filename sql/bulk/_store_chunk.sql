@@ -16,7 +16,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 declare
     -- Joined with nothing it is read from storage once, not for every message.
     documents bytea := packed_payloads || ''::bytea;

@@ -4,7 +4,6 @@ language plpgsql
 immutable
 parallel safe
 as $$
-#variable_conflict use_column
 declare
     -- Joined with nothing it is read from storage once, not for every piece.
     whole bytea := packed || ''::bytea;

@@ -6,7 +6,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 declare
     wanted pgq.bulk_write;
 begin

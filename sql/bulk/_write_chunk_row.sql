@@ -6,7 +6,6 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 as $$
-#variable_conflict use_column
 begin
     if pgq.write_chunk(
         write_id => new.write_id::uuid, task => new.task, task_attempt => new.task_attempt,

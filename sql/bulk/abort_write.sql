@@ -11,7 +11,6 @@ set jit = off
 set plan_cache_mode = force_generic_plan
 set lock_timeout = '60s'
 as $$
-#variable_conflict use_column
 declare
     target pgq.bulk_write;
 begin

@@ -19,7 +19,6 @@ set jit = off
 set plan_cache_mode = force_generic_plan
 set lock_timeout = '60s'
 as $$
-#variable_conflict use_column
 declare
     wanted pgq.bulk_write;
     known pgq.bulk_write;

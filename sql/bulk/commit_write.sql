@@ -16,7 +16,6 @@ set jit = off
 set plan_cache_mode = force_generic_plan
 set lock_timeout = '60s'
 as $$
-#variable_conflict use_column
 declare
     target pgq.bulk_write;
     is_open boolean;

@@ -27,7 +27,6 @@ set jit = off
 set plan_cache_mode = force_generic_plan
 set lock_timeout = '60s'
 as $$
-#variable_conflict use_column
 declare
     target pgq._write_target := pgq._find_write(write_id);
     is_new boolean;

@@ -9,7 +9,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 begin
     if (_add_partitions.topic).deferred
         and (select s.last_value from pgq.partition_id as s) > 8380000

@@ -10,7 +10,6 @@ language plpgsql
 stable
 parallel unsafe
 as $$
-#variable_conflict use_column
 begin
     return query
     select

@@ -9,7 +9,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 begin
     if (state).max_attempts is null and (state).last_error is null then
         insert into pgq.group_position (

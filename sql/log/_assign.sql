@@ -9,7 +9,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 declare
     home_id bigint := (state).partition_id;
     stored_id bigint := (state).stored_partition_id;

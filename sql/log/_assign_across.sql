@@ -13,7 +13,6 @@ parallel unsafe
 set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
-#variable_conflict use_column
 declare
     home integer := (state).segment;
     home_id bigint := (state).partition_id;

@@ -6,7 +6,6 @@ parallel unsafe
 set plan_cache_mode = force_generic_plan
 set enable_bitmapscan = off
 as $$
-#variable_conflict use_column
 declare
     target record;
     state pgq._partition_state;

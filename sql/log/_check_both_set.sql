@@ -4,7 +4,6 @@ language plpgsql
 immutable
 parallel safe
 as $$
-#variable_conflict use_column
 begin
     if (max_attempts is null) <> (dead_letter_topic_id is null) then
         raise exception '"max_attempts", "dead_letter_topic": both or neither are needed'

@@ -8,7 +8,6 @@ language plpgsql
 immutable
 parallel safe
 as $$
-#variable_conflict use_column
 begin
     if max_attempts is not null then
         perform pgq._check_count('max_attempts', max_attempts, 1, 2147483647);

@@ -4,7 +4,6 @@ language plpgsql
 immutable
 parallel safe
 as $$
-#variable_conflict use_column
 begin
     if out_of_range not in ('error', 'skip') then
         raise exception 'argument "out_of_range" must be error or skip' using errcode = '22023';

@@ -4,7 +4,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 begin
     -- What the snapshot does not show of a journal would stay behind for ever.
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then

@@ -4,7 +4,6 @@ language plpgsql
 stable
 parallel safe
 as $$
-#variable_conflict use_column
 begin
     if not exists (select from pgq.topic as t where t.topic = _check_topic.topic) then
         perform pgq._fail_unknown_topic(topic);

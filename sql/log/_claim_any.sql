@@ -11,7 +11,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 declare
     ran_out constant text := 'the lease of the last attempt ran out';
     wanted integer := coalesce(max_messages, 100);

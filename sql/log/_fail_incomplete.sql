@@ -8,7 +8,6 @@ language plpgsql
 stable
 parallel safe
 as $$
-#variable_conflict use_column
 begin
     perform pgq._fail_out_of_range(
         (_fail_incomplete.place).topic, (_fail_incomplete.place).partition,

@@ -4,7 +4,6 @@ language plpgsql
 immutable
 parallel safe
 as $$
-#variable_conflict use_column
 begin
     raise exception 'partition % of topic "%" is not leased to this member of consumer group "%"',
         partition, topic, consumer_group

@@ -11,7 +11,6 @@ language plpgsql
 stable
 parallel safe
 as $$
-#variable_conflict use_column
 begin
     raise exception 'offset % of topic "%", partition % is out of range',
         log_offset, topic, partition

@@ -4,7 +4,6 @@ language plpgsql
 immutable
 parallel safe
 as $$
-#variable_conflict use_column
 begin
     raise exception 'retention removed messages of topic "%" while they were being read',
         topic using errcode = '40001', hint = 'The position has not moved. Try again.';

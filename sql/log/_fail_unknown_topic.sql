@@ -4,7 +4,6 @@ language plpgsql
 immutable
 parallel safe
 as $$
-#variable_conflict use_column
 begin
     if topic is null then
         raise exception 'argument "topic" must not be null' using errcode = '22004';

@@ -4,7 +4,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 begin
     -- Older messages that were to be kept longer, before the retention became shorter, go from
     -- sight with it. Those that stand where nothing is truncated, from before the topic had

@@ -4,7 +4,6 @@ language plpgsql
 stable
 parallel safe
 as $$
-#variable_conflict use_column
 declare
     lowest bigint := (since).lowest;
     above bigint := (partition_id + 1) << 40;

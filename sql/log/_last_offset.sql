@@ -8,7 +8,6 @@ language plpgsql
 stable
 parallel safe
 as $$
-#variable_conflict use_column
 declare
     newest_offset bigint := (
         pgq._newest(stored_partition_id, segment, segment_first_offset)

@@ -10,7 +10,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 declare
     state pgq._partition_state;
     place integer := partition;

@@ -12,7 +12,6 @@ parallel unsafe
 set enable_indexscan = off
 set enable_indexonlyscan = off
 as $$
-#variable_conflict use_column
 begin
     -- An update, so that what is stored out of line stays where it is. Each row is found by its
     -- place: with no other way left, a plan made on an empty table cannot read all of them.

@@ -4,7 +4,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 begin
     insert into pgq.dropped_range (partition_id, segment, first_offset, last_offset)
     select

@@ -9,7 +9,6 @@ language plpgsql
 stable
 parallel safe
 as $$
-#variable_conflict use_column
 declare
     low bigint := first_available;
     high bigint := last_offset + 1;

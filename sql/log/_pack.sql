@@ -11,7 +11,6 @@ language plpgsql
 stable
 parallel safe
 as $$
-#variable_conflict use_column
 declare
     most_bytes constant integer := 1048576;
     last bigint;

@@ -24,7 +24,6 @@ set enable_bitmapscan = off
 set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
-#variable_conflict use_column
 declare
     newest pgq._newest_message;
 begin

@@ -11,7 +11,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 declare
     -- The transaction id first, then the segment: see _close_segments.
     xid bigint := txid_current();

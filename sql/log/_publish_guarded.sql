@@ -13,7 +13,6 @@ volatile
 parallel unsafe
 rows 1
 as $$
-#variable_conflict use_column
 declare
     payloads jsonb[];
     bodies bytea[];

@@ -12,7 +12,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 declare
     target record;
     state pgq._partition_state;

@@ -11,7 +11,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 declare
     size integer := coalesce(cardinality(payloads), cardinality(bodies));
     -- The transaction id first, and the segments only then: see _close_segments.

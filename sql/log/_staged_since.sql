@@ -4,7 +4,6 @@ language plpgsql
 stable
 parallel safe
 as $$
-#variable_conflict use_column
 declare
     noted pgq.assignment;
     since pgq._staged_since;

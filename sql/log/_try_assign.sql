@@ -4,7 +4,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 begin
     perform from pgq._assign_all(_try_assign.topic, null, null);
     return true;

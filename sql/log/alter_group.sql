@@ -14,7 +14,6 @@ rows 1
 security definer
 set search_path = pgq, pg_temp
 as $$
-#variable_conflict use_column
 declare
     dead_letter_id bigint;
     target_id bigint;

@@ -17,7 +17,6 @@ rows 1
 security definer
 set search_path = pgq, pg_temp
 as $$
-#variable_conflict use_column
 declare
     given constant pgq.topic_info := row(
         null,

@@ -6,7 +6,6 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 as $$
-#variable_conflict use_column
 begin
     perform pgq._check_access(topic collate "C", null, 'monitor');
     if list_groups.topic is not null

@@ -16,7 +16,6 @@ set enable_bitmapscan = off
 set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
-#variable_conflict use_column
 declare
     keep interval := coalesce(lease, '30 seconds');
     claimed pgq._claim_state;

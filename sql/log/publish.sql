@@ -17,7 +17,6 @@ set search_path = pgq, pg_temp
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
-#variable_conflict use_column
 declare
     hash_position integer;
     home_id bigint;

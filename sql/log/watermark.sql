@@ -10,7 +10,6 @@ set enable_bitmapscan = off
 set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
-#variable_conflict use_column
 declare
     moment timestamptz;
     -- Partitions that nobody is publishing to.

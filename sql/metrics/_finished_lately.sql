@@ -5,7 +5,6 @@ stable
 parallel safe
 set jit = off
 as $$
-#variable_conflict use_column
 declare
     -- Rows are added at the end: so many pages there are read of each leaf.
     most_pages constant bigint := 50;

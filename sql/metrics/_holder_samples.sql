@@ -5,7 +5,6 @@ stable
 parallel safe
 set jit = off
 as $$
-#variable_conflict use_column
 begin
     return query
     with holders as materialized (

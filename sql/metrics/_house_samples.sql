@@ -5,7 +5,6 @@ stable
 parallel unsafe
 set jit = off
 as $$
-#variable_conflict use_column
 begin
     return query
     select 'pgq_info', jsonb_build_object('version', pgq.version()), 1::double precision

@@ -8,7 +8,6 @@ set enable_bitmapscan = off
 set jit = off
 set plan_cache_mode = force_custom_plan
 as $$
-#variable_conflict use_column
 declare
     -- A table of so many pages is read as a whole, of a larger one as many are picked.
     most_pages constant double precision := 500;

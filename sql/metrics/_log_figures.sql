@@ -20,7 +20,6 @@ set jit = off
 set enable_nestloop = off
 set plan_cache_mode = force_custom_plan
 as $$
-#variable_conflict use_column
 declare
     -- Who is shown: topics by their ids.
     shown_ids bigint[];

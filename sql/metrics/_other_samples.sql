@@ -4,7 +4,6 @@ language plpgsql
 stable
 parallel unsafe
 as $$
-#variable_conflict use_column
 begin
     return query
     select s.name, s.labels, s.value

@@ -8,7 +8,6 @@ set enable_bitmapscan = off
 set jit = off
 set plan_cache_mode = force_custom_plan
 as $$
-#variable_conflict use_column
 declare
     -- Who is shown.
     queue_ids bigint[];

@@ -7,7 +7,6 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
 as $$
-#variable_conflict use_column
 declare
     target record;
     more bigint;

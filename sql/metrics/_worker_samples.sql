@@ -4,7 +4,6 @@ language plpgsql
 stable
 parallel unsafe
 as $$
-#variable_conflict use_column
 declare
     -- A role can send heartbeats under any number of names, and each would be a series for ever.
     most constant integer := 100;

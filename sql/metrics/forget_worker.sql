@@ -7,7 +7,6 @@ security definer
 set search_path = pgq, pg_temp
 set lock_timeout = '1s'
 as $$
-#variable_conflict use_column
 declare
     admins text[] := pgq._granted('topic', 0, 'admin') || pgq._granted('queue', 0, 'admin');
 begin

@@ -18,7 +18,6 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 as $$
-#variable_conflict use_column
 declare
     patience interval := coalesce(seen_within, '1 minute');
     hidden text[] := array(

@@ -9,7 +9,6 @@ set search_path = pgq, pg_temp
 set jit = off
 set work_mem = '32MB'
 as $$
-#variable_conflict use_column
 declare
     begun timestamptz := clock_timestamp();
     moment timestamptz := pgq._clock();

@@ -10,7 +10,6 @@ set jit = off
 set work_mem = '32MB'
 set extra_float_digits = 1
 as $$
-#variable_conflict use_column
 declare
     begun timestamptz := clock_timestamp();
     moment timestamptz := pgq._clock();

@@ -11,7 +11,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 begin
     -- A claim of one job makes jobs of a whole run, so they are short.
     insert into pgq.job_run (

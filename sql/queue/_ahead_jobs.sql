@@ -13,7 +13,6 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
 as $$
-#variable_conflict use_column
 declare
     -- As in the headers that run_schedules writes.
     now_at text := to_char(moment at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS');

@@ -7,7 +7,6 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
 as $$
-#variable_conflict use_column
 begin
     return query
     select r.queue_id, r.run_id, r.visible_at - (m.published_at - _ahead_runs.moment), r.jobs

@@ -4,7 +4,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 begin
     -- When another claim is changing the floors at this moment, a later one does it.
     if not pgq._lock_floor(queue_id) then

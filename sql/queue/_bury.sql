@@ -5,7 +5,6 @@ volatile
 parallel unsafe
 set enable_bitmapscan = off
 as $$
-#variable_conflict use_column
 declare
     ran_out constant text := 'the lease of the last attempt ran out';
     freed pgq._ended_job[];

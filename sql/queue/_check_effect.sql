@@ -4,7 +4,6 @@ language plpgsql
 immutable
 parallel safe
 as $$
-#variable_conflict use_column
 begin
     if effect is null then
         raise exception 'argument "effect" must not be null' using errcode = '22004';

@@ -12,7 +12,6 @@ language plpgsql
 immutable
 parallel safe
 as $$
-#variable_conflict use_column
 begin
     perform pgq._check_content(payload, headers, body);
     perform pgq._check_count('priority', coalesce(priority, 0), 0, 9);

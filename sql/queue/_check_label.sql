@@ -4,7 +4,6 @@ language plpgsql
 immutable
 parallel safe
 as $$
-#variable_conflict use_column
 begin
     if length(label) > 255 then
         raise exception 'a label must have at most 255 characters' using errcode = '22023';

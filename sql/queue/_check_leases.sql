@@ -4,7 +4,6 @@ language plpgsql
 immutable
 parallel safe
 as $$
-#variable_conflict use_column
 begin
     if array_ndims(job_ids) > 1 then
         raise exception 'argument "job_ids" must have one dimension' using errcode = '22023';

@@ -4,7 +4,6 @@ language plpgsql
 immutable
 parallel safe
 as $$
-#variable_conflict use_column
 begin
     if length(outcome) not between 1 and 63 then
         raise exception 'argument "outcome" must have 1 to 63 characters' using errcode = '22023';

@@ -4,7 +4,6 @@ language plpgsql
 stable
 parallel safe
 as $$
-#variable_conflict use_column
 begin
     if not exists (select from pgq.queue as q where q.queue = _check_queue.queue) then
         perform pgq._fail_unknown_queue(queue);

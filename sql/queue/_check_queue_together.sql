@@ -4,7 +4,6 @@ language plpgsql
 immutable
 parallel safe
 as $$
-#variable_conflict use_column
 begin
     if settings.rate_limit is null
         and (settings.rate_interval is not null or settings.rate_burst is not null)

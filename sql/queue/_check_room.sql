@@ -9,7 +9,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 declare
     begun_at timestamptz := clock_timestamp();
     -- An older snapshot shows what was there when its transaction began.

@@ -4,7 +4,6 @@ language plpgsql
 immutable
 parallel safe
 as $$
-#variable_conflict use_column
 begin
     if length(unique_key) not between 1 and 255 then
         raise exception 'argument "unique_key" must have 1 to 255 characters'

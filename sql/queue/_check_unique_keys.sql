@@ -4,7 +4,6 @@ language plpgsql
 immutable
 parallel safe
 as $$
-#variable_conflict use_column
 begin
     if array_ndims(unique_keys) > 1 then
         raise exception 'the arrays of a batch must have one dimension' using errcode = '22023';

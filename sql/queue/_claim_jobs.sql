@@ -15,7 +15,6 @@ set jit = off
 set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
-#variable_conflict use_column
 declare
     plan pgq._claim_plan;
     chosen pgq._chosen_jobs;

@@ -4,7 +4,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 declare
     -- One call looks at so many jobs, and removes so many effects.
     most constant integer := 10000;

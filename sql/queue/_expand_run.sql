@@ -4,7 +4,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 begin
     delete from pgq.job_run as r
     where r.queue_id = (_expand_run.run).queue_id

@@ -10,7 +10,6 @@ volatile
 parallel unsafe
 set enable_seqscan = on
 as $$
-#variable_conflict use_column
 declare
     run pgq.job_run;
     wanted bigint := max_jobs;

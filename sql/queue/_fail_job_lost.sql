@@ -4,7 +4,6 @@ language plpgsql
 immutable
 parallel safe
 as $$
-#variable_conflict use_column
 begin
     raise exception 'jobs are not leased to this worker any more'
         using errcode = 'MQ006',

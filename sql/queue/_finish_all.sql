@@ -5,7 +5,6 @@ volatile
 parallel unsafe
 set jit = off
 as $$
-#variable_conflict use_column
 declare
     lost bigint[];
 begin

@@ -5,7 +5,6 @@ volatile
 parallel unsafe
 set enable_bitmapscan = off
 as $$
-#variable_conflict use_column
 begin
     delete from pgq.unique_job as u
     where u.job_id = any(_free_claimed.job_ids)

@@ -5,7 +5,6 @@ volatile
 parallel unsafe
 set enable_seqscan = on
 as $$
-#variable_conflict use_column
 begin
     -- All in one statement: a job that is buried or redriven meanwhile, or comes out of a run, is
     -- seen on one of the sides.

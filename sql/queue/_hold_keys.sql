@@ -4,7 +4,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 declare
     free text[] := pgq._join_order(queue_id, ordered_keys);
     newest_id bigint := coalesce(pg_sequence_last_value('pgq.job_id'), 0);

@@ -11,7 +11,6 @@ volatile
 parallel unsafe
 set enable_seqscan = on
 as $$
-#variable_conflict use_column
 begin
     -- There is no index for this: it is asked for when a segment is to be emptied, and else never.
     if dead then

@@ -4,7 +4,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 begin
     -- Those that begin alike are one: an index has no room for longer ones.
     -- for the first 16 leaves: _keys_of_jobs.segment

@@ -4,7 +4,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 begin
     -- It waits for claims that are under way: none parks a job behind this.
     perform from pgq.claim_lock as l where l.queue_id = _lift_key_limit.queue_id for update;

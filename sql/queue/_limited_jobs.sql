@@ -5,7 +5,6 @@ volatile
 parallel unsafe
 set enable_hashjoin = on
 as $$
-#variable_conflict use_column
 declare
     chosen pgq._chosen_jobs;
     times timestamptz[] := plan.floor_times;

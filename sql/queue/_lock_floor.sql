@@ -4,7 +4,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 begin
     -- The snapshot of such a session may be older than the newest floors.
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then

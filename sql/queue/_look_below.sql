@@ -6,7 +6,6 @@ parallel unsafe
 set enable_bitmapscan = off
 set jit = off
 as $$
-#variable_conflict use_column
 begin
     -- Index entries of dead rows have to be walked, and while a snapshot is held they stay. Where
     -- there are many, the look is left to cleanup: 3,000 take some 2 ms.

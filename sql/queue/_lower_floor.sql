@@ -4,7 +4,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 begin
     -- Nothing may be written below a floor; should the clock have been set back, jobs may stand
     -- there. Those of labels may then be wrong as well.

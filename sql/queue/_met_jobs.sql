@@ -12,7 +12,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 begin
     -- As _claim_jobs finds them; the limits stop the scan, and so the locking.
     if label is null then

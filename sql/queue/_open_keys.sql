@@ -8,7 +8,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 declare
     most integer;
     since xid8;

@@ -4,7 +4,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 begin
     -- Out of the way of claims, where it finds its turn. A lease that has run out is over.
     with gone as (

@@ -11,7 +11,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 begin
     insert into pgq.job (
         job_id,

@@ -6,7 +6,6 @@ parallel unsafe
 set enable_bitmapscan = off
 set jit = off
 as $$
-#variable_conflict use_column
 declare
     state pgq.queue_floor;
     -- When this transaction began: whoever had read the clock by then had an id, and a lower one

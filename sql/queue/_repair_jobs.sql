@@ -4,7 +4,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 begin
     -- Each deleted and inserted again, as by a claim. What another transaction holds is left out.
     return query

@@ -9,7 +9,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 declare
     note pgq.ordered_note;
     settled integer := 0;

@@ -6,7 +6,6 @@ parallel unsafe
 set jit = off
 set enable_sort = off
 as $$
-#variable_conflict use_column
 declare
     common pgq.queue_floor;
     state pgq.queue_floor;

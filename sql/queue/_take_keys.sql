@@ -9,7 +9,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 declare
     holders bigint[] := job_ids;
     wish record;

@@ -9,7 +9,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 declare
     size integer := length(parked_from);
     beyond text := limited_key || chr(2);

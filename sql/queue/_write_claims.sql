@@ -4,7 +4,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 declare
     first_seq bigint := case when anew then state.seq + 1 else state.first_seq end;
 begin

@@ -9,7 +9,6 @@ set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 set enable_bitmapscan = off
 as $$
-#variable_conflict use_column
 declare
     finished_queue_id bigint;
     finished_leaf integer;

@@ -32,7 +32,6 @@ security definer
 set search_path = pgq, pg_temp
 set extra_float_digits = 1
 as $$
-#variable_conflict use_column
 declare
     given constant pgq.queue_info := row(
         null,

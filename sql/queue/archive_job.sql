@@ -15,7 +15,6 @@ set enable_bitmapscan = off
 set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
-#variable_conflict use_column
 begin
     perform pgq._check_lease(job_id, lease_token);
     perform pgq._check_outcome(outcome collate "C");

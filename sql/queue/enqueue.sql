@@ -22,7 +22,6 @@ set search_path = pgq, pg_temp
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
-#variable_conflict use_column
 declare
     target_id bigint;
     store_id bigint;

@@ -16,7 +16,6 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
 as $$
-#variable_conflict use_column
 declare
     target_id bigint;
     keep interval;

@@ -9,7 +9,6 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set plan_cache_mode = force_generic_plan
 as $$
-#variable_conflict use_column
 declare
     known pgq.effect;
 begin

@@ -7,7 +7,6 @@ rows 1
 security definer
 set search_path = pgq, pg_temp
 as $$
-#variable_conflict use_column
 begin
     perform pgq._check_access(null, queue collate "C", 'admin');
     loop

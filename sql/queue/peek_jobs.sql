@@ -14,7 +14,6 @@ set enable_bitmapscan = off
 set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
-#variable_conflict use_column
 declare
     target_id bigint;
     jobs bigint := coalesce(max_jobs, 100);

@@ -9,7 +9,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 declare
     bounds pgq.storage_bound;
     wanted interval[] := array[pgq._key_tier(idempotency_window)];

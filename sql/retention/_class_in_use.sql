@@ -4,7 +4,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 begin
     return exists (
         select from pgq.topic as t where t.storage_class_id = _class_in_use.storage_class_id

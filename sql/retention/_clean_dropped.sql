@@ -9,7 +9,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 declare
     target pgq.dropped_range;
     report pgq.cleanup_action;

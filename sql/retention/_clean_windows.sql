@@ -9,7 +9,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 begin
     -- One that ends too late was noted while the clock was ahead.
     update pgq.former_window as f

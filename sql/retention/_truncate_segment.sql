@@ -4,7 +4,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 declare
     -- Most segments have no keys: an empty leaf is left as it is.
     tables text := format(

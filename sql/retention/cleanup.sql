@@ -9,7 +9,6 @@ set lock_timeout = '200ms'
 set enable_seqscan = off
 set jit = off
 as $$
-#variable_conflict use_column
 declare
     -- An id that is higher than all that run now: not if this transaction had one before.
     started pg_snapshot := pg_current_snapshot();

@@ -11,7 +11,6 @@ set search_path = pgq, pg_temp
 set lock_timeout = '1s'
 set jit = off
 as $$
-#variable_conflict use_column
 declare
     longest interval := coalesce(longest_lease, '12 hours');
     most bigint := coalesce(max_rows, 10000);

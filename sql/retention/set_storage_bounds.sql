@@ -8,7 +8,6 @@ volatile
 parallel unsafe
 set search_path = pgq, pg_temp
 as $$
-#variable_conflict use_column
 begin
     perform pgq._check_count('max_retentions', coalesce(max_retentions, 1), 1, 1000);
     perform pgq._check_count('max_sized_topics', coalesce(max_sized_topics, 1), 1, 1000);

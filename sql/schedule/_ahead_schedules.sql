@@ -9,7 +9,6 @@ language plpgsql
 stable
 parallel unsafe
 as $$
-#variable_conflict use_column
 begin
     -- Where all ticks are wanted, those up to last_at were written. Else the clock that was ahead
     -- left them out, and of these only last_at was written.

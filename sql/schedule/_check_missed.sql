@@ -4,7 +4,6 @@ language plpgsql
 stable
 parallel safe
 as $$
-#variable_conflict use_column
 declare
     -- A queue or a topic takes days for so many.
     most constant bigint := 1000000000;

@@ -4,7 +4,6 @@ language plpgsql
 stable
 parallel safe
 as $$
-#variable_conflict use_column
 begin
     if num_nonnulls(settings.topic, settings.queue) <> 1 then
         raise exception '"topic", "queue": exactly one is needed'

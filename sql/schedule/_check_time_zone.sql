@@ -4,7 +4,6 @@ language plpgsql
 stable
 parallel safe
 as $$
-#variable_conflict use_column
 begin
     -- PostgreSQL takes abbreviations and rules such as EST or X5 as well, which know no changes of
     -- the clocks, or look like a name that was meant.

@@ -4,7 +4,6 @@ language plpgsql
 immutable
 parallel safe
 as $$
-#variable_conflict use_column
 begin
     if moment < '0001-01-01 00:00+00' or moment >= '10000-01-01 00:00+00' then
         raise exception 'argument "%" must be a time of the years 1 to 9999', argument

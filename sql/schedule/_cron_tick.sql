@@ -4,7 +4,6 @@ language plpgsql
 immutable
 parallel safe
 as $$
-#variable_conflict use_column
 declare
     local_after timestamp := after at time zone time_zone;
     -- The same local time, or the second one where it comes twice.

@@ -4,7 +4,6 @@ language plpgsql
 immutable
 parallel safe
 as $$
-#variable_conflict use_column
 begin
     raise exception 'argument "cron" must be a cron expression'
         using errcode = '22023',

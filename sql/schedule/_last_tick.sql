@@ -11,7 +11,6 @@ language plpgsql
 immutable
 parallel safe
 as $$
-#variable_conflict use_column
 declare
     found_at timestamptz := tick_at;
     open_until timestamptz := moment;

@@ -9,7 +9,6 @@ language plpgsql
 immutable
 parallel safe
 as $$
-#variable_conflict use_column
 declare
     -- Of a time that comes twice the second one; of one that is skipped, as much after the gap as
     -- the time lies behind its beginning.

@@ -23,7 +23,6 @@ rows 1
 security definer
 set search_path = pgq, pg_temp
 as $$
-#variable_conflict use_column
 declare
     before pgq.schedule_info;
     settings pgq.schedule_info;

@@ -6,7 +6,6 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 as $$
-#variable_conflict use_column
 begin
     perform pgq._check_schedule_access(schedule collate "C");
     delete from pgq.schedule as s where s.schedule = drop_schedule.schedule collate "C";

@@ -11,7 +11,6 @@ parallel safe
 security definer
 set search_path = pgq, pg_temp
 as $$
-#variable_conflict use_column
 declare
     zone text := coalesce(time_zone, 'UTC');
     wanted integer := coalesce(max_ticks, 10);

@@ -10,7 +10,6 @@ language plpgsql
 immutable
 parallel safe
 as $$
-#variable_conflict use_column
 declare
     size integer;
     gap integer;

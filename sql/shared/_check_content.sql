@@ -4,7 +4,6 @@ language plpgsql
 immutable
 parallel safe
 as $$
-#variable_conflict use_column
 begin
     if (payload is null) = (body is null) then
         raise exception '"payload", "body": exactly one is needed'

@@ -4,7 +4,6 @@ language plpgsql
 immutable
 parallel safe
 as $$
-#variable_conflict use_column
 begin
     if number is null then
         raise exception 'argument "%" must not be null', argument using errcode = '22004';

@@ -8,7 +8,6 @@ language plpgsql
 immutable
 parallel safe
 as $$
-#variable_conflict use_column
 declare
     bad integer;
 begin

@@ -4,7 +4,6 @@ language plpgsql
 immutable
 parallel safe
 as $$
-#variable_conflict use_column
 begin
     perform pgq._check_interval('idempotency_window', idempotency_window, false);
     if idempotency_window not between '1 second' and '366 days' then

@@ -4,7 +4,6 @@ language plpgsql
 stable
 parallel safe
 as $$
-#variable_conflict use_column
 begin
     -- A standby has no tables that are not logged, and says no more of them. This is its own error
     -- for what writes.

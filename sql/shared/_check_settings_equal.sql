@@ -10,7 +10,6 @@ language plpgsql
 stable
 parallel safe
 as $$
-#variable_conflict use_column
 declare
     lacking text := case when kind in ('schedule', 'subscription') then 'none' else 'no limit' end;
     differences text;

@@ -4,7 +4,6 @@ language plpgsql
 immutable
 parallel safe
 as $$
-#variable_conflict use_column
 begin
     if share not between 0 and 1 then
         raise exception 'argument "%" must be from 0 to 1', argument using errcode = '22023';

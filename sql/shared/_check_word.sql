@@ -4,7 +4,6 @@ language plpgsql
 immutable
 parallel safe
 as $$
-#variable_conflict use_column
 begin
     if array_position(words, word collate "C") is null then
         raise exception 'argument "%" must be % or %',

@@ -4,7 +4,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 declare
     snapshot pg_snapshot := pg_current_snapshot();
     open_xids bigint[] := array(select x::text::bigint from pg_snapshot_xip(snapshot) as x);

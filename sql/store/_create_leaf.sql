@@ -4,7 +4,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 begin
     -- ATTACH locks out nobody who reads or writes the parent; CREATE TABLE PARTITION OF would.
     execute format(

@@ -4,7 +4,6 @@ language plpgsql
 stable
 parallel safe
 as $$
-#variable_conflict use_column
 begin
     -- Key by key: a plan for an array might read all keys of the scope.
     -- for the first 48 leaves: _find_keys.segment

@@ -4,7 +4,6 @@ language plpgsql
 stable
 parallel safe
 as $$
-#variable_conflict use_column
 begin
     return (pgq._newest(0, segment, -9223372036854775808)).log_offset is not null;
 end

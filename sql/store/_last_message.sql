@@ -9,7 +9,6 @@ language plpgsql
 stable
 parallel safe
 as $$
-#variable_conflict use_column
 declare
     message pgq._stored_message;
 begin

@@ -4,7 +4,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 begin
     -- PostgreSQL routes an insert by the partitions it knew when it last took a new lock. A
     -- transaction that has every lock already would not find a leaf that was attached since, and

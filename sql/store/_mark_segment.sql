@@ -4,7 +4,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 begin
     execute format(
         'insert into pgq.message_%1$s (partition_id, log_offset, published_at, segment)

@@ -8,7 +8,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 declare
     tier_before interval := pgq._key_tier(window_before);
     tier_now interval := pgq._key_tier(window_now);

@@ -12,7 +12,6 @@ set enable_bitmapscan = off
 set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
-#variable_conflict use_column
 declare
     notes pgq._key_notes;
     state pgq._key_segments;

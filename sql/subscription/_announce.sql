@@ -4,7 +4,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 begin
     perform pg_notify('pgq_topic', case when t.restricted then '' else t.topic end)
     from pgq.partition as p

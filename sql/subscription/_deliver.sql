@@ -10,7 +10,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 declare
     target record;
     matched bigint[];

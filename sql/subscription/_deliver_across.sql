@@ -13,7 +13,6 @@ language plpgsql
 volatile
 parallel unsafe
 as $$
-#variable_conflict use_column
 declare
     held pgq._ended_job[] := pgq._hold_followed(topic_id, keys, headers);
 begin

@@ -13,7 +13,6 @@ rows 1
 security definer
 set search_path = pgq, pg_temp
 as $$
-#variable_conflict use_column
 declare
     existing pgq.subscription_info;
     regex text;

@@ -6,7 +6,6 @@ parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 as $$
-#variable_conflict use_column
 declare
     target_id bigint;
     deferred_topic text;

@@ -110,8 +110,10 @@ def _qualified_targets(definition: str) -> str:
     return re.sub(r"on conflict \((\w+(?:, \w+)*)\)", qualified, definition)
 
 
-def _ambiguous(database: psycopg.Connection[Any]) -> list[tuple[str, str]]:
-    """What bodies say without a qualifier that may be a variable as well as a column."""
+def _ambiguous(
+    database: psycopg.Connection[Any], change: Callable[[str], str] = str
+) -> list[tuple[str, str]]:
+    """What changed bodies say without a qualifier that may be a variable as well as a column."""
     database.execute("set plpgsql.variable_conflict = 'error'")
     definitions = database.execute(
         """
@@ -124,7 +126,7 @@ def _ambiguous(database: psycopg.Connection[Any]) -> list[tuple[str, str]]:
     ).fetchall()
     for (definition,) in definitions:
         without = definition.replace("#variable_conflict use_column", "")
-        database.execute(_qualified_targets(without).encode())
+        database.execute(change(without).encode())
     return database.execute(
         """
         select distinct p.proname, f.message
@@ -140,8 +142,24 @@ def _ambiguous(database: psycopg.Connection[Any]) -> list[tuple[str, str]]:
 
 
 def test_no_variable_is_taken_for_a_column(checked_database: psycopg.Connection[Any]) -> None:
-    """Where both have a name columns win, so each is written with what it is of."""
-    refuse(_ambiguous(checked_database))
+    """Where both have a name each is written with what it is of."""
+    refuse(_ambiguous(checked_database, _qualified_targets))
+
+
+def test_columns_win_only_where_a_conflict_names_one(
+    checked_database: psycopg.Connection[Any],
+) -> None:
+    """The target of ``on conflict`` cannot be qualified; elsewhere PostgreSQL's default refuses."""
+    declared = checked_database.execute(
+        """
+        select p.proname
+        from pg_proc as p
+        where p.pronamespace = 'pgq'::regnamespace
+        and p.prosrc like '%#variable_conflict use_column%'
+        """
+    ).fetchall()
+    needed = {name for name, _ in _ambiguous(checked_database)}
+    assert {name for [name] in declared} == needed
 
 
 def test_a_variable_that_is_taken_for_a_column_is_found(
@@ -161,7 +179,7 @@ def test_a_variable_that_is_taken_for_a_column_is_found(
         $$
         """
     )
-    found = _ambiguous(checked_database)
+    found = _ambiguous(checked_database, _qualified_targets)
     assert ("_faulty", 'column reference "topic" is ambiguous') in found
 
 

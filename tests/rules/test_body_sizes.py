@@ -12,7 +12,7 @@ LONG = 4_000
 RATHER_LONG = 2_500
 
 # Each of these only shrinks.
-TOTAL = 464_200
+TOTAL = 452_700
 ARE_LONG = {
     "_limited_jobs",
     "_log_figures",
@@ -22,7 +22,6 @@ ARE_LONG = {
     "_publish_spread",
     "redrive",
     "_publish_staged",
-    "_lock_group",
 }
 ARE_RATHER_LONG = 40
 

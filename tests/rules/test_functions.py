@@ -290,14 +290,6 @@ def test_no_api_function_is_strict(functions: list[Function]) -> None:
     refuse(function.signature for function in functions if function.is_api and function.strict)
 
 
-def test_columns_win_over_arguments(functions: list[Function]) -> None:
-    refuse(
-        function.signature
-        for function in functions
-        if function.language == "plpgsql" and "#variable_conflict use_column" not in function.source
-    )
-
-
 def test_every_raise_has_a_code(functions: list[Function]) -> None:
     refuse(
         f"{function.signature}: {statement.strip()}"
