@@ -3,6 +3,7 @@
 -- Shared: the clock and the checks
 \ir shared/_clock.sql
 \ir shared/version.sql
+\ir shared/_keeps_snapshot.sql
 \ir shared/_give_back_grant.sql
 \ir shared/_revoke_others.sql
 \ir shared/_check_name.sql

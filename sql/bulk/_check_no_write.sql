@@ -5,7 +5,7 @@ volatile
 parallel unsafe
 as $$
 begin
-    if current_setting('transaction_isolation') not in ('repeatable read', 'serializable') then
+    if not pgq._keeps_snapshot() then
         return;
     end if;
 

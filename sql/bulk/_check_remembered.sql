@@ -11,7 +11,7 @@ begin
         return;
     end if;
 
-    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+    if pgq._keeps_snapshot() then
         -- An old snapshot may show neither the write nor that it was forgotten. Then one of these
         -- raises 40001.
         insert into pgq.bulk_producer (producer, topic_id, queue_id)

@@ -8,7 +8,7 @@ declare
     removed integer;
 begin
     -- An old snapshot does not show all that is staged.
-    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+    if pgq._keeps_snapshot() then
         return null;
     end if;
 

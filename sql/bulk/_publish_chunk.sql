@@ -41,9 +41,7 @@ begin
         return false;
     end if;
 
-    if (target).topic is not null
-        and current_setting('transaction_isolation') not in ('repeatable read', 'serializable')
-    then
+    if (target).topic is not null and not pgq._keeps_snapshot() then
         perform pgq._publish_contents(
             (target).topic, lengths, packed_payloads, keys, headers, partition, task,
             pgq._check_contents(lengths, packed_payloads, keys, headers, starts, packed_bodies),

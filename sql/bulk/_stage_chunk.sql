@@ -23,7 +23,7 @@ declare
     -- Until they are stored, bodies of messages are not taken apart.
     stays_packed boolean := (target).topic is not null
     and packed_bodies is not null
-    and current_setting('transaction_isolation') not in ('repeatable read', 'serializable');
+    and not pgq._keeps_snapshot();
     begins integer[];
     documents jsonb[];
     contents bytea[];

@@ -74,7 +74,7 @@ begin
         ),
         target.topic is not null
         and (write_chunk.chunk = 0 and write_chunk.last_chunk) is not true
-        and current_setting('transaction_isolation') not in ('repeatable read', 'serializable')
+        and not pgq._keeps_snapshot()
         and not exists (select from pgq.subscription as s where s.topic_id = target.topic_id)
     ) then
         is_new := pgq._stage_run(

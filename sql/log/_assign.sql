@@ -27,9 +27,7 @@ declare
     server_started timestamptz := pg_postmaster_start_time();
     system_identifier bigint := since.system_identifier;
 begin
-    if current_setting('transaction_isolation') in ('repeatable read', 'serializable')
-        and not watched
-    then
+    if pgq._keeps_snapshot() and not watched then
         -- The snapshot may be older than the newest message. The index then refuses the offset.
         begin
             return pgq._assign(topic, state, max_messages, true);

@@ -6,7 +6,7 @@ parallel unsafe
 as $$
 begin
     -- What the snapshot does not show of a journal would stay behind for ever.
-    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+    if pgq._keeps_snapshot() then
         perform pgq._keep_position(pgq._lock_group(l.topic, l.consumer_group, l.partition, false))
         from pgq.group_partition as l
         where l.topic = _check_positions.topic

@@ -49,7 +49,7 @@ begin
         (state).stored_partition_id, (state).segment, entered.segment_first_offset
     );
 
-    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+    if pgq._keeps_snapshot() then
         -- The snapshot may be older than the newest message, and no index reaches over two
         -- segments. So the next offset is tried out where that message would stand: a row that
         -- this snapshot does not see raises 40001.

@@ -5,7 +5,7 @@ volatile
 parallel unsafe
 as $$
 begin
-    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+    if pgq._keeps_snapshot() then
         perform pgq._append_position(
             state, (state).next_offset, (state).leased_until, (state).lease_token
         );

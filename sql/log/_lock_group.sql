@@ -71,7 +71,7 @@ begin
             end if;
 
             -- To an old snapshot, a segment that was emptied looks as if nothing were to be read.
-            if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+            if pgq._keeps_snapshot() then
                 perform pgq._last_offset(p.stored_partition_id, p.segment, p.segment_first_offset)
                 from pgq.group_partition as l
                 inner join pgq.partition as p on p.partition_id = l.partition_id

@@ -38,7 +38,7 @@ begin
         return;
     end if;
 
-    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+    if pgq._keeps_snapshot() then
         -- An old snapshot may show another window; then 40001. The lock is undone: alter_topic does
         -- not wait for publishers.
         begin

@@ -47,7 +47,7 @@ begin
         perform pgq._fail_unknown_topic(topic);
     end if;
 
-    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+    if pgq._keeps_snapshot() then
         -- An old snapshot may show segments that are gone; then 40001. The locks are undone:
         -- nobody is to wait for those who stage messages.
         begin

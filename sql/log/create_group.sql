@@ -37,7 +37,7 @@ begin
 
     if existing.topic is not null then
         -- An old snapshot may show one that was dropped since; it cannot be locked.
-        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        if pgq._keeps_snapshot() then
             perform
             from pgq.consumer_group as g
             inner join pgq.topic as t on t.topic_id = g.topic_id

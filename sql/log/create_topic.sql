@@ -54,7 +54,7 @@ begin
         if existing.topic is not null then
             perform pgq._check_taken(topic collate "C", null);
             -- An old snapshot may show one that was dropped since; it cannot be locked.
-            if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+            if pgq._keeps_snapshot() then
                 perform
                 from pgq.topic as t
                 where t.topic = create_topic.topic collate "C"

@@ -57,7 +57,7 @@ begin
         return;
     end if;
 
-    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+    if pgq._keeps_snapshot() then
         -- The snapshot may be older than the newest message. The index then refuses the offset.
         begin
             return query

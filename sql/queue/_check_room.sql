@@ -13,8 +13,7 @@ declare
     begun_at timestamptz := clock_timestamp();
     -- An older snapshot shows what was there when its transaction began.
     seen_at timestamptz := case
-        when current_setting('transaction_isolation') in ('repeatable read', 'serializable')
-            then transaction_timestamp()
+        when pgq._keeps_snapshot() then transaction_timestamp()
         else begun_at
     end;
     name text := 'pgq.room_' || queue_id;

@@ -41,7 +41,7 @@ begin
         return;
     end if;
 
-    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+    if pgq._keeps_snapshot() then
         -- An old snapshot may show another window, or a queue that is gone; then 40001.
         perform pgq._unchanged(q.queue_id) from pgq.queue as q where q.queue = _enqueue_keyed.queue;
     end if;

@@ -35,7 +35,7 @@ begin
 
         if not found then
             -- An older snapshot cannot tell.
-            if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+            if pgq._keeps_snapshot() then
                 return false;
             end if;
 

@@ -30,9 +30,7 @@ begin
         for update;
     end if;
 
-    if known.job_id is null
-        and current_setting('transaction_isolation') in ('repeatable read', 'serializable')
-    then
+    if known.job_id is null and pgq._keeps_snapshot() then
         -- One that was begun after the snapshot cannot be inserted: that raises 40001. The caller
         -- may have begun it, and given the job back since.
         insert into pgq.effect (job_id, effect, lease_token, attempt, begun_at)

@@ -6,7 +6,7 @@ parallel unsafe
 as $$
 begin
     -- The snapshot of such a session may be older than the newest floors.
-    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+    if pgq._keeps_snapshot() then
         return false;
     end if;
 

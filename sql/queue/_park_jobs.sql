@@ -23,7 +23,7 @@ begin
 
     -- An older snapshot may show a lease that has ended since. A claim in between has settled the
     -- note of that, and saw nothing parked: so the next claim is to look at the key again.
-    if current_setting('transaction_isolation') <> 'read committed' then
+    if pgq._keeps_snapshot() then
         insert into pgq.ordered_note (queue_id, look_at, ordered_key, after_id, tries)
         select _park_jobs.queue_id, pgq._clock(), k.limited_key, -1, 0
         from (

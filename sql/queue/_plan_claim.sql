@@ -70,7 +70,7 @@ begin
         );
         plan.moment := pgq._clock();
     end if;
-    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+    if pgq._keeps_snapshot() then
         -- An old snapshot may not show that the queue was paused since; then 40001.
         perform pgq._unchanged(plan.queue_id);
     end if;

@@ -7,7 +7,7 @@ as $$
 declare
     number bigint;
 begin
-    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+    if pgq._keeps_snapshot() then
         -- What the snapshot shows is no proof. A row that was changed since cannot be locked, and
         -- one that it does not show cannot be inserted: both raise 40001. An id that was not given
         -- out yet is nobody's, and is left to the job that will have it.

@@ -86,7 +86,7 @@ begin
         if existing.queue is not null then
             perform pgq._check_taken(null, queue collate "C");
             -- An old snapshot may show one that was dropped since; it cannot be locked.
-            if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+            if pgq._keeps_snapshot() then
                 perform
                 from pgq.queue as q
                 where q.queue = create_queue.queue collate "C"

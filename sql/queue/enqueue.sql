@@ -65,7 +65,7 @@ begin
         perform pg_current_xact_id();
 
         -- An old snapshot may name a segment that is gone; then 40001.
-        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        if pgq._keeps_snapshot() then
             perform pgq._unchanged(q.queue_id)
             from pgq.queue as q
             where q.queue = enqueue.queue collate "C";

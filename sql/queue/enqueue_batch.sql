@@ -90,7 +90,7 @@ begin
         perform pgq._fail_unknown_queue(queue collate "C");
     end if;
 
-    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+    if pgq._keeps_snapshot() then
         -- An old snapshot may name a segment that is gone; then 40001.
         perform pgq._unchanged(target_id);
     end if;

@@ -61,7 +61,7 @@ begin
             raise exception 'schedule "%" exists already', schedule using errcode = 'MQ005';
         end if;
         -- An old snapshot may show one that was dropped since; it cannot be locked.
-        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        if pgq._keeps_snapshot() then
             perform
             from pgq.schedule as s
             where s.schedule = create_schedule.schedule collate "C"

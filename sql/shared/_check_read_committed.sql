@@ -10,7 +10,7 @@ begin
     if pg_is_in_recovery() then
         perform pg_current_xact_id();
     end if;
-    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+    if pgq._keeps_snapshot() then
         raise exception '% needs READ COMMITTED', function_name
             using errcode = '25001', hint = 'Call it in a transaction of that isolation level.';
     end if;

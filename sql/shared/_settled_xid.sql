@@ -13,10 +13,7 @@ declare
     next_xid bigint := pg_snapshot_xmax(snapshot)::text::bigint;
 begin
     -- Above READ COMMITTED the next statement sees no more than this one.
-    if open_xids = '{}'
-        or database_id is null
-        or current_setting('transaction_isolation') in ('repeatable read', 'serializable')
-    then
+    if open_xids = '{}' or database_id is null or pgq._keeps_snapshot() then
         return pg_snapshot_xmin(snapshot);
     end if;
 

@@ -42,7 +42,7 @@ begin
         -- segment would keep it from being emptied for ever, and their locks on rows would keep
         -- the open one from being sealed.
         begin
-            if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+            if pgq._keeps_snapshot() then
                 -- The snapshot may be older than the transaction id. What has changed since raises
                 -- 40001.
                 perform

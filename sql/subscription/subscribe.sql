@@ -38,7 +38,7 @@ begin
             raise exception 'subscription "%" exists already', subscription using errcode = 'MQ005';
         end if;
         -- An old snapshot may show one that is gone since; it cannot be locked.
-        if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        if pgq._keeps_snapshot() then
             perform
             from pgq.subscription as s
             where s.subscription = subscribe.subscription collate "C"
