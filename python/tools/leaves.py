@@ -116,7 +116,7 @@ def _static(body: str, number: int) -> list[str]:
         return text.splitlines()
     # The first copy is there to be read; the others are as short as they can be.
     whole = re.sub(r"'[^']*'", lambda found: found[0].replace(" ", "\0"), " ".join(text.split()))
-    whole = whole.replace("( ", "(").replace(" )", ")")
+    whole = re.sub(r"\b(then|else) ", "\\1\0", whole.replace("( ", "(").replace(" )", ")"))
     return [line.replace("\0", " ") for line in textwrap.wrap(whole, 80, break_on_hyphens=False)]
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mutants.operators import OPERATORS, Edit
-from mutants.sources import bodies, code_lines, masked, sources
+from mutants.sources import bodies, code_lines, masked, sources, spread
 
 __all__ = ["Mutant", "choose", "mutants_of"]
 
@@ -45,33 +45,33 @@ class Mutant:
 
     @property
     def diff(self) -> str:
-        lines = difflib.unified_diff(
-            self.before.splitlines(), self.after.splitlines(), self.path, self.path, "", "", 3, ""
-        )
-        return "\n".join(lines)
+        before = spread(Path(self.path), self.before).splitlines()
+        after = self.after.splitlines()
+        return "\n".join(difflib.unified_diff(before, after, self.path, self.path, lineterm=""))
 
 
 def mutants_of(root: Path, path: Path) -> list[Mutant]:
     """All mutants of a file."""
     text = path.read_text()
+    wide = spread(path, text)
+    solid = [place for place, letter in enumerate(text) if not letter.isspace()]
     name = path.relative_to(root).as_posix()
     seen: defaultdict[str, int] = defaultdict(int)
     found = []
-    for begin, end in bodies(path, text):
-        body = text[begin:end]
+    for begin, end in bodies(path, wide):
+        body = wide[begin:end]
         hidden = masked(body)
         for kind, operator in OPERATORS.items():
             for edit in operator(hidden):
                 changed = _apply(body, edit)
                 if changed == body:
                     continue
-                line = text.count("\n", 0, begin + edit.begin + _blanks(body, edit)) + 1
-                near = _lines_around(body, edit)
-                what = f"{kind}\n{near}\n{edit.begin - body.rfind(chr(10), 0, edit.begin)}"
-                what += f"\n{_QUOTED.sub('', edit.text)}"
+                place = begin + edit.begin + _blanks(body, edit)
+                line = text.count("\n", 0, solid[len(_squeezed(wide[:place]))]) + 1
+                what = f"{kind}\n{_near(body, edit)}\n{_squeezed(_QUOTED.sub('', edit.text))}"
                 seen[what] += 1
                 key = hashlib.sha256(f"{what}\n{seen[what]}".encode()).hexdigest()[:8]
-                after = text[:begin] + changed + text[end:]
+                after = wide[:begin] + changed + wide[end:]
                 found.append(Mutant(name, line, kind.replace(" ", "-"), key, text, after))
     return found
 
@@ -81,11 +81,16 @@ def _blanks(body: str, edit: Edit) -> int:
     return len(dropped) - len(dropped.lstrip())
 
 
-def _lines_around(body: str, edit: Edit) -> str:
-    """The lines that the edit touches."""
+def _squeezed(text: str) -> str:
+    return re.sub(r"\s+", "", text)
+
+
+def _near(body: str, edit: Edit) -> str:
+    """The lines that the edit touches, however far they are in, and where in them it begins."""
     first = body.rfind("\n", 0, edit.begin) + 1
     last = body.find("\n", edit.end)
-    return body[first : last if last >= 0 else len(body)]
+    lines = _squeezed(body[first : last if last >= 0 else len(body)])
+    return f"{lines}\n{len(_squeezed(body[first : edit.begin]))}"
 
 
 def _apply(body: str, edit: Edit) -> str:

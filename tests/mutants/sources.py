@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["bodies", "code_lines", "masked", "sources"]
+__all__ = ["bodies", "code_lines", "masked", "sources", "spread"]
 
 # `exception 'must not be null'` is a text, `-- for the first 16 leaves: x` belongs to the tools
 _HIDDEN = re.compile(r"--[^\n]*|'(?:[^']|'')*'")
@@ -23,6 +23,32 @@ def sources(root: Path) -> list[Path]:
 def masked(text: str) -> str:
     """The text with blanks for all that is comment or literal, so that places stay the same."""
     return _HIDDEN.sub(lambda match: re.sub(r"[^\n]", "\x01", match[0]), text)
+
+
+_CLAUSE = re.compile(
+    r" (?:(and|or)|where|order by|limit|for (?:no key )?update|for (?:key )?share) "
+)
+
+
+def spread(path: Path, text: str) -> str:
+    """The text with a line for each clause and condition of its bodies, as operators expect."""
+    for begin, end in reversed([*bodies(path, text)]):
+        lines = [part for line in text[begin:end].split("\n") for part in _spread(line)]
+        text = text[:begin] + "\n".join(lines) + text[end:]
+    return text
+
+
+def _spread(line: str) -> Iterator[str]:
+    hidden = masked(line)
+    indent = len(line) - len(line.lstrip())
+    for match in _CLAUSE.finditer(hidden, indent):
+        first = hidden[: match.start()]
+        if first.count("(") == first.count(")") and not re.search(r"between \S+$", first):
+            yield line[: match.start()]
+            deeper = 4 if match[1] and not re.match(r" *(and|or) ", first) else 0
+            yield from _spread(" " * (indent + deeper) + line[match.start() + 1 :])
+            return
+    yield line
 
 
 def bodies(path: Path, text: str) -> Iterator[tuple[int, int]]:
