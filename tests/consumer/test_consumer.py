@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from pgq import AsyncClient, Client, UnknownGroup, UnknownTopic
-from pgq._running import _schedule
+from pgq._runtime import _schedule
 from pgq.consumer import AsyncConsumer, Consumer
 from pgq.embedded import Server
 from support.house import install_script

@@ -80,7 +80,7 @@ def test_a_lease_that_nobody_can_extend(dsn: str, client: Client, kind: Kind) ->
     with working(consumer):
         wait_until(lambda: hanging.seen)
         with unreachable(client.connection, dsn, "pgq consumer%"):
-            wait_until(lambda: all(lease.lost for lease in consumer._crew.claims.all()))
+            wait_until(lambda: all(lease.lost for lease in consumer._supervisor.claims.all()))
             hanging.done.set()
         wait_until(lambda: lag(client) == 0)
     stopped = ["stopped"] if kind is AsyncConsumer else []

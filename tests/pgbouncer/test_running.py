@@ -95,7 +95,7 @@ def test_a_consumer_and_a_producer(pgbouncer: PgBouncer, client: Client, kind: A
 
 def test_what_prepares_is_for_the_caller_to_say(dsn: str, pgbouncer: PgBouncer) -> None:
     """Without a pooler the usual threshold stands; with one it can be given."""
-    from pgq._running._sync._pool import connect
+    from pgq._runtime._sync._pool import connect
 
     for place, options, expected in (
         (dsn, {}, 5),

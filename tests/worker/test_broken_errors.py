@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from pgq import Client
-from pgq._running._errors import failure, plain
+from pgq._runtime._errors import failure, plain
 from pgq.worker import AsyncWorker, Reject, Retry, Worker
 from pgq.worker.hooks import OpenTelemetry
 from support.waiting import PATIENCE

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from pgq import Client
-from pgq._running._beats import Beats
+from pgq._runtime._heartbeats import Heartbeats
 from pgq.messages import WorkerInfo
 from pgq.worker import AsyncWorker, Worker
 from support.session import Connect
@@ -176,10 +176,12 @@ def test_more_than_a_heartbeat_can_say(client: Client) -> None:
         [f"q{number}" for number in range(1100)],
         ["ü" * 200 + str(n) for n in range(99)],
     ):
-        beats = Beats("worker", sources, lambda: 0, 10, details=lambda: {"group": "ü" * 9000})
-        client.heartbeat(beats.name, **beats.said())
+        heartbeats = Heartbeats(
+            "worker", sources, lambda: 0, 10, details=lambda: {"group": "ü" * 9000}
+        )
+        client.heartbeat(heartbeats.name, **heartbeats.said())
         [seen] = client.list_workers()
         assert seen.sources == sorted(sources)[: len(seen.sources)]
         assert 70 < len(seen.sources) <= 1000
         assert seen.details is None
-        assert client.forget_worker(beats.name)
+        assert client.forget_worker(heartbeats.name)

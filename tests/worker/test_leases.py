@@ -124,7 +124,7 @@ def test_without_heartbeats_it_does_not_go_on(
         raise RuntimeError("broken")
 
     module = "_sync" if kind is Worker else "_async"
-    monkeypatch.setattr(f"pgq.worker.{module}._crew.Crew.renew", fail)
+    monkeypatch.setattr(f"pgq.worker.{module}._supervisor.Supervisor.renew", fail)
     worker = kind(dsn)
     worker.handler("mail")(Gate(kind).handler)
     started = Started(worker)

@@ -16,8 +16,8 @@ import pydantic
 import pytest
 
 from pgq import AsyncClient, Client
-from pgq._running._async import _pool as tasks_pool
-from pgq._running._sync import _pool as threads_pool
+from pgq._runtime._async import _pool as tasks_pool
+from pgq._runtime._sync import _pool as threads_pool
 from pgq.worker import AsyncWorker, Worker
 from support.waiting import PATIENCE
 from support.waiting import wait_until as _wait_until

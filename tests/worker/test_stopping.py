@@ -17,7 +17,7 @@ import psycopg
 import pytest
 
 from pgq import Client
-from pgq._running import _schedule
+from pgq._runtime import _schedule
 from pgq.embedded import Server
 from pgq.worker import AsyncWorker, Worker
 from support.clock import Clock

@@ -100,7 +100,7 @@ def test_a_coroutine_is_cancelled(dsn: str, client: Client) -> None:
 def test_a_coroutine_that_swallows_it_is_given_up(
     dsn: str, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pgq._running._tasks.TIDY", 0.05)
+    monkeypatch.setattr("pgq._runtime._tasks.TIDY", 0.05)
     go = asyncio.Event()
     seen: list[int] = []
 

@@ -11,8 +11,8 @@ import psycopg
 import pytest
 
 from pgq import AsyncClient, Client
-from pgq._running._async import _keeper as tasks_keeper
-from pgq._running._sync import _keeper as threads_keeper
+from pgq._runtime._async import _keeper as tasks_keeper
+from pgq._runtime._sync import _keeper as threads_keeper
 from pgq.worker import AsyncWorker, Handlers, Worker
 from pgq.worker._async import _slot as tasks_slot
 from pgq.worker._sync import _slot as threads_slot

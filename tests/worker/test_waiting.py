@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
-from pgq._running import _tasks, _threads
-from pgq._running._schedule import Schedule
-from pgq._running._state import Abandoned
-from pgq._running._sync import _crew, _pool
+from pgq._runtime import _tasks, _threads
+from pgq._runtime._schedule import Schedule
+from pgq._runtime._state import Abandoned
+from pgq._runtime._sync import _pool, _slots
 from pgq.worker._reports import logger
 
 HIGH = 1100
@@ -34,16 +34,16 @@ def test_a_program_with_many_files() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, HIGH + 10), hard))
     near, far = socket.socketpair()
     number = fcntl.fcntl(near.fileno(), fcntl.F_DUPFD, HIGH)
-    bell = _threads.Bell()
+    wakeup = _threads.Wakeup()
     try:
         far.send(b"!")
-        bell.wait_with(number, 30.0)
+        wakeup.wait_with(number, 30.0)
         os.read(number, 1)
-        bell.ring()
-        bell.wait_with(number, 30.0)
+        wakeup.wake()
+        wakeup.wait_with(number, 30.0)
     finally:
         os.close(number)
-        bell.close()
+        wakeup.close()
         near.close()
         far.close()
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
@@ -84,7 +84,7 @@ class Free:
 
 
 def test_two_threads_want_the_last_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pgq._running._sync._pool.connect", lambda *_: Connection())
+    monkeypatch.setattr("pgq._runtime._sync._pool.connect", lambda *_: Connection())
     pool = _pool.Pool("", {}, "", 2)
     pool._free.append(Free())  # type: ignore[arg-type]
     with other_at("_free.pop()", _pool, pool._free.clear):
@@ -92,11 +92,11 @@ def test_two_threads_want_the_last_connection(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_bell_that_rings_as_its_slot_wakes_up() -> None:
-    slots = _crew.Slots(["mail"], _pool.Pool("", {}, "", 1), 0.01, logger)
+    slots = _slots.Slots(["mail"], _pool.Pool("", {}, "", 1), 0.01, logger)
     slots.schedule.begin("mail")
-    bell = slots.new_bell()
-    with other_at("_idle.remove(bell)", _crew, slots.wake):
-        slots.rest(bell)
+    wakeup = slots.new_wakeup()
+    with other_at("_idle.remove(wakeup)", _slots, slots.wake):
+        slots.wait_for_work(wakeup)
 
 
 def test_two_that_run_in_one_loop_hear_the_same_signal() -> None:
@@ -162,7 +162,7 @@ def test_a_ring_during_a_look_is_not_lost() -> None:
     for found, more in ((True, False), (False, True)):
         schedule = Schedule(["a"], 3600.0)
         assert schedule.next(0.0) == "a"
-        assert schedule.ring("a")
+        assert schedule.wake("a")
         assert schedule.looked("a", 0.0, found=found, more=more)
         assert schedule.next(0.0) == "a"
         assert not schedule.looked("a", 0.0, found=False)
@@ -174,7 +174,7 @@ def test_a_ring_during_two_looks_is_not_lost() -> None:
     schedule = Schedule(["a"], 3600.0)
     schedule.begin("a")
     schedule.begin("a")
-    schedule.ring("a")
+    schedule.wake("a")
     assert schedule.looked("a", 0.0, found=True)
     assert schedule.looked("a", 0.0, found=False)
     assert schedule.next(0.0) == "a"

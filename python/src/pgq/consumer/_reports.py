@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pgq._running._errors import Logger, plain, trace
+from pgq._runtime._errors import Logger, plain, trace
 from pgq.worker._reports import LEVELS, Reports
 
 __all__ = ["MessageReports", "logger"]

@@ -12,7 +12,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.types.json import set_json_loads
 
 from pgq import AsyncClient
-from pgq._running._async._pool import connect
+from pgq._runtime._async._pool import connect
 
 __all__ = ["Connections"]
 

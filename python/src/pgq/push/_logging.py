@@ -8,7 +8,7 @@ import sys
 from datetime import datetime, timezone
 from typing import Any
 
-from pgq._running._errors import Logger
+from pgq._runtime._errors import Logger
 
 __all__ = ["LOG", "note", "set_up"]
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from pgq._running._errors import Logger, guarded, plain, trace
+from pgq._runtime._errors import Logger, guarded, plain, trace
 
 __all__ = ["LEVELS", "Hook", "Reports", "logger"]
 

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from pgq._running._async._pool import Borrowing, Pool
+from pgq._runtime._async._pool import Borrowing, Pool
 from pgq.messages import Job
 from pgq.worker._claims import Claim
 from pgq.worker._sync import RunningJob

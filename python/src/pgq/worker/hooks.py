@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
-from pgq._running._errors import plain
+from pgq._runtime._errors import plain
 
 __all__ = ["OpenTelemetry", "Prometheus"]
 

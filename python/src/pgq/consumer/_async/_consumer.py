@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 import psycopg
 
 from pgq._async import AsyncClient
-from pgq._running._async._pool import Pool, connect
-from pgq._running._async._runner import Runner
-from pgq.consumer._async._crew import Members
+from pgq._runtime._async._pool import Pool, connect
+from pgq._runtime._async._runner import Runner
 from pgq.consumer._async._member import Member
+from pgq.consumer._async._supervisor import Members
 from pgq.consumer._handlers import TopicHandlers
 from pgq.consumer._reports import MessageReports, logger
 from pgq.errors import UnknownGroup
@@ -71,27 +71,27 @@ class AsyncConsumer(Runner):
         if not chosen:
             raise ValueError("there is no handler")
         pool = Pool(self._conninfo, self._options, "pgq consumer", self._connections)
-        crew = Members(self._group, chosen, pool, self._reports, self._poll, self._timeout)
+        supervisor = Members(self._group, chosen, pool, self._reports, self._poll, self._timeout)
         connection = await connect(self._conninfo, self._options, "pgq consumer")
         try:
             client = AsyncClient(connection)
-            crew.learn(await client.list_topics(), required=True)
+            supervisor.learn(await client.list_topics(), required=True)
             known = {(one.topic, one.consumer_group) for one in await client.list_groups()}
         finally:
             await connection.close()
         for topic in chosen:
             if (topic, self._group) not in known:
                 raise UnknownGroup(f'topic "{topic}" has no consumer group "{self._group}"')
-        return crew
+        return supervisor
 
-    def _new_slot(self, crew: Members) -> Member:
-        return Member(crew)
+    def _new_slot(self, supervisor: Members) -> Member:
+        return Member(supervisor)
 
-    def _details(self, crew: Members) -> dict[str, Any]:
-        return {"consumer_group": self._group, **super()._details(crew)}
+    def _details(self, supervisor: Members) -> dict[str, Any]:
+        return {"consumer_group": self._group, **super()._details(supervisor)}
 
-    async def _give_back(self, crew: Members) -> None:
-        left = crew.claims.all()
+    async def _give_back(self, supervisor: Members) -> None:
+        left = supervisor.claims.all()
         if not left:
             return
         try:
@@ -102,7 +102,10 @@ class AsyncConsumer(Runner):
                     lease.lost = True  # whatever its handler still does, nothing is committed
                     message = lease.messages[0]
                     await client.release_poll(
-                        lease.handler.topic, crew.group, message.partition, message.lease_token
+                        lease.handler.topic,
+                        supervisor.group,
+                        message.partition,
+                        message.lease_token,
                     )
             finally:
                 await connection.close()

@@ -12,11 +12,11 @@ from typing import Any
 import psycopg
 
 from pgq._async import AsyncClient
-from pgq._running._async._crew import as_told
-from pgq._running._errors import failure
-from pgq._running._tasks import Cancelled, Running
-from pgq._running._times import LONGEST_TURN
-from pgq.consumer._async._crew import Members
+from pgq._runtime._async._slots import with_details
+from pgq._runtime._errors import failure
+from pgq._runtime._tasks import Cancelled, Running
+from pgq._runtime._times import LONGEST_TURN
+from pgq.consumer._async._supervisor import Members
 from pgq.consumer._handlers import TopicHandler
 from pgq.consumer._leases import Lease
 from pgq.consumer._reports import logger
@@ -30,22 +30,22 @@ __all__ = ["Member"]
 class Member:
     """Leases messages, calls their handler, and commits."""
 
-    def __init__(self, crew: Members) -> None:
+    def __init__(self, supervisor: Members) -> None:
         self.running: Running | None = None
-        self._crew = crew
-        self._bell = crew.new_bell()
+        self._supervisor = supervisor
+        self._wakeup = supervisor.new_wakeup()
 
     async def run(self) -> None:
         """Work until the consumer stops."""
-        crew = self._crew
-        while not crew.state.stopping:
-            lease = crew.claims.retry(time.monotonic())
+        supervisor = self._supervisor
+        while not supervisor.state.stopping:
+            lease = supervisor.claims.retry(time.monotonic())
             if lease is None:
-                name = crew.schedule.next(time.monotonic())
+                name = supervisor.schedule.next(time.monotonic())
                 if name is None:
-                    await crew.rest(self._bell)
+                    await supervisor.wait_for_work(self._wakeup)
                     continue
-                lease = await self._poll(crew.handlers[name])
+                lease = await self._poll(supervisor.handlers[name])
             if lease is not None:
                 lease.slot = self
                 await self._work(lease)
@@ -56,34 +56,34 @@ class Member:
             self.running.interrupt()
 
     async def _poll(self, handler: TopicHandler) -> Lease | None:
-        crew = self._crew
+        supervisor = self._supervisor
         before = time.monotonic()
         try:
-            messages = await crew.pool.ask(
+            messages = await supervisor.pool.ask(
                 lambda client: client.poll(
-                    handler.topic, crew.group, max_messages=handler.size, lease=handler.lease
+                    handler.topic, supervisor.group, max_messages=handler.size, lease=handler.lease
                 )
             )
         except psycopg.OperationalError as error:
-            crew.schedule.looked(handler.topic, time.monotonic(), found=False)
-            await crew.pause(self._bell, error)
+            supervisor.schedule.looked(handler.topic, time.monotonic(), found=False)
+            await supervisor.pause(self._wakeup, error)
             return None
         except Exception as error:
-            crew.schedule.failed(handler.topic, time.monotonic())
+            supervisor.schedule.failed(handler.topic, time.monotonic())
             known = isinstance(error, psycopg.Error)
             logger.error("could not poll %s: %s", handler.topic, error, exc_info=not known)
             return None
         except BaseException:
-            crew.schedule.looked(handler.topic, time.monotonic(), found=False)
+            supervisor.schedule.looked(handler.topic, time.monotonic(), found=False)
             raise
-        crew.state.reached()
+        supervisor.state.reached()
         # Other partitions may have more, however little there was in this one.
-        crew.schedule.looked(handler.topic, time.monotonic(), found=bool(messages))
+        supervisor.schedule.looked(handler.topic, time.monotonic(), found=bool(messages))
         if not messages:
             return None
         lease = Lease(handler, messages, before)
-        crew.claims.add(lease)
-        crew.wake()
+        supervisor.claims.add(lease)
+        supervisor.wake()
         return lease
 
     # ------------------------------------------------------------------------ handlers
@@ -93,7 +93,11 @@ class Member:
         first = lease.next
         error: BaseException | None = None
         begun_at = rested = time.monotonic()
-        while lease.next < len(lease.messages) and not self._crew.state.stopping and not lease.lost:
+        while (
+            lease.next < len(lease.messages)
+            and not self._supervisor.state.stopping
+            and not lease.lost
+        ):
             end = len(lease.messages) if lease.handler.batch else lease.next + 1
             error = await self._handle(lease, lease.messages[lease.next : end])
             if error is not None:
@@ -105,17 +109,19 @@ class Member:
         done = lease.messages[first : lease.next]
         took = time.monotonic() - begun_at
         if lease.lost:
-            self._crew.claims.remove(lease)
+            self._supervisor.claims.remove(lease)
             lost = [(one, "lost") for one in lease.messages[first:]]
-            self._crew.reports.log(lease.handler.topic, lost, took, error)
+            self._supervisor.reports.log(lease.handler.topic, lost, took, error)
             return
         if done:
-            self._crew.reports.log(lease.handler.topic, [(one, "done") for one in done], took, None)
+            self._supervisor.reports.log(
+                lease.handler.topic, [(one, "done") for one in done], took, None
+            )
             await self._commit(lease, done[-1])
             lease.attempt = 1
         if lease.next == len(lease.messages) or lease.lost:
-            self._crew.claims.remove(lease)
-        elif error is not None and not self._crew.state.stopping:
+            self._supervisor.claims.remove(lease)
+        elif error is not None and not self._supervisor.state.stopping:
             await self._failed(lease, error)
         else:
             await self._release(lease)
@@ -123,7 +129,7 @@ class Member:
     async def _handle(
         self, lease: Lease, messages: Sequence[LeasedMessage]
     ) -> BaseException | None:
-        handler, reports = lease.handler, self._crew.reports
+        handler, reports = lease.handler, self._supervisor.reports
         begun = reports.begin(handler.topic, messages)
         started = time.monotonic()
         error: BaseException | None = None
@@ -133,10 +139,10 @@ class Member:
             arguments: list[Any] = [payloads] if handler.batch else payloads
             if handler.with_message:
                 arguments.extend([messages] if handler.batch else messages)
-            await self._crew.calls[handler.topic](*arguments)
+            await self._supervisor.calls[handler.topic](*arguments)
         except Cancelled as cancelled:
             ours = self.running is not None and self.running.resume()
-            if not ours and (self._crew.state.stopping or lease.lost):
+            if not ours and (self._supervisor.state.stopping or lease.lost):
                 raise
             error = LeaseLost("the lease was lost") if ours else cancelled
         except BaseException as failed:
@@ -157,7 +163,7 @@ class Member:
         help, and somebody has to see it.
         """
         rest = lease.messages[lease.next :]
-        self._crew.reports.log(
+        self._supervisor.reports.log(
             lease.handler.topic, [(message, "failed") for message in rest], 0.0, error
         )
         wait = lease.failed()
@@ -168,7 +174,7 @@ class Member:
             counts = any(
                 one.max_attempts is not None
                 for one in groups
-                if one.consumer_group == self._crew.group
+                if one.consumer_group == self._supervisor.group
             )
             if not counts and not unfit:
                 return None
@@ -178,18 +184,18 @@ class Member:
             nack = partial(
                 client.nack_offsets,
                 lease.handler.topic,
-                self._crew.group,
+                self._supervisor.group,
                 lease.partition,
                 lease_token=rest[0].lease_token,
                 delay=timedelta(seconds=delay),
             )
-            await as_told(nack, error=failure(error))
+            await with_details(nack, error=failure(error))
             return delay
 
         # until then it is not to be tried again by another slot
-        delay = await self._crew.tell(self._bell, "give back what failed", give_back)
+        delay = await self._supervisor.report(self._wakeup, "give back what failed", give_back)
         if delay is not None or lease.lost:
-            self._crew.claims.remove(lease)
+            self._supervisor.claims.remove(lease)
             wait = wait if delay is None else delay
         else:
             lease.retry_at = time.monotonic() + wait
@@ -200,7 +206,7 @@ class Member:
             try:
                 await client.commit_offset(
                     lease.handler.topic,
-                    self._crew.group,
+                    self._supervisor.group,
                     last.partition,
                     last.log_offset,
                     lease_token=last.lease_token,
@@ -215,16 +221,16 @@ class Member:
                 )
             return True
 
-        await self._crew.tell(self._bell, "commit", commit)
+        await self._supervisor.report(self._wakeup, "commit", commit)
 
     async def _release(self, lease: Lease) -> None:
-        self._crew.claims.remove(lease)
-        await self._crew.tell(
-            self._bell,
+        self._supervisor.claims.remove(lease)
+        await self._supervisor.report(
+            self._wakeup,
             "release a partition",
             lambda c: c.release_poll(
                 lease.handler.topic,
-                self._crew.group,
+                self._supervisor.group,
                 lease.partition,
                 lease.messages[0].lease_token,
             ),

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 import psycopg
 
 from pgq._sync import Client
-from pgq._running._sync._pool import Pool, connect
-from pgq._running._sync._runner import Runner
-from pgq.consumer._sync._crew import Members
+from pgq._runtime._sync._pool import Pool, connect
+from pgq._runtime._sync._runner import Runner
 from pgq.consumer._sync._member import Member
+from pgq.consumer._sync._supervisor import Members
 from pgq.consumer._handlers import TopicHandlers
 from pgq.consumer._reports import MessageReports, logger
 from pgq.errors import UnknownGroup
@@ -73,27 +73,27 @@ class Consumer(Runner):
         if not chosen:
             raise ValueError("there is no handler")
         pool = Pool(self._conninfo, self._options, "pgq consumer", self._connections)
-        crew = Members(self._group, chosen, pool, self._reports, self._poll, self._timeout)
+        supervisor = Members(self._group, chosen, pool, self._reports, self._poll, self._timeout)
         connection = connect(self._conninfo, self._options, "pgq consumer")
         try:
             client = Client(connection)
-            crew.learn(client.list_topics(), required=True)
+            supervisor.learn(client.list_topics(), required=True)
             known = {(one.topic, one.consumer_group) for one in client.list_groups()}
         finally:
             connection.close()
         for topic in chosen:
             if (topic, self._group) not in known:
                 raise UnknownGroup(f'topic "{topic}" has no consumer group "{self._group}"')
-        return crew
+        return supervisor
 
-    def _new_slot(self, crew: Members) -> Member:
-        return Member(crew)
+    def _new_slot(self, supervisor: Members) -> Member:
+        return Member(supervisor)
 
-    def _details(self, crew: Members) -> dict[str, Any]:
-        return {"consumer_group": self._group, **super()._details(crew)}
+    def _details(self, supervisor: Members) -> dict[str, Any]:
+        return {"consumer_group": self._group, **super()._details(supervisor)}
 
-    def _give_back(self, crew: Members) -> None:
-        left = crew.claims.all()
+    def _give_back(self, supervisor: Members) -> None:
+        left = supervisor.claims.all()
         if not left:
             return
         try:
@@ -104,7 +104,10 @@ class Consumer(Runner):
                     lease.lost = True  # whatever its handler still does, nothing is committed
                     message = lease.messages[0]
                     client.release_poll(
-                        lease.handler.topic, crew.group, message.partition, message.lease_token
+                        lease.handler.topic,
+                        supervisor.group,
+                        message.partition,
+                        message.lease_token,
                     )
             finally:
                 connection.close()

@@ -13,11 +13,11 @@ from typing import Any
 import psycopg
 
 from pgq._sync import Client
-from pgq._running._sync._crew import as_told
-from pgq._running._errors import failure
-from pgq._running._threads import Cancelled, Running
-from pgq._running._times import LONGEST_TURN
-from pgq.consumer._sync._crew import Members
+from pgq._runtime._sync._slots import with_details
+from pgq._runtime._errors import failure
+from pgq._runtime._threads import Cancelled, Running
+from pgq._runtime._times import LONGEST_TURN
+from pgq.consumer._sync._supervisor import Members
 from pgq.consumer._handlers import TopicHandler
 from pgq.consumer._leases import Lease
 from pgq.consumer._reports import logger
@@ -31,22 +31,22 @@ __all__ = ["Member"]
 class Member:
     """Leases messages, calls their handler, and commits."""
 
-    def __init__(self, crew: Members) -> None:
+    def __init__(self, supervisor: Members) -> None:
         self.running: Running | None = None
-        self._crew = crew
-        self._bell = crew.new_bell()
+        self._supervisor = supervisor
+        self._wakeup = supervisor.new_wakeup()
 
     def run(self) -> None:
         """Work until the consumer stops."""
-        crew = self._crew
-        while not crew.state.stopping:
-            lease = crew.claims.retry(time.monotonic())
+        supervisor = self._supervisor
+        while not supervisor.state.stopping:
+            lease = supervisor.claims.retry(time.monotonic())
             if lease is None:
-                name = crew.schedule.next(time.monotonic())
+                name = supervisor.schedule.next(time.monotonic())
                 if name is None:
-                    crew.rest(self._bell)
+                    supervisor.wait_for_work(self._wakeup)
                     continue
-                lease = self._poll(crew.handlers[name])
+                lease = self._poll(supervisor.handlers[name])
             if lease is not None:
                 lease.slot = self
                 self._work(lease)
@@ -57,34 +57,34 @@ class Member:
             self.running.interrupt()
 
     def _poll(self, handler: TopicHandler) -> Lease | None:
-        crew = self._crew
+        supervisor = self._supervisor
         before = time.monotonic()
         try:
-            messages = crew.pool.ask(
+            messages = supervisor.pool.ask(
                 lambda client: client.poll(
-                    handler.topic, crew.group, max_messages=handler.size, lease=handler.lease
+                    handler.topic, supervisor.group, max_messages=handler.size, lease=handler.lease
                 )
             )
         except psycopg.OperationalError as error:
-            crew.schedule.looked(handler.topic, time.monotonic(), found=False)
-            crew.pause(self._bell, error)
+            supervisor.schedule.looked(handler.topic, time.monotonic(), found=False)
+            supervisor.pause(self._wakeup, error)
             return None
         except Exception as error:
-            crew.schedule.failed(handler.topic, time.monotonic())
+            supervisor.schedule.failed(handler.topic, time.monotonic())
             known = isinstance(error, psycopg.Error)
             logger.error("could not poll %s: %s", handler.topic, error, exc_info=not known)
             return None
         except BaseException:
-            crew.schedule.looked(handler.topic, time.monotonic(), found=False)
+            supervisor.schedule.looked(handler.topic, time.monotonic(), found=False)
             raise
-        crew.state.reached()
+        supervisor.state.reached()
         # Other partitions may have more, however little there was in this one.
-        crew.schedule.looked(handler.topic, time.monotonic(), found=bool(messages))
+        supervisor.schedule.looked(handler.topic, time.monotonic(), found=bool(messages))
         if not messages:
             return None
         lease = Lease(handler, messages, before)
-        crew.claims.add(lease)
-        crew.wake()
+        supervisor.claims.add(lease)
+        supervisor.wake()
         return lease
 
     # ------------------------------------------------------------------------ handlers
@@ -94,7 +94,11 @@ class Member:
         first = lease.next
         error: BaseException | None = None
         begun_at = rested = time.monotonic()
-        while lease.next < len(lease.messages) and not self._crew.state.stopping and not lease.lost:
+        while (
+            lease.next < len(lease.messages)
+            and not self._supervisor.state.stopping
+            and not lease.lost
+        ):
             end = len(lease.messages) if lease.handler.batch else lease.next + 1
             error = self._handle(lease, lease.messages[lease.next : end])
             if error is not None:
@@ -106,17 +110,19 @@ class Member:
         done = lease.messages[first : lease.next]
         took = time.monotonic() - begun_at
         if lease.lost:
-            self._crew.claims.remove(lease)
+            self._supervisor.claims.remove(lease)
             lost = [(one, "lost") for one in lease.messages[first:]]
-            self._crew.reports.log(lease.handler.topic, lost, took, error)
+            self._supervisor.reports.log(lease.handler.topic, lost, took, error)
             return
         if done:
-            self._crew.reports.log(lease.handler.topic, [(one, "done") for one in done], took, None)
+            self._supervisor.reports.log(
+                lease.handler.topic, [(one, "done") for one in done], took, None
+            )
             self._commit(lease, done[-1])
             lease.attempt = 1
         if lease.next == len(lease.messages) or lease.lost:
-            self._crew.claims.remove(lease)
-        elif error is not None and not self._crew.state.stopping:
+            self._supervisor.claims.remove(lease)
+        elif error is not None and not self._supervisor.state.stopping:
             self._failed(lease, error)
         else:
             self._release(lease)
@@ -124,7 +130,7 @@ class Member:
     def _handle(
         self, lease: Lease, messages: Sequence[LeasedMessage]
     ) -> BaseException | None:
-        handler, reports = lease.handler, self._crew.reports
+        handler, reports = lease.handler, self._supervisor.reports
         begun = reports.begin(handler.topic, messages)
         started = time.monotonic()
         error: BaseException | None = None
@@ -134,10 +140,10 @@ class Member:
             arguments: list[Any] = [payloads] if handler.batch else payloads
             if handler.with_message:
                 arguments.extend([messages] if handler.batch else messages)
-            self._crew.calls[handler.topic](*arguments)
+            self._supervisor.calls[handler.topic](*arguments)
         except Cancelled as cancelled:
             ours = self.running is not None and self.running.resume()
-            if not ours and (self._crew.state.stopping or lease.lost):
+            if not ours and (self._supervisor.state.stopping or lease.lost):
                 raise
             error = LeaseLost("the lease was lost") if ours else cancelled
         except BaseException as failed:
@@ -158,7 +164,7 @@ class Member:
         help, and somebody has to see it.
         """
         rest = lease.messages[lease.next :]
-        self._crew.reports.log(
+        self._supervisor.reports.log(
             lease.handler.topic, [(message, "failed") for message in rest], 0.0, error
         )
         wait = lease.failed()
@@ -169,7 +175,7 @@ class Member:
             counts = any(
                 one.max_attempts is not None
                 for one in groups
-                if one.consumer_group == self._crew.group
+                if one.consumer_group == self._supervisor.group
             )
             if not counts and not unfit:
                 return None
@@ -179,18 +185,18 @@ class Member:
             nack = partial(
                 client.nack_offsets,
                 lease.handler.topic,
-                self._crew.group,
+                self._supervisor.group,
                 lease.partition,
                 lease_token=rest[0].lease_token,
                 delay=timedelta(seconds=delay),
             )
-            as_told(nack, error=failure(error))
+            with_details(nack, error=failure(error))
             return delay
 
         # until then it is not to be tried again by another slot
-        delay = self._crew.tell(self._bell, "give back what failed", give_back)
+        delay = self._supervisor.report(self._wakeup, "give back what failed", give_back)
         if delay is not None or lease.lost:
-            self._crew.claims.remove(lease)
+            self._supervisor.claims.remove(lease)
             wait = wait if delay is None else delay
         else:
             lease.retry_at = time.monotonic() + wait
@@ -201,7 +207,7 @@ class Member:
             try:
                 client.commit_offset(
                     lease.handler.topic,
-                    self._crew.group,
+                    self._supervisor.group,
                     last.partition,
                     last.log_offset,
                     lease_token=last.lease_token,
@@ -216,16 +222,16 @@ class Member:
                 )
             return True
 
-        self._crew.tell(self._bell, "commit", commit)
+        self._supervisor.report(self._wakeup, "commit", commit)
 
     def _release(self, lease: Lease) -> None:
-        self._crew.claims.remove(lease)
-        self._crew.tell(
-            self._bell,
+        self._supervisor.claims.remove(lease)
+        self._supervisor.report(
+            self._wakeup,
             "release a partition",
             lambda c: c.release_poll(
                 lease.handler.topic,
-                self._crew.group,
+                self._supervisor.group,
                 lease.partition,
                 lease.messages[0].lease_token,
             ),

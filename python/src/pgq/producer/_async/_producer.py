@@ -13,8 +13,8 @@ from uuid import uuid4
 
 from psycopg.types.json import Jsonb
 
-from pgq._running._tasks import Bell, Future, Running, answer, new_future, spawn
-from pgq._running._times import seconds
+from pgq._runtime._tasks import Future, Running, Wakeup, answer, new_future, spawn
+from pgq._runtime._times import seconds
 from pgq.producer._async._sender import Sender
 from pgq.producer._entries import Entry, Full, as_json
 
@@ -75,7 +75,7 @@ class AsyncProducer:
         self._numbers = itertools.count()
         self._entries: list[Entry] = []
         self._lock = threading.Lock()
-        self._bell = Bell()
+        self._wakeup = Wakeup()
         self._hurry = 0
         self._closing = False
         self._running: Running | None = None
@@ -161,7 +161,7 @@ class AsyncProducer:
         if closing:
             await self.close()
         elif running is not None:
-            self._bell.ring()
+            self._wakeup.wake()
             await answer(marker.future)
 
     async def close(self) -> None:
@@ -169,7 +169,7 @@ class AsyncProducer:
         with self._lock:
             self._closing = True
             running = self._running
-        self._bell.ring()
+        self._wakeup.wake()
         if running is not None:
             await running.join()
 
@@ -203,7 +203,7 @@ class AsyncProducer:
             if self._running is None:
                 self._running = spawn(self._run, name="pgq-producer")
         if size == 1 or size == self._max_batch:
-            self._bell.ring()
+            self._wakeup.wake()
         return future
 
     async def _run(self) -> None:
@@ -232,13 +232,13 @@ class AsyncProducer:
                     break
                 if self._closing:
                     return []
-            await self._bell.wait()
+            await self._wakeup.wait()
         end = self._entries[0].at + self._linger
         while len(self._entries) < self._max_batch and not self._closing and not self._hurry:
             left = end - time.monotonic()
             if left <= 0:
                 break
-            await self._bell.wait(left)
+            await self._wakeup.wait(left)
         with self._lock:
             batch = self._entries[: self._max_batch]
             del self._entries[: self._max_batch]

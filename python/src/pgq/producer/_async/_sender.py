@@ -11,10 +11,10 @@ import psycopg
 from psycopg.errors import ReadOnlySqlTransaction
 
 from pgq._async import AsyncClient
-from pgq._running._async._pool import connect
-from pgq._running._errors import Logger, guarded
-from pgq._running._tasks import Bell, InvalidStateError
-from pgq._running._times import Backoff
+from pgq._runtime._async._pool import connect
+from pgq._runtime._errors import Logger, guarded
+from pgq._runtime._tasks import InvalidStateError, Wakeup
+from pgq._runtime._times import Backoff
 from pgq.errors import RETRYABLE
 from pgq.messages import PublishBatchResult
 from pgq.producer._entries import (
@@ -58,7 +58,7 @@ class Sender:
         self._options = options
         self._timeout = timeout
         self._client: AsyncClient | None = None
-        self._pause = Bell()
+        self._pause = Wakeup()
 
     async def send(self, entries: Sequence[Entry]) -> None:
         """Write entries in their order, and answer each."""

@@ -15,8 +15,8 @@ from uuid import uuid4
 
 from psycopg.types.json import Jsonb
 
-from pgq._running._threads import Bell, Future, Running, answer, new_future, spawn
-from pgq._running._times import seconds
+from pgq._runtime._threads import Future, Running, Wakeup, answer, new_future, spawn
+from pgq._runtime._times import seconds
 from pgq.producer._sync._sender import Sender
 from pgq.producer._entries import Entry, Full, as_json
 
@@ -77,7 +77,7 @@ class Producer:
         self._numbers = itertools.count()
         self._entries: list[Entry] = []
         self._lock = threading.Lock()
-        self._bell = Bell()
+        self._wakeup = Wakeup()
         self._hurry = 0
         self._closing = False
         self._running: Running | None = None
@@ -163,7 +163,7 @@ class Producer:
         if closing:
             self.close()
         elif running is not None:
-            self._bell.ring()
+            self._wakeup.wake()
             answer(marker.future)
 
     def close(self) -> None:
@@ -171,7 +171,7 @@ class Producer:
         with self._lock:
             self._closing = True
             running = self._running
-        self._bell.ring()
+        self._wakeup.wake()
         if running is not None:
             running.join()
 
@@ -205,7 +205,7 @@ class Producer:
             if self._running is None:
                 self._running = spawn(self._run, name="pgq-producer")
         if size == 1 or size == self._max_batch:
-            self._bell.ring()
+            self._wakeup.wake()
         return future
 
     def _run(self) -> None:
@@ -234,13 +234,13 @@ class Producer:
                     break
                 if self._closing:
                     return []
-            self._bell.wait()
+            self._wakeup.wait()
         end = self._entries[0].at + self._linger
         while len(self._entries) < self._max_batch and not self._closing and not self._hurry:
             left = end - time.monotonic()
             if left <= 0:
                 break
-            self._bell.wait(left)
+            self._wakeup.wait(left)
         with self._lock:
             batch = self._entries[: self._max_batch]
             del self._entries[: self._max_batch]

@@ -13,10 +13,10 @@ import psycopg
 from psycopg.errors import ReadOnlySqlTransaction
 
 from pgq._sync import Client
-from pgq._running._sync._pool import connect
-from pgq._running._errors import Logger, guarded
-from pgq._running._threads import Bell, InvalidStateError
-from pgq._running._times import Backoff
+from pgq._runtime._sync._pool import connect
+from pgq._runtime._errors import Logger, guarded
+from pgq._runtime._threads import InvalidStateError, Wakeup
+from pgq._runtime._times import Backoff
 from pgq.errors import RETRYABLE
 from pgq.messages import PublishBatchResult
 from pgq.producer._entries import (
@@ -60,7 +60,7 @@ class Sender:
         self._options = options
         self._timeout = timeout
         self._client: Client | None = None
-        self._pause = Bell()
+        self._pause = Wakeup()
 
     def send(self, entries: Sequence[Entry]) -> None:
         """Write entries in their order, and answer each."""

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from operator import attrgetter
 from typing import TypeVar
 
-from pgq._running._async._pool import Borrowing, Pool
+from pgq._runtime._async._pool import Borrowing, Pool
 from pgq.errors import LeaseLost
 from pgq.messages import Job
 from pgq.worker._claims import Claim

@@ -9,11 +9,11 @@ from typing import Any
 import psycopg
 
 from pgq._async import AsyncClient
-from pgq._running._tasks import Running
+from pgq._runtime._tasks import Running
 from pgq.errors import LeaseLost
 from pgq.messages import Job
-from pgq.worker._async._crew import Crew
-from pgq.worker._async._doing import Doing
+from pgq.worker._async._execution import Execution
+from pgq.worker._async._supervisor import Supervisor
 from pgq.worker._claims import Claim
 from pgq.worker._handlers import Handler
 from pgq.worker._reports import logger
@@ -24,46 +24,46 @@ MOST_ASKED = 8
 """Asking for more jobs takes longer than to wait for the disk once."""
 
 
-class Slot(Doing):
+class Slot(Execution):
     """Claims jobs, calls their handler, and finishes them with the next claim."""
 
-    def __init__(self, crew: Crew) -> None:
-        super().__init__(crew)
+    def __init__(self, supervisor: Supervisor) -> None:
+        super().__init__(supervisor)
         self.running: Running | None = None
 
     async def run(self) -> None:
         """Work until the worker stops."""
         done: Claim | None = None
         while True:
-            if self._crew.state.stopping:
+            if self._supervisor.state.stopping:
                 if done is not None:
                     await self.settle(done)
                 return
             handler = self._next(done)
             if handler is None:
-                await self._crew.rest(self._bell)
+                await self._supervisor.wait_for_work(self._wakeup)
                 continue
             claim = await self._exchange(done, handler)
             done = await self.work(claim) if claim is not None else None
 
     def _next(self, done: Claim | None) -> Handler | None:
         """Whose jobs to claim now. Whoever finishes something claims in the same transaction."""
-        name = self._crew.schedule.next(time.monotonic())
+        name = self._supervisor.schedule.next(time.monotonic())
         if name is None and done is not None:
             name = done.handler.queue
-            self._crew.schedule.begin(name)
-        return None if name is None else self._crew.handlers[name]
+            self._supervisor.schedule.begin(name)
+        return None if name is None else self._supervisor.handlers[name]
 
     async def _exchange(self, done: Claim | None, handler: Handler) -> Claim | None:
         """Finish what is done and claim the next jobs."""
-        schedule = self._crew.schedule
+        schedule = self._supervisor.schedule
         before = time.monotonic()
         jobs: Sequence[Job]
         job_ids = done.take_done() if done is not None else []
         try:
             if done is not None:
                 token = done.token
-                jobs = await self._crew.pool.ask(
+                jobs = await self._supervisor.pool.ask(
                     lambda client: client.finish_and_claim(
                         handler.queue,
                         job_ids=job_ids,
@@ -74,7 +74,7 @@ class Slot(Doing):
                     )
                 )
             else:
-                jobs = await self._crew.pool.ask(lambda client: _claim(client, handler))
+                jobs = await self._supervisor.pool.ask(lambda client: _claim(client, handler))
         except Exception as error:
             now = time.monotonic()
             if done is not None:
@@ -84,7 +84,7 @@ class Slot(Doing):
                 schedule.looked(handler.queue, now, found=True)
             elif isinstance(error, psycopg.OperationalError):
                 schedule.looked(handler.queue, now, found=False)
-                await self._crew.pause(self._bell, error)
+                await self._supervisor.pause(self._wakeup, error)
             else:
                 schedule.failed(handler.queue, now)
                 logger.exception("could not claim from %s", handler.queue)
@@ -94,17 +94,17 @@ class Slot(Doing):
         except BaseException:
             schedule.looked(handler.queue, time.monotonic(), found=False)
             raise
-        self._crew.state.reached()
+        self._supervisor.state.reached()
         if done is not None:
-            self._crew.claims.remove(done)
+            self._supervisor.claims.remove(done)
         more = len(jobs) == handler.size
         again = schedule.looked(handler.queue, time.monotonic(), found=bool(jobs), more=more)
         if not jobs:
             return None
         claim = Claim(handler, jobs, before, self)
-        self._crew.claims.add(claim)
+        self._supervisor.claims.add(claim)
         if again:
-            self._crew.wake()
+            self._supervisor.wake()
         return claim
 
     def interrupt(self, claim: Claim) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 import psycopg
 
 from pgq._async import AsyncClient
-from pgq._running._async._pool import connect
-from pgq._running._times import Backoff
+from pgq._runtime._async._pool import connect
+from pgq._runtime._times import Backoff
 from pgq.messages import ScheduleRun
-from pgq.worker._async._crew import Crew
+from pgq.worker._async._supervisor import Supervisor
 from pgq.worker._reports import logger
 
 __all__ = ["Ticking"]
@@ -28,16 +28,16 @@ LONGEST = "30s"
 class Ticking:
     """Calls `run_schedules` on a connection of its own, until the worker stops."""
 
-    def __init__(self, crew: Crew, conninfo: str, options: Mapping[str, Any]) -> None:
-        self._crew = crew
+    def __init__(self, supervisor: Supervisor, conninfo: str, options: Mapping[str, Any]) -> None:
+        self._supervisor = supervisor
         self._conninfo = conninfo
         self._options = options
-        self._bell = crew.new_bell()
+        self._wakeup = supervisor.new_wakeup()
         self._backoff = Backoff(EVERY, 10.0)
 
     async def run(self) -> None:
         """Write what is due; an error is logged, and it is tried again."""
-        while not self._crew.state.stopping:
+        while not self._supervisor.state.stopping:
             try:
                 connection = await connect(self._conninfo, self._options, "pgq worker: schedules")
                 try:
@@ -53,7 +53,7 @@ class Ticking:
                 await self._pause(wait)
 
     async def _tick(self, client: AsyncClient) -> None:
-        while not self._crew.state.stopping:
+        while not self._supervisor.state.stopping:
             runs = await client.retry(_run)
             self._backoff.reset()
             for run in runs:
@@ -63,10 +63,10 @@ class Ticking:
                 await self._pause(EVERY)
 
     async def _pause(self, wait: float) -> None:
-        """The bell rings for the worker's stop, and now and then for nothing."""
+        """Woken when the worker stops, and now and then for nothing."""
         end = time.monotonic() + wait
-        while not self._crew.state.stopping and (left := end - time.monotonic()) > 0:
-            await self._bell.wait(left)
+        while not self._supervisor.state.stopping and (left := end - time.monotonic()) > 0:
+            await self._wakeup.wait(left)
 
 
 async def _run(client: AsyncClient) -> list[ScheduleRun]:

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 import psycopg
 
 from pgq._async import AsyncClient
-from pgq._running._async._pool import Pool, connect
-from pgq._running._async._runner import Runner
-from pgq.worker._async._crew import Crew
+from pgq._runtime._async._pool import Pool, connect
+from pgq._runtime._async._runner import Runner
 from pgq.worker._async._slot import Slot
+from pgq.worker._async._supervisor import Supervisor
 from pgq.worker._async._ticking import Ticking
 from pgq.worker._claims import STOPPED
 from pgq.worker._handlers import Handlers
@@ -80,7 +80,7 @@ class AsyncWorker(Runner):
         """Let the decorated function do the jobs of a queue: see `Handlers.handler`."""
         return self._handlers.handler(queue, **settings)
 
-    async def _begin(self) -> Crew:
+    async def _begin(self) -> Supervisor:
         chosen = self._handlers.by_queue
         if self._queues is not None:
             missing = [queue for queue in self._queues if queue not in chosen]
@@ -90,22 +90,22 @@ class AsyncWorker(Runner):
         if not chosen:
             raise ValueError("there is no handler")
         pool = Pool(self._conninfo, self._options, "pgq worker", self._connections)
-        crew = Crew(chosen, pool, self._reports, self._poll, self._timeout)
+        supervisor = Supervisor(chosen, pool, self._reports, self._poll, self._timeout)
         connection = await connect(self._conninfo, self._options, "pgq worker")
         try:
-            crew.learn(await AsyncClient(connection).list_queues(), required=True)
+            supervisor.learn(await AsyncClient(connection).list_queues(), required=True)
         finally:
             await connection.close()
-        return crew
+        return supervisor
 
-    def _new_slot(self, crew: Crew) -> Slot:
-        return Slot(crew)
+    def _new_slot(self, supervisor: Supervisor) -> Slot:
+        return Slot(supervisor)
 
-    def _beside(self, crew: Crew) -> Sequence[Ticking]:
-        return [Ticking(crew, self._conninfo, self._options)] if self._schedules else []
+    def _beside(self, supervisor: Supervisor) -> Sequence[Ticking]:
+        return [Ticking(supervisor, self._conninfo, self._options)] if self._schedules else []
 
-    async def _give_back(self, crew: Crew) -> None:
-        left = crew.claims.all()
+    async def _give_back(self, supervisor: Supervisor) -> None:
+        left = supervisor.claims.all()
         if not left:
             return
         self.hurried = True

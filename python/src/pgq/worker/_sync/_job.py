@@ -8,7 +8,7 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import TypeVar
 
-from pgq._running._sync._pool import Borrowing, Pool
+from pgq._runtime._sync._pool import Borrowing, Pool
 from pgq.errors import LeaseLost
 from pgq.messages import Job
 from pgq.worker._claims import Claim

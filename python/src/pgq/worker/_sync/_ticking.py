@@ -11,10 +11,10 @@ from typing import Any
 import psycopg
 
 from pgq._sync import Client
-from pgq._running._sync._pool import connect
-from pgq._running._times import Backoff
+from pgq._runtime._sync._pool import connect
+from pgq._runtime._times import Backoff
 from pgq.messages import ScheduleRun
-from pgq.worker._sync._crew import Crew
+from pgq.worker._sync._supervisor import Supervisor
 from pgq.worker._reports import logger
 
 __all__ = ["Ticking"]
@@ -30,16 +30,16 @@ LONGEST = "30s"
 class Ticking:
     """Calls `run_schedules` on a connection of its own, until the worker stops."""
 
-    def __init__(self, crew: Crew, conninfo: str, options: Mapping[str, Any]) -> None:
-        self._crew = crew
+    def __init__(self, supervisor: Supervisor, conninfo: str, options: Mapping[str, Any]) -> None:
+        self._supervisor = supervisor
         self._conninfo = conninfo
         self._options = options
-        self._bell = crew.new_bell()
+        self._wakeup = supervisor.new_wakeup()
         self._backoff = Backoff(EVERY, 10.0)
 
     def run(self) -> None:
         """Write what is due; an error is logged, and it is tried again."""
-        while not self._crew.state.stopping:
+        while not self._supervisor.state.stopping:
             try:
                 connection = connect(self._conninfo, self._options, "pgq worker: schedules")
                 try:
@@ -55,7 +55,7 @@ class Ticking:
                 self._pause(wait)
 
     def _tick(self, client: Client) -> None:
-        while not self._crew.state.stopping:
+        while not self._supervisor.state.stopping:
             runs = client.retry(_run)
             self._backoff.reset()
             for run in runs:
@@ -65,10 +65,10 @@ class Ticking:
                 self._pause(EVERY)
 
     def _pause(self, wait: float) -> None:
-        """The bell rings for the worker's stop, and now and then for nothing."""
+        """Woken when the worker stops, and now and then for nothing."""
         end = time.monotonic() + wait
-        while not self._crew.state.stopping and (left := end - time.monotonic()) > 0:
-            self._bell.wait(left)
+        while not self._supervisor.state.stopping and (left := end - time.monotonic()) > 0:
+            self._wakeup.wait(left)
 
 
 def _run(client: Client) -> list[ScheduleRun]:

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 import psycopg
 
 from pgq._sync import Client
-from pgq._running._sync._pool import Pool, connect
-from pgq._running._sync._runner import Runner
-from pgq.worker._sync._crew import Crew
+from pgq._runtime._sync._pool import Pool, connect
+from pgq._runtime._sync._runner import Runner
 from pgq.worker._sync._slot import Slot
+from pgq.worker._sync._supervisor import Supervisor
 from pgq.worker._sync._ticking import Ticking
 from pgq.worker._claims import STOPPED
 from pgq.worker._handlers import Handlers
@@ -82,7 +82,7 @@ class Worker(Runner):
         """Let the decorated function do the jobs of a queue: see `Handlers.handler`."""
         return self._handlers.handler(queue, **settings)
 
-    def _begin(self) -> Crew:
+    def _begin(self) -> Supervisor:
         chosen = self._handlers.by_queue
         if self._queues is not None:
             missing = [queue for queue in self._queues if queue not in chosen]
@@ -92,22 +92,22 @@ class Worker(Runner):
         if not chosen:
             raise ValueError("there is no handler")
         pool = Pool(self._conninfo, self._options, "pgq worker", self._connections)
-        crew = Crew(chosen, pool, self._reports, self._poll, self._timeout)
+        supervisor = Supervisor(chosen, pool, self._reports, self._poll, self._timeout)
         connection = connect(self._conninfo, self._options, "pgq worker")
         try:
-            crew.learn(Client(connection).list_queues(), required=True)
+            supervisor.learn(Client(connection).list_queues(), required=True)
         finally:
             connection.close()
-        return crew
+        return supervisor
 
-    def _new_slot(self, crew: Crew) -> Slot:
-        return Slot(crew)
+    def _new_slot(self, supervisor: Supervisor) -> Slot:
+        return Slot(supervisor)
 
-    def _beside(self, crew: Crew) -> Sequence[Ticking]:
-        return [Ticking(crew, self._conninfo, self._options)] if self._schedules else []
+    def _beside(self, supervisor: Supervisor) -> Sequence[Ticking]:
+        return [Ticking(supervisor, self._conninfo, self._options)] if self._schedules else []
 
-    def _give_back(self, crew: Crew) -> None:
-        left = crew.claims.all()
+    def _give_back(self, supervisor: Supervisor) -> None:
+        left = supervisor.claims.all()
         if not left:
             return
         self.hurried = True

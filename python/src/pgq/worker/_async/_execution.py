@@ -14,30 +14,30 @@ import psycopg
 from psycopg.types.json import Jsonb
 
 from pgq._async import AsyncClient
-from pgq._running._async._crew import as_told
-from pgq._running._errors import HandlerTimeout, failure, plain
-from pgq._running._tasks import Cancelled, Running
-from pgq._running._times import LONGEST_TURN
+from pgq._runtime._async._slots import with_details
+from pgq._runtime._errors import HandlerTimeout, failure, plain
+from pgq._runtime._tasks import Cancelled, Running
+from pgq._runtime._times import LONGEST_TURN
 from pgq.errors import LeaseLost
 from pgq.messages import Job
-from pgq.worker._async._crew import Crew
+from pgq.worker._async._supervisor import Supervisor
 from pgq.worker._claims import STOPPED, Claim
 from pgq.worker._outcomes import Misfit, Outcome, Reject, Release, Retry
 from pgq.worker._reports import logger
 
-__all__ = ["Doing"]
+__all__ = ["Execution"]
 
 _NONE: frozenset[int] = frozenset()
 
 
-class Doing:
+class Execution:
     """The part of a slot that has jobs in hand."""
 
     running: Running | None
 
-    def __init__(self, crew: Crew) -> None:
-        self._crew = crew
-        self._bell = crew.new_bell()
+    def __init__(self, supervisor: Supervisor) -> None:
+        self._supervisor = supervisor
+        self._wakeup = supervisor.new_wakeup()
 
     async def work(self, claim: Claim) -> Claim | None:
         """Do the jobs of a claim; returns it if some are still to be finished."""
@@ -49,25 +49,25 @@ class Doing:
         claim.open.clear()
         if claim.done:
             return claim
-        self._crew.claims.remove(claim)
+        self._supervisor.claims.remove(claim)
         return None
 
     async def settle(self, claim: Claim) -> None:
         """Finish what is done, and claim nothing."""
         if claim.done:
             await self._ack(claim)
-        self._crew.claims.remove(claim)
+        self._supervisor.claims.remove(claim)
 
     async def _ack(self, claim: Claim) -> None:
         job_ids = claim.take_done()
-        finished = await self._crew.tell(
-            self._bell, "finish jobs", lambda c: c.ack_batch(job_ids, claim.token)
+        finished = await self._supervisor.report(
+            self._wakeup, "finish jobs", lambda c: c.ack_batch(job_ids, claim.token)
         )
         if finished is not None and len(finished) < len(job_ids):
             # Either an answer was lost on its way, and they are finished, or they are not ours.
             for job_id in sorted({*job_ids} - {*finished}):
-                found = await self._crew.tell(
-                    self._bell, "look at a job", partial(AsyncClient.get_job, job_id=job_id)
+                found = await self._supervisor.report(
+                    self._wakeup, "look at a job", partial(AsyncClient.get_job, job_id=job_id)
                 )
                 if found is not None:
                     logger.warning(
@@ -81,20 +81,20 @@ class Doing:
         """Those that were not begun, or whose handlers were stopped by an impatient user."""
         tried, unused = claim.to_give_back()
         if tried:
-            await self._crew.tell(
-                self._bell,
+            await self._supervisor.report(
+                self._wakeup,
                 "give jobs back",
                 lambda c: c.nack_batch(tried, claim.token, error=STOPPED),
             )
         if unused:
-            await self._crew.tell(
-                self._bell, "give jobs back", lambda c: c.release_job_batch(unused, claim.token)
+            await self._supervisor.report(
+                self._wakeup, "give jobs back", lambda c: c.release_job_batch(unused, claim.token)
             )
 
     # ------------------------------------------------------------------------ handlers
 
     async def _one_by_one(self, claim: Claim) -> None:
-        state = self._crew.state
+        state = self._supervisor.state
         last = claim.jobs[-1]
         wait = claim.handler.ack_after if claim.handler.idempotent else 0.0
         rested = time.monotonic()
@@ -111,17 +111,17 @@ class Doing:
                 rested = time.monotonic()
 
     async def _single(self, claim: Claim, job: Job) -> None:
-        handler, crew = claim.handler, self._crew
-        begun = crew.reports.begin(handler.queue, [job])
+        handler, supervisor = claim.handler, self._supervisor
+        begun = supervisor.reports.begin(handler.queue, [job])
         started = time.monotonic()
         result: Any = None
         error: BaseException | None = None
         claim.running = frozenset((job.job_id,))
         try:
-            run = crew.calls[handler.queue]
+            run = supervisor.calls[handler.queue]
             content = handler.read(job)
             if handler.with_job:
-                result = await run(content, crew.running_job(job, claim))
+                result = await run(content, supervisor.running_job(job, claim))
             else:
                 result = await run(content)
             if handler.keep_result:
@@ -131,21 +131,21 @@ class Doing:
         except BaseException as failed:
             error = failed
         took = time.monotonic() - started
-        if crew.state.at_once and isinstance(error, LeaseLost):
-            crew.reports.end(begun, handler.queue, [(job, "released")], took)
+        if supervisor.state.at_once and isinstance(error, LeaseLost):
+            supervisor.reports.end(begun, handler.queue, [(job, "released")], took)
             claim.lost.discard(job.job_id)
             return  # it is open: `work` gives it back
         claim.running = _NONE
         if error is None and not handler.keep_result and job.job_id not in claim.lost:
             claim.finish(job.job_id)
-            if crew.reports.silent:
+            if supervisor.reports.silent:
                 return
             outcome = "done"
         else:
             outcome = await self._conclude(claim, job, result, error)
             if isinstance(error, HandlerTimeout):
                 claim.lost.add(job.job_id)  # so that `check` ends what still runs
-        crew.reports.end(begun, handler.queue, [(job, outcome)], took, error)
+        supervisor.reports.end(begun, handler.queue, [(job, outcome)], took, error)
 
     async def _batch(self, claim: Claim) -> None:
         handler = claim.handler
@@ -156,12 +156,12 @@ class Doing:
                 payloads.append(handler.read(job))
                 jobs.append(job)
             except BaseException as refused:  # a type may break in ways of its own
-                begun = self._crew.reports.begin(handler.queue, [job])
+                begun = self._supervisor.reports.begin(handler.queue, [job])
                 outcome = await self._conclude(claim, job, None, refused)
-                self._crew.reports.end(begun, handler.queue, [(job, outcome)], 0.0, refused)
-        if not jobs or self._crew.state.stopping:
+                self._supervisor.reports.end(begun, handler.queue, [(job, outcome)], 0.0, refused)
+        if not jobs or self._supervisor.state.stopping:
             return
-        begun = self._crew.reports.begin(handler.queue, jobs)
+        begun = self._supervisor.reports.begin(handler.queue, jobs)
         started = time.monotonic()
         each: Mapping[Any, Any] = {}
         error: BaseException | None = None
@@ -169,8 +169,8 @@ class Doing:
         try:
             arguments: list[Any] = [payloads]
             if handler.with_job:
-                arguments.append([self._crew.running_job(job, claim) for job in jobs])
-            result = await self._crew.calls[handler.queue](*arguments)
+                arguments.append([self._supervisor.running_job(job, claim) for job in jobs])
+            result = await self._supervisor.calls[handler.queue](*arguments)
             if result is not None and not isinstance(result, Mapping):
                 raise TypeError("a batch handler returns None, or a dict from job_id to an outcome")
             each = {} if result is None else {**result}
@@ -182,8 +182,10 @@ class Doing:
         except BaseException as failed:
             error = failed
         took = time.monotonic() - started
-        if self._crew.state.at_once and isinstance(error, LeaseLost):
-            self._crew.reports.end(begun, handler.queue, [(job, "released") for job in jobs], took)
+        if self._supervisor.state.at_once and isinstance(error, LeaseLost):
+            self._supervisor.reports.end(
+                begun, handler.queue, [(job, "released") for job in jobs], took
+            )
             claim.lost -= claim.running
             return
         claim.running = _NONE
@@ -193,15 +195,15 @@ class Doing:
             outcomes.append((job, await self._conclude(claim, job, None, one)))
         if isinstance(error, HandlerTimeout):
             claim.lost |= {job.job_id for job in jobs}
-        self._crew.reports.end(begun, handler.queue, outcomes, took, error)
+        self._supervisor.reports.end(begun, handler.queue, outcomes, took, error)
 
     def _stopped(self, claim: Claim, cancelled: BaseException) -> BaseException:
         """The handler was cancelled: by this worker, or else by whoever runs the worker."""
         if claim.lost >= claim.running and self.running is not None and self.running.resume():
             return LeaseLost("the lease was lost")
-        if self._crew.state.at_once:
+        if self._supervisor.state.at_once:
             return LeaseLost("the worker was stopped")
-        if not self._crew.state.stopping and not claim.lost & claim.running:
+        if not self._supervisor.state.stopping and not claim.lost & claim.running:
             return cancelled  # the handler did it to itself: a failure
         raise cancelled
 
@@ -224,9 +226,11 @@ class Doing:
             return await self._told(word, lambda c: c.release_job(number, token))
         if word == "rejected":
             return await self._told(
-                word, lambda c: as_told(partial(c.reject_job, number, token), **told)
+                word, lambda c: with_details(partial(c.reject_job, number, token), **told)
             )
-        return await self._told(word, lambda c: as_told(partial(c.nack, number, token), **told))
+        return await self._told(
+            word, lambda c: with_details(partial(c.nack, number, token), **told)
+        )
 
     async def _archive(self, job_id: int, token: UUID, result: Any) -> str:
         outcome = "done"
@@ -238,14 +242,14 @@ class Doing:
             except psycopg.DataError as refused:  # NaN, say, which JSON does not have
                 outcome = "failed"
                 nack = partial(client.nack, job_id, token)
-                return bool(await as_told(nack, error=failure(refused)))
+                return bool(await with_details(nack, error=failure(refused)))
 
         await self._told(outcome, archive)
         return outcome
 
     async def _told(self, word: str, tell: Any) -> str:
         # False may be the second answer to what was asked twice: it is not taken for a loss.
-        await self._crew.tell(self._bell, "finish a job", tell)
+        await self._supervisor.report(self._wakeup, "finish a job", tell)
         return word
 
 

@@ -21,8 +21,8 @@ class _Source:
     busy: bool = False
     """Whether the last look found something: then all may look at once."""
     looking: int = 0
-    rung: int = 0
-    """How often it was rung, so that a ring during a look is not lost."""
+    woken: int = 0
+    """How often it was woken, so that one during a look is not lost."""
     asked: int = 0
 
 
@@ -65,7 +65,7 @@ class Schedule:
         source.asked = self._asked
         source.looking += 1
         if source.looking == 1:
-            source.rung = 0
+            source.woken = 0
 
     def looked(self, name: str, now: float, *, found: bool, more: bool = True) -> bool:
         """A look has ended; `more`: there may be more than what was found.
@@ -75,7 +75,7 @@ class Schedule:
         with self._lock:
             source = self._sources[name]
             source.looking -= 1
-            again = bool(source.rung)  # until a look begins that is the only one
+            again = bool(source.woken)  # until a look begins that is the only one
             source.busy = found and more
             if found:
                 source.wait = self._first
@@ -95,16 +95,16 @@ class Schedule:
             source.busy = False
             source.next_at = now + self._longest
 
-    def ring(self, name: str | None = None) -> bool:
+    def wake(self, name: str | None = None) -> bool:
         """Something was said to have come, to one source or to any; False: it is none of ours."""
         with self._lock:
-            rung = [*self._sources.values()] if name is None else [self._sources.get(name)]
-            for source in rung:
+            woken = [*self._sources.values()] if name is None else [self._sources.get(name)]
+            for source in woken:
                 if source is not None:
-                    source.rung += 1
+                    source.woken += 1
                     source.next_at = 0.0
                     source.wait = self._first
-            return any(source is not None for source in rung)
+            return any(source is not None for source in woken)
 
     def pause(self, now: float) -> float:
         """Seconds until the next look is due."""

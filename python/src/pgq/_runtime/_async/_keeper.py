@@ -12,11 +12,11 @@ import psycopg
 from psycopg.errors import ReadOnlySqlTransaction
 
 from pgq._async import AsyncClient
-from pgq._running._async._pool import connect, is_pooled
-from pgq._running._beats import Beats, missing
-from pgq._running._errors import Logger
-from pgq._running._tasks import Bell, notices, spawn
-from pgq._running._times import Backoff
+from pgq._runtime._async._pool import connect, is_pooled
+from pgq._runtime._errors import Logger
+from pgq._runtime._heartbeats import Heartbeats, missing
+from pgq._runtime._tasks import Wakeup, notices, spawn
+from pgq._runtime._times import Backoff
 
 __all__ = ["Keeper", "Kept"]
 
@@ -55,17 +55,17 @@ class Keeper:
         conninfo: str,
         options: Mapping[str, Any],
         name: str,
-        beats: Beats,
+        heartbeats: Heartbeats,
         logger: Logger,
     ) -> None:
         self._kept = kept
-        self._beats = beats
+        self._heartbeats = heartbeats
         self._conninfo = conninfo
         self._options = options
         self._name = name
         self._logger = logger
-        self._bell = Bell()
-        self._watch_bell = Bell()
+        self._wakeup = Wakeup()
+        self._watch_wakeup = Wakeup()
         self._stopped = False
         self._backoff = Backoff(0.1, 5.0)
         self._said = ""
@@ -73,8 +73,8 @@ class Keeper:
     def stop(self) -> None:
         """Let `run` return."""
         self._stopped = True
-        self._bell.ring()
-        self._watch_bell.ring()
+        self._wakeup.wake()
+        self._watch_wakeup.wake()
 
     async def run(self) -> None:
         """Keep the leases."""
@@ -83,14 +83,14 @@ class Keeper:
             await self._keep_connected()
         finally:
             self.stop()
-            self._bell.close()
+            self._wakeup.close()
             await watching.join(5.0)
 
     async def _watch(self) -> None:
         """Beside the calls: one of them may get no answer until long after a lease has run out."""
         while not self._stopped:
             self._kept.expire(time.monotonic())
-            await self._watch_bell.wait(self._kept.tick())
+            await self._watch_wakeup.wait(self._kept.tick())
 
     async def _keep_connected(self) -> None:
         while not self._stopped:
@@ -110,7 +110,7 @@ class Keeper:
                     text,
                 )
                 self._said = text
-                await self._bell.wait(wait)
+                await self._wakeup.wait(wait)
 
     async def _keep(self, client: AsyncClient) -> None:
         hearing: list[str] = []
@@ -135,29 +135,29 @@ class Keeper:
             await self._beat(client, now)
             self._backoff.reset()
             self._said = ""
-            wait = self._beats.wait(time.monotonic(), self._kept.tick())
-            for notice in await notices(client.connection, self._bell, wait):
+            wait = self._heartbeats.wait(time.monotonic(), self._kept.tick())
+            for notice in await notices(client.connection, self._wakeup, wait):
                 self._kept.heard(notice.channel, notice.payload)
         await self._leave(client)
 
     async def _beat(self, client: AsyncClient, now: float) -> None:
         """Tell that this process is alive. Leases come first, and do not depend on it."""
-        if not self._beats.due(now):
+        if not self._heartbeats.due(now):
             return
         try:
-            await client.heartbeat(self._beats.name, **self._beats.said())
+            await client.heartbeat(self._heartbeats.name, **self._heartbeats.said())
         except Exception as error:  # such as a name that the connection's encoding lacks
             if client.connection.closed or isinstance(error, ReadOnlySqlTransaction):
-                self._beats.again()
+                self._heartbeats.again()
                 raise
             if missing(error):
-                self._beats.off()
+                self._heartbeats.off()
                 self._logger.warning("sends no heartbeats, nobody will see it: %s", error)
             else:
                 self._logger.info("a heartbeat was not taken: %s", error)
 
     async def _leave(self, client: AsyncClient) -> None:
         """Whoever ends in order is not listed any more."""
-        if self._beats.on:
+        if self._heartbeats.on:
             with suppress(Exception):
-                await client.forget_worker(self._beats.name)
+                await client.forget_worker(self._heartbeats.name)

@@ -12,17 +12,17 @@ import psycopg
 from psycopg.errors import ReadOnlySqlTransaction
 
 from pgq._async import AsyncClient
-from pgq._running._async._pool import Pool
-from pgq._running._errors import Logger
-from pgq._running._schedule import Schedule
-from pgq._running._state import Abandoned, State
-from pgq._running._tasks import Bell
+from pgq._runtime._async._pool import Pool
+from pgq._runtime._errors import Logger
+from pgq._runtime._schedule import Schedule
+from pgq._runtime._state import Abandoned, State
+from pgq._runtime._tasks import Wakeup
 
-__all__ = ["Slots", "as_told"]
+__all__ = ["Slots", "with_details"]
 
 
 class Slots:
-    """The schedule, the connections, and the bells of those who wait."""
+    """The schedule, the connections, and the wakeups of those who wait."""
 
     def __init__(self, sources: Iterable[str], pool: Pool, poll: float, logger: Logger) -> None:
         self.pool = pool
@@ -30,52 +30,52 @@ class Slots:
         self.state = State()
         self.abandoned = Abandoned(logger)
         self.logger = logger
-        self._idle: list[Bell] = []
-        self._bells: list[Bell] = []
+        self._idle: list[Wakeup] = []
+        self._wakeups: list[Wakeup] = []
 
-    def _longest_rest(self) -> float:
+    def _longest_wait(self) -> float:
         return self.schedule.pause(time.monotonic())
 
     # ------------------------------------------------------------------------ waiting
 
-    def new_bell(self) -> Bell:
-        """The bell of a slot."""
-        bell = Bell()
-        self._bells.append(bell)
-        return bell
+    def new_wakeup(self) -> Wakeup:
+        """The wakeup of a slot."""
+        wakeup = Wakeup()
+        self._wakeups.append(wakeup)
+        return wakeup
 
-    async def rest(self, bell: Bell) -> None:
+    async def wait_for_work(self, wakeup: Wakeup) -> None:
         """Wait until there may be something to do."""
-        self._idle.append(bell)
+        self._idle.append(wakeup)
         try:
             if not self.state.stopping:
-                await bell.wait(self._longest_rest())
+                await wakeup.wait(self._longest_wait())
         finally:
-            with suppress(ValueError):  # it may have been rung
-                self._idle.remove(bell)
+            with suppress(ValueError):  # it may have been woken
+                self._idle.remove(wakeup)
 
-    async def pause(self, bell: Bell, error: BaseException) -> None:
+    async def pause(self, wakeup: Wakeup, error: BaseException) -> None:
         """Wait for a server that has failed."""
         wait = self.state.backoff.next()
         if not self.state.at_once:
             text = str(error).strip()
             level = logging.WARNING if self.state.is_news(text) else logging.DEBUG
             self.logger.log(level, "database unavailable, again in %.1f s: %s", wait, text)
-            await bell.wait(wait)
+            await wakeup.wait(wait)
 
     def wake(self) -> None:
         """There may be something for one more slot."""
         with suppress(IndexError):
-            self._idle.pop().ring()
+            self._idle.pop().wake()
 
     def wake_all(self) -> None:
         """Everybody looks what has changed."""
-        for bell in self._bells:
-            bell.ring()
+        for wakeup in self._wakeups:
+            wakeup.wake()
 
     # ------------------------------------------------------------------------ asking
 
-    async def tell(self, bell: Bell, what: str, call: Callable[[AsyncClient], Any]) -> Any:
+    async def report(self, wakeup: Wakeup, what: str, call: Callable[[AsyncClient], Any]) -> Any:
         """Tell the database what became of a job, until it answers; None: in vain.
 
         Each of these calls may be repeated: a second one finds that the lease token is gone.
@@ -87,7 +87,7 @@ class Slots:
                 if self.state.gives_up():
                     self.logger.error("could not %s, the lease will run out: %s", what, error)
                     return None
-                await self.pause(bell, error)
+                await self.pause(wakeup, error)
             except Exception:
                 self.logger.exception("could not %s, the lease will run out", what)
                 return None
@@ -96,7 +96,7 @@ class Slots:
                 return answer
 
 
-async def as_told(call: Callable[..., Any], **told: Any) -> Any:
+async def with_details(call: Callable[..., Any], **told: Any) -> Any:
     """Call with what is told beside; where that is refused, without it."""
     try:
         return await call(**told)

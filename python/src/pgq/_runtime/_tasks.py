@@ -14,17 +14,17 @@ from typing import Any
 
 import psycopg
 
-from pgq._running._errors import HandlerTimeout
-from pgq._running._state import Abandoned
+from pgq._runtime._errors import HandlerTimeout
+from pgq._runtime._state import Abandoned
 
 __all__ = [
-    "Bell",
     "Cancelled",
     "Future",
     "InvalidStateError",
     "Notice",
     "Running",
     "Semaphore",
+    "Wakeup",
     "answer",
     "caller",
     "new_future",
@@ -40,18 +40,18 @@ Semaphore = asyncio.Semaphore
 Notice = psycopg.Notify
 
 
-class Bell:
-    """Wakes whoever waits for it, once for each ring."""
+class Wakeup:
+    """Wakes the thread or task that waits for it, once for each call of wake."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
 
-    def ring(self) -> None:
-        """Wake whoever waits, or whoever waits next."""
+    def wake(self) -> None:
+        """Wake the one that waits, or the next one to wait."""
         self._event.set()
 
     async def wait(self, timeout: float | None = None) -> bool:
-        """Wait until it rings; False: the time was up before."""
+        """Wait until it is woken; False: the time was up before."""
         if not self._event.is_set():
             if timeout is not None and timeout <= 0:
                 await asyncio.sleep(0)
@@ -224,9 +224,9 @@ def in_thread(
 
 
 async def notices(
-    connection: psycopg.AsyncConnection[Any], bell: Bell, timeout: float
+    connection: psycopg.AsyncConnection[Any], wakeup: Wakeup, timeout: float
 ) -> list[Notice]:
-    """What has come by NOTIFY, as soon as something has; the bell ends the wait as well."""
+    """What has come by NOTIFY, as soon as something has; the wakeup ends the wait as well."""
     found: list[Notice] = []
 
     async def listen() -> None:
@@ -234,7 +234,7 @@ async def notices(
             found.append(notice)
 
     listening = asyncio.ensure_future(listen())
-    ringing = asyncio.ensure_future(bell.wait())
+    ringing = asyncio.ensure_future(wakeup.wait())
     try:
         await asyncio.wait([listening, ringing], return_when=asyncio.FIRST_COMPLETED)
     finally:

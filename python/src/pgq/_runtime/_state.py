@@ -6,8 +6,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from pgq._running._errors import Logger, guarded
-from pgq._running._times import Backoff
+from pgq._runtime._errors import Logger, guarded
+from pgq._runtime._times import Backoff
 
 __all__ = ["Abandoned", "State"]
 

@@ -17,17 +17,17 @@ from typing import Any
 
 import psycopg
 
-from pgq._running._errors import HandlerTimeout
-from pgq._running._state import Abandoned
+from pgq._runtime._errors import HandlerTimeout
+from pgq._runtime._state import Abandoned
 
 __all__ = [
-    "Bell",
     "Cancelled",
     "Future",
     "InvalidStateError",
     "Notice",
     "Running",
     "Semaphore",
+    "Wakeup",
     "answer",
     "caller",
     "new_future",
@@ -46,15 +46,15 @@ class Cancelled(BaseException):
     """Never raised: nobody can stop a thread."""
 
 
-class Bell:
-    """Wakes whoever waits for it, once for each ring."""
+class Wakeup:
+    """Wakes the thread or task that waits for it, once for each call of wake."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
         self._pipe: tuple[socket.socket, socket.socket] | None = None
 
-    def ring(self) -> None:
-        """Wake whoever waits, or whoever waits next."""
+    def wake(self) -> None:
+        """Wake the one that waits, or the next one to wait."""
         self._event.set()
         pipe = self._pipe
         if pipe is not None:
@@ -62,14 +62,14 @@ class Bell:
                 pipe[1].send(b"!")
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until it rings; False: the time was up before."""
+        """Wait until it is woken; False: the time was up before."""
         if not self._event.wait(timeout):
             return False
         self._event.clear()
         return True
 
     def wait_with(self, descriptor: int, timeout: float) -> None:
-        """Wait until it rings, or until there is something to read."""
+        """Wait until it is woken, or until there is something to read."""
         if self._pipe is None:
             self._pipe = socket.socketpair()
         if self._event.is_set():
@@ -210,9 +210,9 @@ def caller(
     return limited
 
 
-def notices(connection: psycopg.Connection[Any], bell: Bell, timeout: float) -> list[Notice]:
-    """What has come by NOTIFY, as soon as something has; the bell ends the wait as well."""
-    bell.wait_with(connection.fileno(), timeout)
+def notices(connection: psycopg.Connection[Any], wakeup: Wakeup, timeout: float) -> list[Notice]:
+    """What has come by NOTIFY, as soon as something has; the wakeup ends the wait as well."""
+    wakeup.wait_with(connection.fileno(), timeout)
     return list(connection.notifies(timeout=0))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import psycopg
 
-__all__ = ["Beats", "missing"]
+__all__ = ["Heartbeats", "missing"]
 
 
 _MOST_SOURCES = 1000
@@ -22,7 +22,7 @@ _MOST_DETAILS = 8192
 """What `pgq.heartbeat` accepts; what is beyond it is left out."""
 
 
-class Beats:
+class Heartbeats:
     """The heartbeats of one run: what they say, and when the next one is due."""
 
     def __init__(
