@@ -16,8 +16,8 @@ from pgq.spark._fetch import Database, read_range
 from pgq.spark._options import Options, parse_options
 from pgq.spark._rows import Rows
 from pgq.spark._send import send
+from pgq.spark._staged import Staged
 from pgq.spark._write_options import WriterOptions, parse_writer_options
-from pgq.spark._writer import Staged
 from support import servers
 from support.session import Session
 from support.shards import location_of

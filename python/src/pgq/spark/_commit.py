@@ -23,7 +23,7 @@ from pgq.spark._send import Part, State, begin_write, commit_write
 from pgq.spark._write_options import WriterOptions
 
 if TYPE_CHECKING:
-    from pgq.spark._writer import Staged
+    from pgq.spark._staged import Staged
 
 __all__ = [
     "PartlyWritten",

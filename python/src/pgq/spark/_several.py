@@ -24,9 +24,9 @@ from pgq.spark._read import checked, messages_of, ranges_of
 from pgq.spark._refusals import RowRefused, checker
 from pgq.spark._send import State, send
 from pgq.spark._spread import check_distinct
+from pgq.spark._staged import Staged
 from pgq.spark._write import Target, WriteOptions, WriteResult, interval, normalised
 from pgq.spark._write_options import WriterOptions
-from pgq.spark._writer import Staged
 
 if TYPE_CHECKING:
     import pyarrow

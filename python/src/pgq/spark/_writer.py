@@ -14,7 +14,6 @@ the driver, which refuses to be committed twice.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice, product
 from typing import TYPE_CHECKING, Any
 
@@ -30,32 +29,20 @@ from pyspark.sql.types import MapType, StructType
 from pgq.spark._commit import abort_tasks, commit_tasks
 from pgq.spark._refusals import RowRefused
 from pgq.spark._rows import Rows
-from pgq.spark._send import Part, send
+from pgq.spark._send import send
+from pgq.spark._staged import Staged
 from pgq.spark._write_options import WriterOptions
 
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["BatchWriter", "Staged", "stream_writer"]
+__all__ = ["BatchWriter", "stream_writer"]
 
 _QUERY = "sql.streaming.queryId"
 """Where Spark tells tasks the id that a query has in its checkpoint."""
 
 # from Spark 4.1 on
 StreamArrowWriter: Any = getattr(datasource, "DataSourceStreamArrowWriter", object)
-
-
-@dataclass(frozen=True)
-class Staged(WriterCommitMessage):
-    """What a task tells the driver."""
-
-    task: int
-    parts: tuple[Part, ...]
-    """What it has staged for each topic, or the queue, in each database."""
-    query: str | None
-    """The id of the streaming query."""
-    refused: str | None = None
-    """What is wrong with a row, so that the task has staged nothing."""
 
 
 class _Writer:
