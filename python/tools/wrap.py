@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import sys
+import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,6 +23,11 @@ SIDE_BY_SIDE = 6
 
 _BODY = re.compile(r"(?<=\nas \$\$\n).*?(?=\n\$\$;\n)", re.DOTALL)
 _TYPES = re.compile(r"^comment on function pgq\.\w+\(\n[^()]*\n\) is$", re.MULTILINE)
+_HEADER = re.compile(
+    r"^(create function pgq\.\w+\()([^()]*(?:\([^()]*\)[^()]*)*)\)\n(returns .*?)\n"
+    r"(language \w+\n(?:[^\n]+\n)*?)(?=as \$\$\n)",
+    re.MULTILINE | re.DOTALL,
+)
 _WORD = re.compile(r"--[^\n]*|'(?:[^']|'')*'|[\w.]+|\S", re.DOTALL)
 _CONTROL = re.compile(
     r"(if|elsif|else|loop|begin|declare|exception|end|while|<<|#)\b|when .* then$"
@@ -47,6 +53,7 @@ class _Node:
 def wrapped(source: str, *, part: bool = False) -> str:
     """The source with its bodies wrapped, equal but for white space; a part is all body."""
     result = _wrap(source) if part else _BODY.sub(lambda found: _wrap(found[0]), source)
+    result = _HEADER.sub(_header, result)
     result = _TYPES.sub(lambda found: _wrap(found[0]), result)
     if _WORD.findall(result) != _WORD.findall(source):
         raise ValueError("wrapping has changed more than white space")
@@ -58,6 +65,24 @@ def _wrap(text: str) -> str:
     if any(line.count("'") % 2 for line in lines if not line.lstrip().startswith("--")):
         return text  # a literal goes over several lines
     return "\n".join(_render(_arrange(_tree(lines)[0], 0), 0))
+
+
+def _header(found: re.Match[str]) -> str:
+    """What a function is stands on one line; the arguments of a private one are filled."""
+    begin, arguments, returns, attributes = found.groups()
+    if "--" in found[0]:
+        return found[0]
+    if begin.startswith("create function pgq._"):
+        arguments = " ".join(arguments.split())
+        if len(begin) + len(arguments) >= WIDTH:
+            inside = textwrap.wrap(arguments, WIDTH - 4)
+            arguments = "".join(f"\n    {line}" for line in inside) + "\n"
+    lines = attributes.splitlines()
+    first = next((n for n, line in enumerate(lines) if line.startswith(("security", "set "))), None)
+    attributes = "\n".join(
+        [" ".join(lines[:first]), *lines[len(lines) if first is None else first :]]
+    )
+    return f"{begin}{arguments})\n{returns}\n{attributes}\n"
 
 
 def _tree(lines: list[str], start: int = 0, indent: int = 0) -> tuple[list[_Node], int]:

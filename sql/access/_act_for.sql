@@ -1,8 +1,6 @@
 create function pgq._act_for(owner boolean)
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     if owner then

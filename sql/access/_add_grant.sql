@@ -1,10 +1,6 @@
-create function pgq._add_grant(
-    scope text, topic_id bigint, queue_id bigint, role text, access text
-)
+create function pgq._add_grant(scope text, topic_id bigint, queue_id bigint, role text, access text)
 returns void
-language sql
-volatile
-parallel unsafe
+language sql volatile parallel unsafe
 as $$
 insert into pgq.access_grant (scope, topic_id, queue_id, role, access, granted_by, granted_at)
 values (

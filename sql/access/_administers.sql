@@ -1,8 +1,6 @@
 create function pgq._administers(topic text, queue text)
 returns boolean
-language sql
-stable
-parallel unsafe
+language sql stable parallel unsafe
 as $$
 select exists (
     select

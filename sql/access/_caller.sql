@@ -1,8 +1,6 @@
 create function pgq._caller()
 returns text
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     -- Where PostgreSQL works on a table for its owner, deallocate is refused before the statement

@@ -1,8 +1,6 @@
 create function pgq._check_access(topic text, queue text, access text)
 returns void
-language plpgsql
-stable
-parallel unsafe
+language plpgsql stable parallel unsafe
 as $$
 begin
     -- Usually it is open to all.

@@ -1,8 +1,6 @@
 create function pgq._check_admin(topic text, queue text)
 returns void
-language plpgsql
-stable
-parallel unsafe
+language plpgsql stable parallel unsafe
 as $$
 begin
     perform pgq._check_access(topic, queue, 'admin');

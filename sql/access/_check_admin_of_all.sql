@@ -1,8 +1,6 @@
 create function pgq._check_admin_of_all()
 returns void
-language plpgsql
-stable
-parallel unsafe
+language plpgsql stable parallel unsafe
 as $$
 begin
     if not (

@@ -1,8 +1,6 @@
 create function pgq._check_grant(role text, topic text, queue text, access text)
 returns void
-language plpgsql
-stable
-parallel unsafe
+language plpgsql stable parallel unsafe
 as $$
 declare
     kind text := case when topic is not null then 'topic' else 'queue' end;

@@ -1,8 +1,6 @@
 create function pgq._check_roles(names text[])
 returns void
-language plpgsql
-stable
-parallel safe
+language plpgsql stable parallel safe
 as $$
 declare
     found_role record;

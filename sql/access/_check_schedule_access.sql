@@ -1,8 +1,6 @@
 create function pgq._check_schedule_access(schedule text)
 returns void
-language plpgsql
-stable
-parallel unsafe
+language plpgsql stable parallel unsafe
 as $$
 begin
     if not exists (

@@ -1,8 +1,6 @@
 create function pgq._check_subscription_access(subscription text)
 returns void
-language plpgsql
-stable
-parallel unsafe
+language plpgsql stable parallel unsafe
 as $$
 declare
     target record;

@@ -1,8 +1,6 @@
 create function pgq._check_taken(topic text, queue text)
 returns void
-language plpgsql
-stable
-parallel unsafe
+language plpgsql stable parallel unsafe
 as $$
 begin
     if not pgq._may_use(topic, queue, 'monitor') then

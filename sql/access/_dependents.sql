@@ -1,8 +1,6 @@
 create function pgq._dependents(scope text, target_id bigint)
 returns table (kind text, name text, consumer_group text, made_by text)
-language sql
-stable
-parallel safe
+language sql stable parallel safe
 as $$
 select d.kind, d.name, d.consumer_group, d.made_by
 from (

@@ -1,8 +1,6 @@
 create function pgq._end_dependents(scope text, target_id bigint, end_dependents boolean)
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     lost record;

@@ -1,8 +1,6 @@
 create function pgq._granted(scope text, target_id bigint, access text)
 returns text[]
-language sql
-stable
-parallel safe
+language sql stable parallel safe
 as $$
 select coalesce(array_agg(r.role order by r.only_admin, r.login, r.role), '{}')
 from (

@@ -1,9 +1,6 @@
 create function pgq._has_role(caller text, roles text[])
 returns boolean
-language plpgsql
-stable
-parallel safe
-cost 1
+language plpgsql stable parallel safe cost 1
 as $$
 declare
     -- One that is no more, or has another name by now, is nobody.

@@ -1,8 +1,6 @@
 create function pgq._lock_access(topic text, queue text, end_dependents boolean)
 returns bigint
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     target_id bigint;

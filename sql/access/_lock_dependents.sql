@@ -1,8 +1,6 @@
 create function pgq._lock_dependents(topic text, queue text)
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     perform

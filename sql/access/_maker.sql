@@ -1,8 +1,6 @@
 create function pgq._maker()
 returns text
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     caller text := pgq._caller();

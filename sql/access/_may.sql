@@ -1,9 +1,6 @@
 create function pgq._may(roles text[])
 returns boolean
-language plpgsql
-stable
-parallel unsafe
-cost 1
+language plpgsql stable parallel unsafe cost 1
 as $$
 begin
     return _may.roles is null

@@ -1,8 +1,6 @@
 create function pgq._may_use(topic text, queue text, access text)
 returns boolean
-language plpgsql
-stable
-parallel unsafe
+language plpgsql stable parallel unsafe
 as $$
 begin
     return not exists (

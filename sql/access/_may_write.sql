@@ -1,8 +1,6 @@
 create function pgq._may_write(topic_id bigint, queue_id bigint)
 returns boolean
-language sql
-stable
-parallel unsafe
+language sql stable parallel unsafe
 as $$
 select pgq._may_use(
     (select t.topic from pgq.topic as t where t.topic_id = _may_write.topic_id),

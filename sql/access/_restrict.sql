@@ -1,15 +1,8 @@
 create function pgq._restrict(
-    topic text,
-    queue text,
-    restricted boolean,
-    role text,
-    access text,
-    end_dependents boolean
+    topic text, queue text, restricted boolean, role text, access text, end_dependents boolean
 )
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     kind text := case when topic is not null then 'topic' else 'queue' end;

@@ -1,8 +1,6 @@
 create function pgq._sees_schedule(made_by text, topic_id bigint, queue_id bigint)
 returns boolean
-language sql
-stable
-parallel unsafe
+language sql stable parallel unsafe
 as $$
 select case
     when exists (select from pgq.topic as t where t.topic_id = _sees_schedule.topic_id)

@@ -1,8 +1,6 @@
 create function pgq._settle_access(topic_id bigint, queue_id bigint, restricted boolean)
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     -- The row of the topic changes in any case: so nobody adds partitions by an older snapshot.

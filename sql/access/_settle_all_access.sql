@@ -1,8 +1,6 @@
 create function pgq._settle_all_access(scope text, end_dependents boolean)
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     target record;

@@ -1,8 +1,6 @@
 create function pgq._shown_target(target text)
 returns text
-language sql
-stable
-parallel unsafe
+language sql stable parallel unsafe
 as $$
 select case
     when pgq._may_use(split_part(target, '/', 1), split_part(target, '/', 1), 'monitor') then target

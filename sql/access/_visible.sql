@@ -1,8 +1,6 @@
 create function pgq._visible(scope text, access text)
 returns bigint[]
-language sql
-stable
-parallel unsafe
+language sql stable parallel unsafe
 as $$
 select pgq._visible_to(pgq._caller(), scope, access)
 $$;

@@ -1,8 +1,6 @@
 create function pgq._visible_in_view(reader text, scope text, access text)
 returns bigint[]
-language plpgsql
-stable
-parallel safe
+language plpgsql stable parallel safe
 as $$
 declare
     caller text := coalesce(nullif(current_setting('role'), 'none'), session_user);

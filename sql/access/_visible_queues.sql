@@ -1,8 +1,6 @@
 create function pgq._visible_queues(key uuid, reader text, access text)
 returns table (queue_id bigint, queue text)
-language plpgsql
-stable
-parallel safe
+language plpgsql stable parallel safe
 security definer
 set search_path = pgq, pg_temp
 as $$

@@ -1,8 +1,6 @@
 create function pgq._visible_to(role text, scope text, access text)
 returns bigint[]
-language plpgsql
-stable
-parallel safe
+language plpgsql stable parallel safe
 as $$
 begin
     -- Usually nothing is restricted, or the caller may see all.

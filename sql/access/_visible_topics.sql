@@ -1,8 +1,6 @@
 create function pgq._visible_topics(key uuid, reader text, access text)
 returns table (topic_id bigint, topic text)
-language plpgsql
-stable
-parallel safe
+language plpgsql stable parallel safe
 security definer
 set search_path = pgq, pg_temp
 as $$

@@ -1,8 +1,6 @@
 create function pgq.create_roles(adopt boolean default false)
 returns table (role text, created boolean)
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 set search_path = pgq, pg_temp
 as $$
 declare

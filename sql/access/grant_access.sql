@@ -6,10 +6,7 @@ create function pgq.grant_access(
     end_dependents boolean default false
 )
 returns setof pgq.access_info
-language plpgsql
-volatile
-parallel unsafe
-rows 1
+language plpgsql volatile parallel unsafe rows 1
 security definer
 set search_path = pgq, pg_temp
 as $$

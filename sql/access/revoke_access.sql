@@ -6,9 +6,7 @@ create function pgq.revoke_access(
     end_dependents boolean default false
 )
 returns boolean
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 as $$

@@ -1,8 +1,6 @@
 create function pgq._add_write(wanted pgq.bulk_write, timeout interval)
 returns pgq.bulk_write
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     moment timestamptz := pgq._clock();

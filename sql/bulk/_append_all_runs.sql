@@ -1,8 +1,6 @@
 create function pgq._append_all_runs(topic text, stored_ids bigint[], only_copy boolean)
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     perform pgq._append_runs(

@@ -1,13 +1,8 @@
 create function pgq._append_runs(
-    topic text,
-    partition integer,
-    stored_ids bigint[],
-    only_copy boolean
+    topic text, partition integer, stored_ids bigint[], only_copy boolean
 )
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     -- Fewer messages are copied: each run makes reading a little slower.

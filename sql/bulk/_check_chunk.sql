@@ -1,15 +1,9 @@
 create function pgq._check_chunk(
-    task integer,
-    task_attempt text,
-    chunk integer,
-    lengths integer[],
-    packed_payloads bytea,
+    task integer, task_attempt text, chunk integer, lengths integer[], packed_payloads bytea,
     packed_bodies bytea
 )
 returns void
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 begin
     if num_nulls(task, task_attempt, chunk, lengths) > 0 then

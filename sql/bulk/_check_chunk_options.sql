@@ -1,14 +1,8 @@
 create function pgq._check_chunk_options(
-    target pgq._write_target,
-    partition integer,
-    delay interval,
-    priority integer,
-    labels text[]
+    target pgq._write_target, partition integer, delay interval, priority integer, labels text[]
 )
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     if (target).queue is null then

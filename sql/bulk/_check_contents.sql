@@ -1,15 +1,9 @@
 create function pgq._check_contents(
-    lengths integer[],
-    packed_payloads bytea,
-    keys text[],
-    headers jsonb[],
-    starts integer[],
+    lengths integer[], packed_payloads bytea, keys text[], headers jsonb[], starts integer[],
     packed_bodies bytea
 )
 returns integer[]
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 declare
     packed bytea := coalesce(packed_payloads, packed_bodies);

@@ -1,8 +1,6 @@
 create function pgq._check_lengths(packed bytea, lengths integer[])
 returns integer
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 declare
     size integer := cardinality(lengths);

@@ -1,8 +1,6 @@
 create function pgq._check_no_write(write_id uuid)
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     if not pgq._keeps_snapshot() then

@@ -1,14 +1,8 @@
 create function pgq._check_packed(
-    packed bytea,
-    starts integer[],
-    lengths integer[],
-    keys text[],
-    headers jsonb[]
+    packed bytea, starts integer[], lengths integer[], keys text[], headers jsonb[]
 )
 returns integer
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 declare
     size integer := pgq._check_lengths(packed, lengths);

@@ -1,8 +1,6 @@
 create function pgq._check_remembered(target pgq.bulk_write)
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     forgotten bigint;

@@ -1,20 +1,9 @@
 create function pgq._check_staged(
-    write_id uuid,
-    task integer,
-    chunk integer,
-    payloads jsonb[],
-    keys text[],
-    headers jsonb[],
-    partition integer,
-    delay interval,
-    priority integer,
-    labels text[],
-    bodies bytea[]
+    write_id uuid, task integer, chunk integer, payloads jsonb[], keys text[], headers jsonb[],
+    partition integer, delay interval, priority integer, labels text[], bodies bytea[]
 )
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     if not exists (

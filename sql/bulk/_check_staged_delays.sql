@@ -1,8 +1,6 @@
 create function pgq._check_staged_delays(write_id uuid, queue_id bigint)
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     moment timestamptz := pgq._clock();

@@ -1,8 +1,6 @@
 create function pgq._check_target(write_id uuid, topic_id bigint, queue_id bigint)
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     if not exists (select from pgq.topic as t where t.topic_id = _check_target.topic_id)

@@ -1,8 +1,6 @@
 create function pgq._clean_writes(moment timestamptz)
 returns setof pgq.cleanup_action
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     -- One call does so much of each; the next one goes on.

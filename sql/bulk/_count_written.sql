@@ -1,8 +1,6 @@
 create function pgq._count_written(target pgq.bulk_write, expected_messages bigint)
 returns bigint
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     total bigint;

@@ -1,8 +1,6 @@
 create function pgq._dropped_targets()
 returns table (topic_id bigint, queue_id bigint)
-language sql
-stable
-parallel safe
+language sql stable parallel safe
 as $$
 -- From one target to the next in the index, so that it takes a step for each and not for each
 -- write.

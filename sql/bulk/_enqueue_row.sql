@@ -1,8 +1,6 @@
 create function pgq._enqueue_row()
 returns trigger
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 as $$

@@ -1,8 +1,6 @@
 create function pgq._fail_other_chunk(task integer, chunk integer)
 returns void
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 begin
     raise exception 'chunk % of task % was written before with other contents',

@@ -1,8 +1,6 @@
 create function pgq._fail_write_lost(write_id uuid, reason text)
 returns void
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 begin
     if write_id is null then

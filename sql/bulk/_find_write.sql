@@ -1,8 +1,6 @@
 create function pgq._find_write(write_id uuid)
 returns pgq._write_target
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     target pgq._write_target;

@@ -1,8 +1,6 @@
 create function pgq._forget_older(target pgq.bulk_write)
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     topic_id_or_0 bigint := coalesce((target).topic_id, 0);

@@ -1,8 +1,6 @@
 create function pgq._forget_published(bulk_write_id bigint, most integer)
 returns integer
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     removed integer;

@@ -1,8 +1,6 @@
 create function pgq._forget_runs(write_id uuid)
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     -- What they store goes with its segment; where nothing is truncated it is deleted.

@@ -1,8 +1,6 @@
 create function pgq._forget_write(bulk_write_id bigint)
 returns boolean
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     target pgq.bulk_write;

@@ -1,12 +1,8 @@
 create function pgq._go_on_behind(
-    state pgq._partition_state,
-    first_offset bigint,
-    stamp timestamptz
+    state pgq._partition_state, first_offset bigint, stamp timestamptz
 )
 returns pgq._partition_state
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     moved pgq._partition_state := state;

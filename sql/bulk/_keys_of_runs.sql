@@ -1,8 +1,6 @@
 create function pgq._keys_of_runs(write_id uuid)
 returns table (key text, headers jsonb)
-language plpgsql
-stable
-parallel unsafe
+language plpgsql stable parallel unsafe
 as $$
 declare
     place record;

@@ -1,8 +1,6 @@
 create function pgq._known_write(wanted pgq.bulk_write)
 returns pgq.bulk_write
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     known pgq.bulk_write;

@@ -1,8 +1,6 @@
 create function pgq._lock_write(write_id uuid)
 returns pgq.bulk_write
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     target pgq.bulk_write;

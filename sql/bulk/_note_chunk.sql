@@ -1,15 +1,9 @@
 create function pgq._note_chunk(
-    write_id uuid,
-    target pgq._write_target,
-    task integer,
-    chunk integer,
-    messages integer,
-    digest bigint
+    write_id uuid, target pgq._write_target, task integer, chunk integer, messages integer, digest
+    bigint
 )
 returns boolean
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     -- The lock lets commit_write wait for this chunk, and this chunk see that it comes too late.

@@ -1,8 +1,6 @@
 create function pgq._note_last_chunk(write_id uuid, task integer)
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     update pgq.staged_task as k

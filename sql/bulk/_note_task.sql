@@ -1,8 +1,6 @@
 create function pgq._note_task(write_id uuid, task integer, task_attempt text)
 returns boolean
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     owner_attempt text;

@@ -1,8 +1,6 @@
 create function pgq._places(keys text[], partition integer, partitions integer, keyless integer)
 returns table (home integer, places integer[])
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 declare
     -- Of so many each is looked for by itself, which is quick.

@@ -1,8 +1,6 @@
 create function pgq._publish_staged(target pgq.bulk_write)
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     id uuid := (target).write_id;

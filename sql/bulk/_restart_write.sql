@@ -1,8 +1,6 @@
 create function pgq._restart_write(known pgq.bulk_write, atomic boolean, timeout interval)
 returns pgq.bulk_write
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     moment timestamptz;

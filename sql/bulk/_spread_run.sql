@@ -1,8 +1,6 @@
 create function pgq._spread_run(topic text, stored_id bigint, segment integer, keyless integer)
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     many constant integer := 5000;

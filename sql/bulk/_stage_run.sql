@@ -1,20 +1,10 @@
 create function pgq._stage_run(
-    target pgq._write_target,
-    write_id uuid,
-    task integer,
-    chunk integer,
-    lengths integer[],
-    packed_payloads bytea,
-    keys text[],
-    headers jsonb[],
-    partition integer,
-    starts integer[],
+    target pgq._write_target, write_id uuid, task integer, chunk integer, lengths integer[],
+    packed_payloads bytea, keys text[], headers jsonb[], partition integer, starts integer[],
     packed_bodies bytea
 )
 returns boolean
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     begins integer[];

@@ -1,8 +1,6 @@
 create function pgq._starts(lengths integer[])
 returns integer[]
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 declare
     starts integer[] := array_fill(null::integer, array[cardinality(lengths)]);

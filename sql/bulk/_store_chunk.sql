@@ -1,20 +1,10 @@
 create function pgq._store_chunk(
-    stored_id bigint,
-    segment integer,
-    first_offset bigint,
-    stamp timestamptz,
-    places integer[],
-    lengths integer[],
-    packed_payloads bytea,
-    keys text[],
-    headers jsonb[],
-    starts integer[],
+    stored_id bigint, segment integer, first_offset bigint, stamp timestamptz, places integer[],
+    lengths integer[], packed_payloads bytea, keys text[], headers jsonb[], starts integer[],
     packed_bodies bytea
 )
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     -- Joined with nothing it is read from storage once, not for every message.

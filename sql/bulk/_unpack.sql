@@ -1,8 +1,6 @@
 create function pgq._unpack(packed bytea, lengths integer[])
 returns bytea[]
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 declare
     -- Joined with nothing it is read from storage once, not for every piece.

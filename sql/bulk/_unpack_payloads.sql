@@ -1,8 +1,6 @@
 create function pgq._unpack_payloads(packed_payloads bytea, lengths integer[])
 returns jsonb[]
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 declare
     payloads jsonb[];

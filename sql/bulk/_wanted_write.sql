@@ -1,10 +1,6 @@
-create function pgq._wanted_write(
-    topic text, queue text, producer text, seq bigint, atomic boolean
-)
+create function pgq._wanted_write(topic text, queue text, producer text, seq bigint, atomic boolean)
 returns pgq.bulk_write
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     wanted pgq.bulk_write;

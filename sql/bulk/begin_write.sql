@@ -7,10 +7,7 @@ create function pgq.begin_write(
     timeout interval default '1 day'
 )
 returns setof pgq.bulk_write_state
-language plpgsql
-volatile
-parallel unsafe
-rows 1
+language plpgsql volatile parallel unsafe rows 1
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off

@@ -4,10 +4,7 @@ create function pgq.commit_write(
     digest text default null
 )
 returns setof pgq.bulk_write_state
-language plpgsql
-volatile
-parallel unsafe
-rows 1
+language plpgsql volatile parallel unsafe rows 1
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off

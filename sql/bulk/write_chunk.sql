@@ -16,9 +16,7 @@ create function pgq.write_chunk(
     packed_bodies bytea default null
 )
 returns boolean
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off

@@ -1,13 +1,8 @@
 create function pgq._add_partitions(
-    topic pgq.topic,
-    class pgq.storage_class,
-    first_partition integer,
-    last_partition integer
+    topic pgq.topic, class pgq.storage_class, first_partition integer, last_partition integer
 )
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     if (_add_partitions.topic).deferred

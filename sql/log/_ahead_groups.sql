@@ -6,9 +6,7 @@ returns table (
     seq bigint,
     leased_until timestamptz
 )
-language plpgsql
-stable
-parallel unsafe
+language plpgsql stable parallel unsafe
 as $$
 begin
     return query

@@ -1,13 +1,8 @@
 create function pgq._append_position(
-    state pgq._group_state,
-    next_offset bigint,
-    leased_until timestamptz,
-    lease_token uuid
+    state pgq._group_state, next_offset bigint, leased_until timestamptz, lease_token uuid
 )
 returns boolean
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     if (state).max_attempts is null and (state).last_error is null then

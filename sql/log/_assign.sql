@@ -1,13 +1,8 @@
 create function pgq._assign(
-    topic text,
-    state pgq._partition_state,
-    max_messages bigint,
-    watched boolean default false
+    topic text, state pgq._partition_state, max_messages bigint, watched boolean default false
 )
 returns pgq.offset_range
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     home_id bigint := (state).partition_id;

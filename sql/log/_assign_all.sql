@@ -1,8 +1,6 @@
 create function pgq._assign_all(topic text, partition integer, max_messages bigint)
 returns setof pgq.offset_range
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 set plan_cache_mode = force_generic_plan
 set enable_bitmapscan = off
 as $$

@@ -1,8 +1,6 @@
 create function pgq._assign_waiting(topic text, partition integer)
 returns bigint
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     total bigint;

@@ -1,8 +1,6 @@
 create function pgq._check_both_set(max_attempts integer, dead_letter_topic_id bigint)
 returns void
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 begin
     if (max_attempts is null) <> (dead_letter_topic_id is null) then

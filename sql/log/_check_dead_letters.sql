@@ -1,12 +1,6 @@
-create function pgq._check_dead_letters(
-    topic text,
-    max_attempts integer,
-    dead_letter_topic text
-)
+create function pgq._check_dead_letters(topic text, max_attempts integer, dead_letter_topic text)
 returns void
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 begin
     if max_attempts is not null then

@@ -1,8 +1,6 @@
 create function pgq._check_group(topic text, consumer_group text, partition integer)
 returns boolean
-language plpgsql
-stable
-parallel unsafe
+language plpgsql stable parallel unsafe
 as $$
 declare
     target pgq.topic;

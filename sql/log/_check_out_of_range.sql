@@ -1,8 +1,6 @@
 create function pgq._check_out_of_range(out_of_range text)
 returns void
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 begin
     if out_of_range not in ('error', 'skip') then

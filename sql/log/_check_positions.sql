@@ -1,8 +1,6 @@
 create function pgq._check_positions(topic text, consumer_group text)
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     -- What the snapshot does not show of a journal would stay behind for ever.

@@ -1,8 +1,6 @@
 create function pgq._check_topic(topic text)
 returns void
-language plpgsql
-stable
-parallel safe
+language plpgsql stable parallel safe
 as $$
 begin
     if not exists (select from pgq.topic as t where t.topic = _check_topic.topic) then

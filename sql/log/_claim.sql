@@ -1,14 +1,8 @@
 create function pgq._claim(
-    topic text,
-    consumer_group text,
-    max_messages integer,
-    partition integer,
-    lease interval
+    topic text, consumer_group text, max_messages integer, partition integer, lease interval
 )
 returns pgq._claim_state
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     place integer;

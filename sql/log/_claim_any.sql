@@ -1,15 +1,9 @@
 create function pgq._claim_any(
-    topic text,
-    consumer_group text,
-    max_messages integer,
-    partition integer,
-    lease interval,
+    topic text, consumer_group text, max_messages integer, partition integer, lease interval,
     near_first boolean
 )
 returns pgq._claim_state
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     ran_out constant text := 'the lease of the last attempt ran out';

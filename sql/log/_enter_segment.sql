@@ -1,8 +1,6 @@
 create function pgq._enter_segment(topic text, state pgq._partition_state)
 returns pgq._partition_state
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     entered pgq._partition_state := state;

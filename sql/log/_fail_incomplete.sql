@@ -1,12 +1,6 @@
-create function pgq._fail_incomplete(
-    place pgq.partition,
-    first_offset bigint,
-    last_offset bigint
-)
+create function pgq._fail_incomplete(place pgq.partition, first_offset bigint, last_offset bigint)
 returns void
-language plpgsql
-stable
-parallel safe
+language plpgsql stable parallel safe
 as $$
 begin
     perform pgq._fail_out_of_range(

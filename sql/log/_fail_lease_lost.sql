@@ -1,8 +1,6 @@
 create function pgq._fail_lease_lost(topic text, consumer_group text, partition integer)
 returns void
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 begin
     raise exception 'partition % of topic "%" is not leased to this member of consumer group "%"',

@@ -1,15 +1,9 @@
 create function pgq._fail_out_of_range(
-    topic text,
-    partition integer,
-    log_offset bigint,
-    partition_id bigint,
-    last_available bigint,
+    topic text, partition integer, log_offset bigint, partition_id bigint, last_available bigint,
     for_group boolean
 )
 returns void
-language plpgsql
-stable
-parallel safe
+language plpgsql stable parallel safe
 as $$
 begin
     raise exception 'offset % of topic "%", partition % is out of range',

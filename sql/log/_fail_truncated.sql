@@ -1,8 +1,6 @@
 create function pgq._fail_truncated(topic text)
 returns void
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 begin
     raise exception 'retention removed messages of topic "%" while they were being read',

@@ -1,8 +1,6 @@
 create function pgq._fail_unknown_partition(topic text, partition integer, partitions integer)
 returns void
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 begin
     if partition is null then

@@ -1,8 +1,6 @@
 create function pgq._fail_unknown_topic(topic text)
 returns void
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 begin
     if topic is null then

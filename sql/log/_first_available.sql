@@ -1,8 +1,6 @@
 create function pgq._first_available(partition_id bigint)
 returns bigint
-language sql
-stable
-parallel safe
+language sql stable parallel safe
 as $$
 select r.first_offset
 from pgq.segment_range as r

@@ -1,8 +1,6 @@
 create function pgq._first_readable(partition_id bigint)
 returns bigint
-language sql
-stable
-parallel safe
+language sql stable parallel safe
 as $$
 select min(r.first_offset)
 from pgq.segment_range as r

@@ -1,8 +1,6 @@
 create function pgq._forget_segment(segment integer)
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     -- Older messages that were to be kept longer, before the retention became shorter, go from

@@ -1,8 +1,6 @@
 create function pgq._found_in(group_id bigint)
 returns text
-language sql
-volatile
-parallel unsafe
+language sql volatile parallel unsafe
 as $$
 select concat_ws(' ', _found_in.group_id, floor(date_part('epoch', clock_timestamp()) * 10))
 $$;

@@ -1,8 +1,6 @@
 create function pgq._free_ring(topic text, partition integer, partitions integer)
 returns integer
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     place integer := partition * 1024 / partitions;

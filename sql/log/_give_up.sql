@@ -1,13 +1,8 @@
 create function pgq._give_up(
-    topic text,
-    consumer_group text,
-    state pgq._group_state,
-    held_until timestamptz
+    topic text, consumer_group text, state pgq._group_state, held_until timestamptz
 )
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     current pgq._group_state := state;

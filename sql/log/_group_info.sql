@@ -1,9 +1,6 @@
 create function pgq._group_info(topic text, consumer_group text)
 returns setof pgq.group_info
-language sql
-stable
-parallel safe
-rows 1
+language sql stable parallel safe rows 1
 as $$
 select
     t.topic, g.consumer_group, g.out_of_range, g.created_at, g.updated_at, g.max_attempts, d.topic

@@ -1,8 +1,6 @@
 create function pgq._has_staged(partition_id bigint, segment integer, since pgq._staged_since)
 returns boolean
-language plpgsql
-stable
-parallel safe
+language plpgsql stable parallel safe
 as $$
 declare
     lowest bigint := (since).lowest;

@@ -1,8 +1,6 @@
 create function pgq._home(key text, partitions integer)
 returns bigint
-language sql
-immutable
-parallel safe
+language sql immutable parallel safe
 as $$
 select (hashtextextended(_home.key, 0) % _home.partitions + _home.partitions) % _home.partitions
 $$;

@@ -1,8 +1,6 @@
 create function pgq._keep_position(state pgq._group_state)
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     if pgq._keeps_snapshot() then

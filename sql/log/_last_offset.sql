@@ -1,12 +1,8 @@
 create function pgq._last_offset(
-    stored_partition_id bigint,
-    segment integer,
-    segment_first_offset bigint
+    stored_partition_id bigint, segment integer, segment_first_offset bigint
 )
 returns bigint
-language plpgsql
-stable
-parallel safe
+language plpgsql stable parallel safe
 as $$
 declare
     newest_offset bigint := (

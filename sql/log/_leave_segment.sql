@@ -1,8 +1,6 @@
 create function pgq._leave_segment(segment integer)
 returns boolean
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     place record;

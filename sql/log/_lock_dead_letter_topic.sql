@@ -1,8 +1,6 @@
 create function pgq._lock_dead_letter_topic(topic text, dead_letter_topic text)
 returns bigint
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     target_id bigint;

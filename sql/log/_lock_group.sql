@@ -1,13 +1,8 @@
 create function pgq._lock_group(
-    topic text,
-    consumer_group text,
-    partition integer,
-    available_only boolean
+    topic text, consumer_group text, partition integer, available_only boolean
 )
 returns pgq._group_state
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     state pgq._group_state;

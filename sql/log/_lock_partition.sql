@@ -1,14 +1,9 @@
 create function pgq._lock_partition(
-    topic text,
-    partition integer,
-    key text,
-    may_stage boolean default false,
-    tried integer default null
+    topic text, partition integer, key text, may_stage boolean default false, tried integer default
+    null
 )
 returns pgq._partition_state
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     state pgq._partition_state;

@@ -1,8 +1,6 @@
 create function pgq._lock_topic(topic text)
 returns pgq.topic
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     target pgq.topic;

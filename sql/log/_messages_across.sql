@@ -1,13 +1,8 @@
 create function pgq._messages_across(
-    partition_id bigint,
-    partition integer,
-    first_offset bigint,
-    last_offset bigint
+    partition_id bigint, partition integer, first_offset bigint, last_offset bigint
 )
 returns setof pgq.message_record
-language plpgsql
-stable
-parallel safe
+language plpgsql stable parallel safe
 as $$
 declare
     run record;

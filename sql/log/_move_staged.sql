@@ -1,14 +1,8 @@
 create function pgq._move_staged(
-    partition_id bigint,
-    segment integer,
-    places tid[],
-    before_first bigint,
-    stamp timestamptz
+    partition_id bigint, segment integer, places tid[], before_first bigint, stamp timestamptz
 )
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 set enable_indexscan = off
 set enable_indexonlyscan = off
 as $$

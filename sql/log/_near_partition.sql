@@ -1,8 +1,6 @@
 create function pgq._near_partition(topic text, consumer_group text)
 returns integer
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     place integer := pgq._ring();

@@ -1,8 +1,6 @@
 create function pgq._note_dropped_topic(topic_id bigint)
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     insert into pgq.dropped_range (partition_id, segment, first_offset, last_offset)

@@ -1,13 +1,8 @@
 create function pgq._offset_at(
-    partition_id bigint,
-    published_at timestamptz,
-    first_available bigint,
-    last_offset bigint
+    partition_id bigint, published_at timestamptz, first_available bigint, last_offset bigint
 )
 returns bigint
-language plpgsql
-stable
-parallel safe
+language plpgsql stable parallel safe
 as $$
 declare
     low bigint := first_available;

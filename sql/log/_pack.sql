@@ -1,15 +1,9 @@
 create function pgq._pack(
-    segment integer,
-    stored_partition_id bigint,
-    first_offset bigint,
-    last_offset bigint,
-    shift bigint,
-    published_at timestamptz
+    segment integer, stored_partition_id bigint, first_offset bigint, last_offset bigint, shift
+    bigint, published_at timestamptz
 )
 returns pgq.packed_messages
-language plpgsql
-stable
-parallel safe
+language plpgsql stable parallel safe
 as $$
 declare
     most_bytes constant integer := 1048576;

@@ -1,11 +1,6 @@
 create function pgq._partition_figures(
-    key uuid,
-    partition_id bigint,
-    stored_partition_id bigint,
-    segment integer,
-    segment_first_offset bigint,
-    next_offset bigint,
-    since timestamptz
+    key uuid, partition_id bigint, stored_partition_id bigint, segment integer, segment_first_offset
+    bigint, next_offset bigint, since timestamptz
 )
 returns table (
     first_offset bigint,
@@ -13,10 +8,7 @@ returns table (
     published_at timestamptz,
     since_offset bigint
 )
-language plpgsql
-stable
-parallel safe
-rows 1
+language plpgsql stable parallel safe rows 1
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off

@@ -1,15 +1,8 @@
 create function pgq._publish_deferred(
-    topic text,
-    payload jsonb,
-    key text,
-    headers jsonb,
-    partition integer,
-    body bytea
+    topic text, payload jsonb, key text, headers jsonb, partition integer, body bytea
 )
 returns integer
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     -- The transaction id first, then the segment: see _close_segments.

@@ -1,17 +1,9 @@
 create function pgq._publish_guarded(
-    topic text,
-    payload jsonb,
-    key text,
-    headers jsonb,
-    partition integer,
-    idempotency_key text,
+    topic text, payload jsonb, key text, headers jsonb, partition integer, idempotency_key text,
     body bytea
 )
 returns setof pgq.publish_result
-language plpgsql
-volatile
-parallel unsafe
-rows 1
+language plpgsql volatile parallel unsafe rows 1
 as $$
 declare
     payloads jsonb[];

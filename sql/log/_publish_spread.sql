@@ -1,16 +1,9 @@
 create function pgq._publish_spread(
-    topic text,
-    payloads jsonb[],
-    keys text[],
-    headers jsonb[],
-    partition integer,
-    keyless integer,
+    topic text, payloads jsonb[], keys text[], headers jsonb[], partition integer, keyless integer,
     bodies bytea[]
 )
 returns setof pgq.offset_range
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     target record;

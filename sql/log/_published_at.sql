@@ -1,8 +1,6 @@
 create function pgq._published_at(partition_id bigint, log_offset bigint)
 returns timestamptz
-language plpgsql
-stable
-parallel safe
+language plpgsql stable parallel safe
 as $$
 declare
     run record;

@@ -1,8 +1,6 @@
 create function pgq._ring()
 returns integer
-language sql
-stable
-parallel safe
+language sql stable parallel safe
 as $$
 select ((pg_backend_pid()::bigint * 633 + date_part('epoch', now())::bigint * 389) % 1024)::integer
 $$;

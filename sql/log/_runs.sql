@@ -7,9 +7,7 @@ returns table (
     first_offset bigint,
     last_offset bigint
 )
-language sql
-stable
-parallel safe
+language sql stable parallel safe
 as $$
 select
     r.segment, r.stored_partition_id, r.shift, r.published_at,

@@ -1,8 +1,6 @@
 create function pgq._settle_partitions(topic_id bigint, max_partitions integer)
 returns integer
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     place record;

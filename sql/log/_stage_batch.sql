@@ -1,15 +1,8 @@
 create function pgq._stage_batch(
-    topic text,
-    payloads jsonb[],
-    keys text[],
-    headers jsonb[],
-    partition integer,
-    bodies bytea[]
+    topic text, payloads jsonb[], keys text[], headers jsonb[], partition integer, bodies bytea[]
 )
 returns setof pgq.offset_range
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     size integer := coalesce(cardinality(payloads), cardinality(bodies));

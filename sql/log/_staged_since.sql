@@ -1,8 +1,6 @@
 create function pgq._staged_since(partition_id bigint)
 returns pgq._staged_since
-language plpgsql
-stable
-parallel safe
+language plpgsql stable parallel safe
 as $$
 declare
     noted pgq.assignment;

@@ -1,9 +1,6 @@
 create function pgq._topic_info(topic text)
 returns setof pgq.topic_info
-language sql
-stable
-parallel safe
-rows 1
+language sql stable parallel safe rows 1
 as $$
 select
     t.topic, t.partitions, c.retention, c.max_bytes, t.notify, t.created_at, t.updated_at,

@@ -1,8 +1,6 @@
 create function pgq._topic_settings()
 returns pgq._setting[]
-language sql
-immutable
-parallel safe
+language sql immutable parallel safe
 as $$
 select array_agg(row(v.name, v.kind, v.standard, v.may_lift, v.least, v.most, null)::pgq._setting)
 from (

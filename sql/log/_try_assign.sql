@@ -1,8 +1,6 @@
 create function pgq._try_assign(topic text)
 returns boolean
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     perform from pgq._assign_all(_try_assign.topic, null, null);

@@ -1,8 +1,6 @@
 create function pgq._try_offset(partition_id bigint, segment integer, log_offset bigint)
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     execute format(

@@ -1,8 +1,6 @@
 create function pgq._unlocked_partitions(topic text)
 returns bigint[]
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     free_ids bigint[];

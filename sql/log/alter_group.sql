@@ -7,10 +7,7 @@ create function pgq.alter_group(
     no_limit text[] default null
 )
 returns setof pgq.group_info
-language plpgsql
-volatile
-parallel unsafe
-rows 1
+language plpgsql volatile parallel unsafe rows 1
 security definer
 set search_path = pgq, pg_temp
 as $$

@@ -1,8 +1,6 @@
 create function pgq.assign_offsets(topic text, partition integer default null)
 returns setof pgq.offset_range
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off

@@ -5,9 +5,7 @@ create function pgq.check_range(
     last_offset bigint
 )
 returns bigint
-language plpgsql
-stable
-parallel unsafe
+language plpgsql stable parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off

@@ -5,9 +5,7 @@ create function pgq.claim_offsets(
     partition integer default null
 )
 returns setof pgq.offset_range
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off

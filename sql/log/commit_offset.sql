@@ -6,9 +6,7 @@ create function pgq.commit_offset(
     lease_token uuid default null
 )
 returns bigint
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off

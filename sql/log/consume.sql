@@ -5,9 +5,7 @@ create function pgq.consume(
     partition integer default null
 )
 returns setof pgq.message_record
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off

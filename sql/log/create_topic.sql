@@ -10,10 +10,7 @@ create function pgq.create_topic(
     restricted boolean default null
 )
 returns setof pgq.topic_info
-language plpgsql
-volatile
-parallel unsafe
-rows 1
+language plpgsql volatile parallel unsafe rows 1
 security definer
 set search_path = pgq, pg_temp
 as $$

@@ -6,9 +6,7 @@ create function pgq.extend_poll(
     lease interval default '30 seconds'
 )
 returns boolean
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off

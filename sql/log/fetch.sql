@@ -5,9 +5,7 @@ create function pgq.fetch(
     partition integer default null
 )
 returns setof pgq.message_record
-language plpgsql
-stable
-parallel unsafe
+language plpgsql stable parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off

@@ -6,9 +6,7 @@ create function pgq.fetch_packed(
     first_partition_id bigint default null
 )
 returns setof pgq.packed_messages
-language plpgsql
-stable
-parallel unsafe
+language plpgsql stable parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off

@@ -1,8 +1,6 @@
 create function pgq.list_groups(topic text default null)
 returns setof pgq.group_info
-language plpgsql
-stable
-parallel unsafe
+language plpgsql stable parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 as $$

@@ -1,8 +1,6 @@
 create function pgq.list_offsets(topic text, published_at timestamptz default null)
 returns table (partition integer, first_offset bigint, last_offset bigint, log_offset bigint)
-language plpgsql
-stable
-parallel unsafe
+language plpgsql stable parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off

@@ -9,9 +9,7 @@ create function pgq.nack_offsets(
     error text default null
 )
 returns boolean
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off

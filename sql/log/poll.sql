@@ -6,9 +6,7 @@ create function pgq.poll(
     lease interval default '30 seconds'
 )
 returns setof pgq.leased_message
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off

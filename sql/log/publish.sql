@@ -8,10 +8,7 @@ create function pgq.publish(
     body bytea default null
 )
 returns setof pgq.publish_result
-language plpgsql
-volatile
-parallel unsafe
-rows 1
+language plpgsql volatile parallel unsafe rows 1
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off

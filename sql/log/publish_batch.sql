@@ -8,9 +8,7 @@ create function pgq.publish_batch(
     bodies bytea[] default null
 )
 returns setof pgq.publish_batch_result
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off

@@ -7,9 +7,7 @@ create function pgq.seek(
     start text default null
 )
 returns setof pgq.seek_result
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off

@@ -1,8 +1,6 @@
 create function pgq.watermark(topic text)
 returns timestamptz
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off

@@ -1,8 +1,6 @@
 create function pgq._check_heartbeat(host text, sources text[], details jsonb)
 returns void
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 begin
     if array_ndims(sources) > 1 then

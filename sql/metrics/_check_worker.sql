@@ -1,8 +1,6 @@
 create function pgq._check_worker(worker text)
 returns void
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 begin
     if worker is null then

@@ -1,8 +1,6 @@
 create function pgq._describe_metrics()
 returns table (name text, type text, help text)
-language sql
-immutable
-parallel safe
+language sql immutable parallel safe
 as $$
 select d.name, d.type, d.help
 from (

@@ -1,8 +1,6 @@
 create function pgq._exposition_labels(labels jsonb)
 returns text
-language sql
-immutable
-parallel safe
+language sql immutable parallel safe
 as $$
 select '{' || string_agg(
     format('%s="%s"', e.key, pgq._exposition_text(e.value)),

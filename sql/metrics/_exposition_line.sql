@@ -1,10 +1,6 @@
-create function pgq._exposition_line(
-    name text, labels jsonb, written text, value double precision
-)
+create function pgq._exposition_line(name text, labels jsonb, written text, value double precision)
 returns text
-language sql
-immutable
-parallel safe
+language sql immutable parallel safe
 as $$
 -- The planner writes it out where it is called, so it must stay one expression, and the labels come
 -- as a text as well, which takes a while to make. JSON differs from what is wanted by what stands

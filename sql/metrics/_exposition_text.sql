@@ -1,8 +1,6 @@
 create function pgq._exposition_text(value text)
 returns text
-language sql
-immutable
-parallel safe
+language sql immutable parallel safe
 as $$
 select replace(replace(replace(_exposition_text.value, E'\\', E'\\\\'), '"', E'\\"'), E'\n', E'\\n')
 $$;

@@ -1,8 +1,6 @@
 create function pgq._finished_lately(moment timestamptz)
 returns setof pgq._finished_jobs
-language plpgsql
-stable
-parallel safe
+language plpgsql stable parallel safe
 set jit = off
 as $$
 declare

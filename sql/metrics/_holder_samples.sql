@@ -1,8 +1,6 @@
 create function pgq._holder_samples()
 returns setof pgq._sample
-language plpgsql
-stable
-parallel safe
+language plpgsql stable parallel safe
 set jit = off
 as $$
 begin

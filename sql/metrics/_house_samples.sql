@@ -1,8 +1,6 @@
 create function pgq._house_samples(moment timestamptz)
 returns setof pgq._sample
-language plpgsql
-stable
-parallel unsafe
+language plpgsql stable parallel unsafe
 set jit = off
 as $$
 begin

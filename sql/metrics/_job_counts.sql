@@ -1,8 +1,6 @@
 create function pgq._job_counts(queue_ids bigint[], moment timestamptz)
 returns setof pgq._job_figures
-language plpgsql
-stable
-parallel safe
+language plpgsql stable parallel safe
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off

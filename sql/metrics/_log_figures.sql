@@ -10,9 +10,7 @@ returns table (
     lags bigint[],
     ages double precision[]
 )
-language plpgsql
-stable
-parallel unsafe
+language plpgsql stable parallel unsafe
 set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_indexonlyscan = off

@@ -1,8 +1,6 @@
 create function pgq._other_samples(moment timestamptz)
 returns setof pgq._sample
-language plpgsql
-stable
-parallel unsafe
+language plpgsql stable parallel unsafe
 as $$
 begin
     return query

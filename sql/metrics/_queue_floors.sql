@@ -1,8 +1,6 @@
 create function pgq._queue_floors(queue_id bigint)
 returns table (priority smallint, floor_time timestamptz)
-language sql
-stable
-parallel safe
+language sql stable parallel safe
 as $$
 select p.priority::smallint, coalesce(f.floor_times[p.priority + 1], '-infinity')
 from generate_series(0, 9) as p (priority)

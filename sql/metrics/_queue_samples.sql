@@ -1,8 +1,6 @@
 create function pgq._queue_samples(moment timestamptz)
 returns setof pgq._sample
-language plpgsql
-stable
-parallel unsafe
+language plpgsql stable parallel unsafe
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off

@@ -1,8 +1,6 @@
 create function pgq._worker_samples(moment timestamptz)
 returns setof pgq._sample
-language plpgsql
-stable
-parallel unsafe
+language plpgsql stable parallel unsafe
 as $$
 declare
     -- A role can send heartbeats under any number of names, and each would be a series for ever.

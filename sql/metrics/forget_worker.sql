@@ -1,8 +1,6 @@
 create function pgq.forget_worker(worker text, role text default null)
 returns boolean
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set lock_timeout = '1s'

@@ -9,9 +9,7 @@ create function pgq.heartbeat(
     details jsonb default null
 )
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set lock_timeout = '1s'

@@ -12,9 +12,7 @@ returns table (
     stale boolean,
     role text
 )
-language plpgsql
-stable
-parallel unsafe
+language plpgsql stable parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 as $$

@@ -1,9 +1,6 @@
 create function pgq.metrics()
 returns setof pgq.metric
-language plpgsql
-stable
-parallel unsafe
-rows 1000
+language plpgsql stable parallel unsafe rows 1000
 security definer
 set search_path = pgq, pg_temp
 set jit = off

@@ -1,9 +1,7 @@
 -- noqa: disable=RF05
 create function pgq.metrics_text()
 returns pgq."text/plain"
-language plpgsql
-stable
-parallel unsafe
+language plpgsql stable parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set jit = off

@@ -1,15 +1,9 @@
 create function pgq._add_runs(
-    queue_id bigint,
-    partition_id bigint,
-    segment integer,
-    offsets bigint[],
-    visible_at timestamptz,
+    queue_id bigint, partition_id bigint, segment integer, offsets bigint[], visible_at timestamptz,
     expires_at timestamptz
 )
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     -- A claim of one job makes jobs of a whole run, so they are short.

@@ -1,15 +1,8 @@
 create function pgq._admit_job(
-    queue_id bigint,
-    job_id bigint,
-    key text,
-    unique_key text,
-    delay interval,
-    run_at timestamptz
+    queue_id bigint, job_id bigint, key text, unique_key text, delay interval, run_at timestamptz
 )
 returns pgq._admitted_job
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     settings pgq.queue;

@@ -6,9 +6,7 @@ returns table (
     visible_at timestamptz,
     due_at timestamptz
 )
-language plpgsql
-stable
-parallel unsafe
+language plpgsql stable parallel unsafe
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off

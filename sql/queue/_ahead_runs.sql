@@ -1,8 +1,6 @@
 create function pgq._ahead_runs(moment timestamptz)
 returns table (queue_id bigint, run_id bigint, visible_at timestamptz, jobs integer)
-language plpgsql
-stable
-parallel unsafe
+language plpgsql stable parallel unsafe
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off

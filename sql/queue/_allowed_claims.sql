@@ -1,8 +1,6 @@
 create function pgq._allowed_claims(queue_id bigint, wanted integer)
 returns integer
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     allowed integer := wanted;

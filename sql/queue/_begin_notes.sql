@@ -1,8 +1,6 @@
 create function pgq._begin_notes(queue_id bigint)
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     -- When another claim is changing the floors at this moment, a later one does it.

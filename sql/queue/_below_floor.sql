@@ -1,13 +1,8 @@
 create function pgq._below_floor(
-    queue_id bigint,
-    floor_times timestamptz[],
-    floor_ids bigint[],
-    moment timestamptz
+    queue_id bigint, floor_times timestamptz[], floor_ids bigint[], moment timestamptz
 )
 returns table (place bigint, visible_at timestamptz, job_id bigint)
-language sql
-stable
-parallel unsafe
+language sql stable parallel unsafe
 as $$
 select distinct on (p.place) p.place, j.visible_at, j.job_id
 from unnest(_below_floor.floor_times, _below_floor.floor_ids)

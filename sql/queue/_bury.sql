@@ -1,8 +1,6 @@
 create function pgq._bury(job_ids bigint[], uncounted integer, lost boolean, error text)
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 set enable_bitmapscan = off
 as $$
 declare

@@ -1,8 +1,6 @@
 create function pgq._bury_exhausted(job_ids bigint[], max_attempts integer, moment timestamptz)
 returns bigint
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     exhausted bigint[];

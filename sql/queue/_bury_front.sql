@@ -1,8 +1,6 @@
 create function pgq._bury_front(plan pgq._claim_plan, label text)
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     looked_at integer;

@@ -1,14 +1,8 @@
 create function pgq._carry_jobs(
-    leaf integer,
-    queue_id bigint,
-    partition_id bigint,
-    moment timestamptz,
-    max_jobs integer
+    leaf integer, queue_id bigint, partition_id bigint, moment timestamptz, max_jobs integer
 )
 returns setof pgq.cleanup_action
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     living bigint[];

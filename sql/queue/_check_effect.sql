@@ -1,8 +1,6 @@
 create function pgq._check_effect(effect text)
 returns void
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 begin
     if effect is null then

@@ -1,16 +1,9 @@
 create function pgq._check_job(
-    payload jsonb,
-    headers jsonb,
-    priority integer,
-    label text,
-    unique_key text,
-    max_attempts integer,
-    body bytea
+    payload jsonb, headers jsonb, priority integer, label text, unique_key text, max_attempts
+    integer, body bytea
 )
 returns void
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 begin
     perform pgq._check_content(payload, headers, body);

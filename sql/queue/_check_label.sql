@@ -1,8 +1,6 @@
 create function pgq._check_label(label text)
 returns void
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 begin
     if length(label) > 255 then

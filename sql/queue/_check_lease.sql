@@ -1,8 +1,6 @@
 create function pgq._check_lease(job_id bigint, lease_token uuid)
 returns void
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 begin
     if job_id is null then

@@ -1,8 +1,6 @@
 create function pgq._check_leases(job_ids bigint[], lease_token uuid)
 returns void
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 begin
     if array_ndims(job_ids) > 1 then

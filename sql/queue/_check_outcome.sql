@@ -1,8 +1,6 @@
 create function pgq._check_outcome(outcome text)
 returns void
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 begin
     if length(outcome) not between 1 and 63 then

@@ -1,8 +1,6 @@
 create function pgq._check_queue(queue text)
 returns void
-language plpgsql
-stable
-parallel safe
+language plpgsql stable parallel safe
 as $$
 begin
     if not exists (select from pgq.queue as q where q.queue = _check_queue.queue) then

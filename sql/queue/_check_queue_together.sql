@@ -1,8 +1,6 @@
 create function pgq._check_queue_together(settings pgq.queue_info)
 returns void
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 begin
     if settings.rate_limit is null

@@ -1,13 +1,8 @@
 create function pgq._check_room(
-    queue_id bigint,
-    max_unfinished integer,
-    new_jobs bigint,
-    last_id bigint
+    queue_id bigint, max_unfinished integer, new_jobs bigint, last_id bigint
 )
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     begun_at timestamptz := clock_timestamp();

@@ -1,8 +1,6 @@
 create function pgq._check_unique_key(unique_key text)
 returns void
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 begin
     if length(unique_key) not between 1 and 255 then

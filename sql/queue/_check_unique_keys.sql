@@ -1,8 +1,6 @@
 create function pgq._check_unique_keys(unique_keys text[], size integer)
 returns void
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 begin
     if array_ndims(unique_keys) > 1 then

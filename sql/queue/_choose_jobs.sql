@@ -1,8 +1,6 @@
 create function pgq._choose_jobs(plan pgq._claim_plan, label text, met_spent boolean)
 returns pgq._chosen_jobs
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     chosen pgq._chosen_jobs;

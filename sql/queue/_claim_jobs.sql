@@ -1,15 +1,8 @@
 create function pgq._claim_jobs(
-    queue text,
-    max_jobs integer,
-    least_jobs integer,
-    lease interval,
-    label text,
-    met_spent boolean
+    queue text, max_jobs integer, least_jobs integer, lease interval, label text, met_spent boolean
 )
 returns setof pgq.claimed_job
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 set enable_bitmapscan = off
 set jit = off
 set enable_hashjoin = off

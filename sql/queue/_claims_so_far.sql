@@ -1,8 +1,6 @@
 create function pgq._claims_so_far(queue_id bigint)
 returns pgq.claim_count
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     state pgq.claim_count;

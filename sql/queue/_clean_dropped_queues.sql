@@ -1,8 +1,6 @@
 create function pgq._clean_dropped_queues(relation text, max_rows integer)
 returns boolean
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     removed integer;

@@ -1,8 +1,6 @@
 create function pgq._clean_effects()
 returns setof pgq.cleanup_action
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     -- One call looks at so many jobs, and removes so many effects.

@@ -1,8 +1,6 @@
 create function pgq._clean_limited_keys(max_rows integer)
 returns boolean
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     target record;

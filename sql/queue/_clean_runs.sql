@@ -1,8 +1,6 @@
 create function pgq._clean_runs(moment timestamptz, max_jobs integer)
 returns boolean
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 set enable_seqscan = on
 as $$
 declare

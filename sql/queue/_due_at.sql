@@ -1,14 +1,8 @@
 create function pgq._due_at(
-    queue text,
-    moment timestamptz,
-    delay interval,
-    run_at timestamptz,
-    job_ttl interval
+    queue text, moment timestamptz, delay interval, run_at timestamptz, job_ttl interval
 )
 returns timestamptz
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 declare
     due_at timestamptz;

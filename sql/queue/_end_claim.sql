@@ -1,8 +1,6 @@
 create function pgq._end_claim(plan pgq._claim_plan, chosen pgq._chosen_jobs, label text)
 returns boolean
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     found_any boolean := chosen.places is not null;

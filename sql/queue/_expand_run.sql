@@ -1,8 +1,6 @@
 create function pgq._expand_run(run pgq.job_run)
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     delete from pgq.job_run as r

@@ -1,13 +1,8 @@
 create function pgq._expand_segment(
-    segment integer,
-    queue_id bigint,
-    partition_id bigint,
-    max_jobs integer
+    segment integer, queue_id bigint, partition_id bigint, max_jobs integer
 )
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 set enable_seqscan = on
 as $$
 declare

@@ -1,13 +1,8 @@
 create function pgq._expire_front(
-    queue_id bigint,
-    floor_times timestamptz[],
-    floor_ids bigint[],
-    moment timestamptz
+    queue_id bigint, floor_times timestamptz[], floor_ids bigint[], moment timestamptz
 )
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     expired_ids bigint[];

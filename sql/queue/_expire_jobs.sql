@@ -1,8 +1,6 @@
 create function pgq._expire_jobs(job_ids bigint[], moment timestamptz)
 returns setof pgq.cleanup_action
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     expired_ids bigint[];

@@ -1,8 +1,6 @@
 create function pgq._expired_jobs(moment timestamptz, max_jobs integer)
 returns bigint[]
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     place record;

@@ -1,8 +1,6 @@
 create function pgq._extend_lease(job_ids bigint[], lease_token uuid, lease interval)
 returns setof bigint
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     rest bigint[] := job_ids;

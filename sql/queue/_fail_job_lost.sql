@@ -1,8 +1,6 @@
 create function pgq._fail_job_lost(job_ids bigint[])
 returns void
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 begin
     raise exception 'jobs are not leased to this worker any more'

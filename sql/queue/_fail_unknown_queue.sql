@@ -1,8 +1,6 @@
 create function pgq._fail_unknown_queue(queue text)
 returns void
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 begin
     if queue is null then

@@ -1,14 +1,8 @@
 create function pgq._finish(
-    job_ids bigint[],
-    lease_token uuid,
-    outcome text,
-    result jsonb,
-    always boolean
+    job_ids bigint[], lease_token uuid, outcome text, result jsonb, always boolean
 )
 returns setof bigint
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     rest bigint[] := job_ids;

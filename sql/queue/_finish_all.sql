@@ -1,8 +1,6 @@
 create function pgq._finish_all(job_ids bigint[], lease_token uuid)
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 set jit = off
 as $$
 declare

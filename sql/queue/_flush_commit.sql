@@ -1,8 +1,6 @@
 create function pgq._flush_commit()
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     if current_setting('synchronous_commit') = 'off' then

@@ -1,8 +1,6 @@
 create function pgq._free_claimed(job_ids bigint[])
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 set enable_bitmapscan = off
 as $$
 begin

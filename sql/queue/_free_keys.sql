@@ -1,8 +1,6 @@
 create function pgq._free_keys(ended pgq._ended_job[])
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     gone record;

@@ -1,8 +1,6 @@
 create function pgq._has_jobs(segment integer, queue_id bigint, partition_id bigint)
 returns boolean
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 set enable_seqscan = on
 as $$
 begin

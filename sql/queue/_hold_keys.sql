@@ -1,8 +1,6 @@
 create function pgq._hold_keys(queue_id bigint, ordered_keys text[])
 returns pgq._ended_job[]
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     free text[] := pgq._join_order(queue_id, ordered_keys);

@@ -1,14 +1,8 @@
 create function pgq._jobs_of_segment(
-    segment integer,
-    queue_id bigint,
-    partition_id bigint,
-    max_jobs bigint,
-    dead boolean
+    segment integer, queue_id bigint, partition_id bigint, max_jobs bigint, dead boolean
 )
 returns bigint[]
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 set enable_seqscan = on
 as $$
 begin

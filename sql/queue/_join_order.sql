@@ -1,8 +1,6 @@
 create function pgq._join_order(queue_id bigint, ordered_keys text[])
 returns text[]
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     wish text collate "C";

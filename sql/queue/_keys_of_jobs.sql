@@ -1,8 +1,6 @@
 create function pgq._keys_of_jobs(segment integer, met pgq._met_job[])
 returns table (job_id bigint, limited_key text)
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     -- Those that begin alike are one: an index has no room for longer ones.

@@ -1,8 +1,6 @@
 create function pgq._let_next(queue_id bigint, ordered_key text, after_id bigint)
 returns boolean
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     back_id bigint;

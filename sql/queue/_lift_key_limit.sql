@@ -1,8 +1,6 @@
 create function pgq._lift_key_limit(queue_id bigint)
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     -- It waits for claims that are under way: none parks a job behind this.

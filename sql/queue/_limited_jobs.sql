@@ -1,8 +1,6 @@
 create function pgq._limited_jobs(plan pgq._claim_plan, label text)
 returns pgq._chosen_jobs
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 set enable_hashjoin = on
 as $$
 declare

@@ -1,8 +1,6 @@
 create function pgq._lock_effect(job_id bigint, lease_token uuid, effect text)
 returns pgq.effect
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     held pgq.job;

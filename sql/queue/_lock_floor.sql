@@ -1,8 +1,6 @@
 create function pgq._lock_floor(queue_id bigint)
 returns boolean
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     -- The snapshot of such a session may be older than the newest floors.

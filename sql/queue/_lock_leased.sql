@@ -1,8 +1,6 @@
 create function pgq._lock_leased(job_id bigint, lease_token uuid)
 returns pgq.job
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     held pgq.job;

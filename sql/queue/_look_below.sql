@@ -1,8 +1,6 @@
 create function pgq._look_below(queue_id bigint, moment timestamptz)
 returns boolean
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 set enable_bitmapscan = off
 set jit = off
 as $$

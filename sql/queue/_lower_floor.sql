@@ -1,8 +1,6 @@
 create function pgq._lower_floor(queue_id bigint, moment timestamptz)
 returns boolean
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     -- Nothing may be written below a floor; should the clock have been set back, jobs may stand

@@ -1,16 +1,9 @@
 create function pgq._met_jobs(
-    queue_id bigint,
-    max_jobs integer,
-    label text,
-    most_attempts integer,
-    moment timestamptz,
-    floor_times timestamptz[],
-    floor_ids bigint[]
+    queue_id bigint, max_jobs integer, label text, most_attempts integer, moment timestamptz,
+    floor_times timestamptz[], floor_ids bigint[]
 )
 returns pgq._met_job[]
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     -- As _claim_jobs finds them; the limits stop the scan, and so the locking.

@@ -2,10 +2,7 @@ create function pgq._moved_job(
     job pgq.job, visible_at timestamptz, lease_token uuid, ordered_key text, due_at timestamptz
 )
 returns setof pgq.job
-language sql
-stable
-parallel safe
-rows 1
+language sql stable parallel safe rows 1
 as $$
 select
     (_moved_job.job).job_id, (_moved_job.job).queue_id, (_moved_job.job).partition_id,

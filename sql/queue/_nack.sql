@@ -1,14 +1,8 @@
 create function pgq._nack(
-    job_ids bigint[],
-    lease_token uuid,
-    delay interval,
-    error text,
-    uncounted integer
+    job_ids bigint[], lease_token uuid, delay interval, error text, uncounted integer
 )
 returns setof bigint
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     rest bigint[] := job_ids;

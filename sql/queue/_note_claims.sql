@@ -1,8 +1,6 @@
 create function pgq._note_claims(queue_id bigint, job_ids bigint[])
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     state pgq.claim_count := pgq._claims_so_far(queue_id);

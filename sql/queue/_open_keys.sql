@@ -1,12 +1,6 @@
-create function pgq._open_keys(
-    queue_id bigint,
-    look_from timestamptz,
-    max_notes integer
-)
+create function pgq._open_keys(queue_id bigint, look_from timestamptz, max_notes integer)
 returns integer
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     most integer;

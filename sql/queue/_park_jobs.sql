@@ -1,8 +1,6 @@
 create function pgq._park_jobs(queue_id bigint, job_ids bigint[], limited_keys text[])
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     -- Out of the way of claims, where it finds its turn. A lease that has run out is over.

@@ -1,13 +1,8 @@
 create function pgq._parked_place(
-    limited_key text,
-    priority integer,
-    due_at timestamptz,
-    job_id bigint
+    limited_key text, priority integer, due_at timestamptz, job_id bigint
 )
 returns text
-language sql
-immutable
-parallel safe
+language sql immutable parallel safe
 as $$
 select concat(
     _parked_place.limited_key, chr(1), _parked_place.priority,

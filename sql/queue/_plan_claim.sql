@@ -1,8 +1,6 @@
 create function pgq._plan_claim(queue text, max_jobs integer, lease interval, label text)
 returns pgq._claim_plan
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     plan pgq._claim_plan;

@@ -1,15 +1,9 @@
 create function pgq._point_jobs(
-    queue_id bigint,
-    partition_id bigint,
-    segment integer,
-    offsets bigint[],
-    visible_at timestamptz,
+    queue_id bigint, partition_id bigint, segment integer, offsets bigint[], visible_at timestamptz,
     expires_at timestamptz
 )
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     insert into pgq.job (

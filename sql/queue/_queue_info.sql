@@ -1,9 +1,6 @@
 create function pgq._queue_info(queue text)
 returns setof pgq.queue_info
-language sql
-stable
-parallel safe
-rows 1
+language sql stable parallel safe rows 1
 as $$
 select
     q.queue, q.lease, q.max_attempts, q.delay, q.job_ttl, q.retention, q.backoff, q.backoff_max,

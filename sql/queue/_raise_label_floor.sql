@@ -1,8 +1,6 @@
 create function pgq._raise_label_floor(queue_id bigint, label text, moment timestamptz)
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 set jit = off
 set enable_sort = off
 as $$

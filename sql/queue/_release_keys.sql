@@ -1,8 +1,6 @@
 create function pgq._release_keys(job_ids bigint[])
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     freed pgq._ended_job[];

@@ -1,8 +1,6 @@
 create function pgq._remove_archived(segment integer, queue_id bigint, max_jobs bigint)
 returns bigint
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     removed bigint;

@@ -1,8 +1,6 @@
 create function pgq._repair_jobs(moment timestamptz, longest_lease interval, max_rows bigint)
 returns table (action text, target text, amount bigint)
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     -- Each deleted and inserted again, as by a claim. What another transaction holds is left out.

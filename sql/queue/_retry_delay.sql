@@ -1,13 +1,8 @@
 create function pgq._retry_delay(
-    attempt integer,
-    backoff interval,
-    backoff_max interval,
-    backoff_jitter double precision
+    attempt integer, backoff interval, backoff_max interval, backoff_jitter double precision
 )
 returns interval
-language sql
-volatile
-parallel safe
+language sql volatile parallel safe
 as $$
 select make_interval(
     secs => least(

@@ -1,8 +1,6 @@
 create function pgq._return_keys(job_ids bigint[])
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     wish record;

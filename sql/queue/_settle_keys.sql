@@ -1,15 +1,9 @@
 create function pgq._settle_keys(
-    queue_id bigint,
-    max_leased_per_key integer,
-    look_from timestamptz,
-    look_until timestamptz,
-    moment timestamptz,
-    max_notes integer
+    queue_id bigint, max_leased_per_key integer, look_from timestamptz, look_until timestamptz,
+    moment timestamptz, max_notes integer
 )
 returns integer
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     note pgq.ordered_note;

@@ -1,13 +1,8 @@
 create function pgq._settle_notes(
-    queue_id bigint,
-    note_floor timestamptz,
-    moment timestamptz,
-    max_notes integer
+    queue_id bigint, note_floor timestamptz, moment timestamptz, max_notes integer
 )
 returns integer
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     note pgq.ordered_note;

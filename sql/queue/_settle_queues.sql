@@ -1,8 +1,6 @@
 create function pgq._settle_queues(storage_class_id bigint, segment integer)
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     update pgq.queue as q

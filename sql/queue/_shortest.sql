@@ -1,8 +1,6 @@
 create function pgq._shortest(length interval)
 returns interval
-language sql
-immutable
-parallel safe
+language sql immutable parallel safe
 as $$
 select
     make_interval(

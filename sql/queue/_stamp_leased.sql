@@ -1,8 +1,6 @@
 create function pgq._stamp_leased(queue_id bigint, moment timestamptz)
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     met pgq._met_job[];

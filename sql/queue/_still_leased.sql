@@ -1,8 +1,6 @@
 create function pgq._still_leased(job_ids bigint[], lease_token uuid)
 returns boolean
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     number bigint;

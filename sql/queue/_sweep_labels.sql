@@ -1,8 +1,6 @@
 create function pgq._sweep_labels(queue_id bigint, max_labels bigint, moment timestamptz)
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 set jit = off
 set enable_sort = off
 as $$

@@ -1,13 +1,6 @@
-create function pgq._take_key(
-    queue_id bigint,
-    unique_key text,
-    job_id bigint,
-    waiting boolean
-)
+create function pgq._take_key(queue_id bigint, unique_key text, job_id bigint, waiting boolean)
 returns bigint
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     holder_id bigint;

@@ -1,13 +1,8 @@
 create function pgq._take_keys(
-    queue_id bigint,
-    unique_keys text[],
-    job_ids bigint[],
-    waiting boolean
+    queue_id bigint, unique_keys text[], job_ids bigint[], waiting boolean
 )
 returns bigint[]
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     holders bigint[] := job_ids;

@@ -1,8 +1,6 @@
 create function pgq._turns(queue_id bigint, ordered_keys text[], free text[])
 returns boolean[]
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     perform pgq._free_keys(array(

@@ -1,8 +1,6 @@
 create function pgq._unchanged(queue_id bigint)
 returns boolean
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     looked boolean := false;

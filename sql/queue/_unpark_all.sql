@@ -1,8 +1,6 @@
 create function pgq._unpark_all(queue_id bigint, max_jobs integer)
 returns integer
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     unparked integer;

@@ -1,13 +1,8 @@
 create function pgq._unpark_jobs(
-    queue_id bigint,
-    limited_key text,
-    parked_from text,
-    max_jobs integer
+    queue_id bigint, limited_key text, parked_from text, max_jobs integer
 )
 returns bigint[]
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     size integer := length(parked_from);

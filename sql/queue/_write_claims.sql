@@ -1,8 +1,6 @@
 create function pgq._write_claims(state pgq.claim_count, job_ids bigint[], anew boolean)
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     first_seq bigint := case when anew then state.seq + 1 else state.first_seq end;

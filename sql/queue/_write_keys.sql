@@ -1,8 +1,6 @@
 create function pgq._write_keys(changes pgq.limited_key[], anew boolean)
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     with changed as materialized (

@@ -1,12 +1,8 @@
 create function pgq._write_queue(
-    settings pgq.queue_info,
-    class pgq.storage_class,
-    queue_id bigint default null
+    settings pgq.queue_info, class pgq.storage_class, queue_id bigint default null
 )
 returns bigint
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     names text;

@@ -24,10 +24,7 @@ create function pgq.alter_queue(
     end_dependents boolean default false
 )
 returns setof pgq.queue_info
-language plpgsql
-volatile
-parallel unsafe
-rows 1
+language plpgsql volatile parallel unsafe rows 1
 security definer
 set search_path = pgq, pg_temp
 set extra_float_digits = 1

@@ -5,9 +5,7 @@ create function pgq.archive_job(
     result jsonb default null
 )
 returns boolean
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off

@@ -5,10 +5,7 @@ create function pgq.begin_effect(
     at_least_once boolean default null
 )
 returns setof pgq.effect_state
-language plpgsql
-volatile
-parallel unsafe
-rows 1
+language plpgsql volatile parallel unsafe rows 1
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off

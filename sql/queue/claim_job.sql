@@ -5,9 +5,7 @@ create function pgq.claim_job(
     label text default null
 )
 returns setof pgq.claimed_job
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off

@@ -24,10 +24,7 @@ create function pgq.create_queue(
     restricted boolean default null
 )
 returns setof pgq.queue_info
-language plpgsql
-volatile
-parallel unsafe
-rows 1
+language plpgsql volatile parallel unsafe rows 1
 security definer
 set search_path = pgq, pg_temp
 set extra_float_digits = 1

@@ -13,10 +13,7 @@ create function pgq.enqueue(
     body bytea default null
 )
 returns setof pgq.enqueue_result
-language plpgsql
-volatile
-parallel unsafe
-rows 1
+language plpgsql volatile parallel unsafe rows 1
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off

@@ -13,9 +13,7 @@ create function pgq.enqueue_batch(
     bodies bytea[] default null
 )
 returns setof pgq.enqueue_result
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off

@@ -4,9 +4,7 @@ create function pgq.extend_lease_batch(
     lease interval default null
 )
 returns table (job_id bigint)
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off

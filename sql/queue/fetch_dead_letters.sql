@@ -5,9 +5,7 @@ create function pgq.fetch_dead_letters(
     after_job_id bigint default null
 )
 returns setof pgq.dead_letter
-language plpgsql
-stable
-parallel unsafe
+language plpgsql stable parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off

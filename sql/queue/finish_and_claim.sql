@@ -7,9 +7,7 @@ create function pgq.finish_and_claim(
     label text default null
 )
 returns setof pgq.claimed_job
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off

@@ -1,8 +1,6 @@
 create function pgq.forget_effect(job_id bigint, lease_token uuid, effect text)
 returns boolean
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off

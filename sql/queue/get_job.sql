@@ -1,9 +1,6 @@
 create function pgq.get_job(job_id bigint)
 returns setof pgq.job_info
-language plpgsql
-stable
-parallel unsafe
-rows 1
+language plpgsql stable parallel unsafe rows 1
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off

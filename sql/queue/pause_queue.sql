@@ -1,9 +1,6 @@
 create function pgq.pause_queue(queue text)
 returns setof pgq.queue_info
-language plpgsql
-volatile
-parallel unsafe
-rows 1
+language plpgsql volatile parallel unsafe rows 1
 security definer
 set search_path = pgq, pg_temp
 as $$

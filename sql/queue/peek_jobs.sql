@@ -4,9 +4,7 @@ create function pgq.peek_jobs(
     max_jobs integer default 100
 )
 returns setof pgq.job_info
-language plpgsql
-stable
-parallel unsafe
+language plpgsql stable parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off

@@ -1,8 +1,6 @@
 create function pgq.release_job(job_id bigint, lease_token uuid)
 returns boolean
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off

@@ -1,8 +1,6 @@
 create function pgq.release_job_batch(job_ids bigint[], lease_token uuid)
 returns table (job_id bigint)
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off

@@ -1,13 +1,8 @@
 create function pgq._check_storage_bounds(
-    retention interval,
-    idempotency_window interval,
-    has_max_bytes boolean,
-    owner_id bigint
+    retention interval, idempotency_window interval, has_max_bytes boolean, owner_id bigint
 )
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     bounds pgq.storage_bound;

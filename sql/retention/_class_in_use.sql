@@ -1,8 +1,6 @@
 create function pgq._class_in_use(storage_class_id bigint)
 returns boolean
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     return exists (

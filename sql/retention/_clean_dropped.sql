@@ -1,13 +1,8 @@
 create function pgq._clean_dropped(
-    started pg_snapshot,
-    horizon xid8,
-    settled xid8,
-    moment timestamptz
+    started pg_snapshot, horizon xid8, settled xid8, moment timestamptz
 )
 returns setof pgq.cleanup_action
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     target pgq.dropped_range;

@@ -1,14 +1,8 @@
 create function pgq._clean_part(
-    part text,
-    started pg_snapshot,
-    horizon xid8,
-    settled xid8,
-    moment timestamptz
+    part text, started pg_snapshot, horizon xid8, settled xid8, moment timestamptz
 )
 returns setof pgq.cleanup_action
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     case _clean_part.part

@@ -1,13 +1,8 @@
 create function pgq._clean_windows(
-    started pg_snapshot,
-    horizon xid8,
-    settled xid8,
-    moment timestamptz
+    started pg_snapshot, horizon xid8, settled xid8, moment timestamptz
 )
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     -- One that ends too late was noted while the clock was ahead.

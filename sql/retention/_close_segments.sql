@@ -1,13 +1,8 @@
 create function pgq._close_segments(
-    started pg_snapshot,
-    horizon xid8,
-    settled xid8,
-    moment timestamptz
+    started pg_snapshot, horizon xid8, settled xid8, moment timestamptz
 )
 returns setof pgq.cleanup_action
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     target record;

@@ -1,8 +1,6 @@
 create function pgq._lengths()
 returns text[]
-language sql
-stable
-parallel safe
+language sql stable parallel safe
 as $$
 select array_agg(coalesce(u.length::text, 'no limit') order by u.length)
 from (

@@ -1,8 +1,6 @@
 create function pgq._new_lengths(wanted interval[])
 returns bigint
-language sql
-volatile
-parallel unsafe
+language sql volatile parallel unsafe
 as $$
 select count(distinct coalesce(interval_send(w.length), ''::bytea))
 from unnest(_new_lengths.wanted) as w (length)

@@ -1,8 +1,6 @@
 create function pgq._restore_mark(segment integer)
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     kept boolean;

@@ -1,8 +1,6 @@
 create function pgq._seal_segment(storage_class_id bigint, moment timestamptz, wait boolean)
 returns integer
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     class pgq.storage_class;

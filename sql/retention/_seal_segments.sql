@@ -1,8 +1,6 @@
 create function pgq._seal_segments(moment timestamptz)
 returns setof pgq.cleanup_action
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     class_id bigint;

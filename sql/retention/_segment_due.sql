@@ -1,8 +1,6 @@
 create function pgq._segment_due(storage_class_id bigint, moment timestamptz)
 returns boolean
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     class pgq.storage_class;

@@ -1,8 +1,6 @@
 create function pgq._truncate_segment(segment integer, wait boolean)
 returns setof pgq.cleanup_action
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     -- Most segments have no keys: an empty leaf is left as it is.

@@ -1,8 +1,6 @@
 create function pgq._truncate_segments(moment timestamptz)
 returns setof pgq.cleanup_action
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     target record;

@@ -1,8 +1,6 @@
 create function pgq.cleanup()
 returns setof pgq.cleanup_action
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set lock_timeout = '200ms'

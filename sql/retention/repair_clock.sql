@@ -3,9 +3,7 @@ create function pgq.repair_clock(
     max_rows integer default 10000
 )
 returns table (action text, target text, amount bigint)
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set lock_timeout = '1s'

@@ -1,8 +1,6 @@
 create function pgq.schedule_cleanup(schedule text default '* * * * *')
 returns bigint
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 as $$

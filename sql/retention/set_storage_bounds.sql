@@ -3,9 +3,7 @@ create function pgq.set_storage_bounds(
     max_sized_topics integer default null
 )
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 set search_path = pgq, pg_temp
 as $$
 begin

@@ -5,9 +5,7 @@ returns table (
     next_at timestamptz,
     due_at timestamptz
 )
-language plpgsql
-stable
-parallel unsafe
+language plpgsql stable parallel unsafe
 as $$
 begin
     -- Where all ticks are wanted, those up to last_at were written. Else the clock that was ahead

@@ -1,8 +1,6 @@
 create function pgq._check_missed(settings pgq.schedule_info, moment timestamptz)
 returns void
-language plpgsql
-stable
-parallel safe
+language plpgsql stable parallel safe
 as $$
 declare
     -- A queue or a topic takes days for so many.

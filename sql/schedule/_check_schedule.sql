@@ -1,8 +1,6 @@
 create function pgq._check_schedule(settings pgq.schedule_info)
 returns void
-language plpgsql
-stable
-parallel safe
+language plpgsql stable parallel safe
 as $$
 begin
     if num_nonnulls(settings.topic, settings.queue) <> 1 then

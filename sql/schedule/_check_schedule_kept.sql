@@ -1,8 +1,6 @@
 create function pgq._check_schedule_kept(settings pgq.schedule)
 returns void
-language plpgsql
-stable
-parallel safe
+language plpgsql stable parallel safe
 as $$
 begin
     if not exists (

@@ -1,8 +1,6 @@
 create function pgq._check_time_zone(time_zone text)
 returns void
-language plpgsql
-stable
-parallel safe
+language plpgsql stable parallel safe
 as $$
 begin
     -- PostgreSQL takes abbreviations and rules such as EST or X5 as well, which know no changes of

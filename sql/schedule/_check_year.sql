@@ -1,8 +1,6 @@
 create function pgq._check_year(argument text, moment timestamptz)
 returns void
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 begin
     if moment < '0001-01-01 00:00+00' or moment >= '10000-01-01 00:00+00' then

@@ -1,14 +1,8 @@
 create function pgq._cron_field(
-    field text,
-    given text,
-    lowest integer,
-    highest integer,
-    names text[]
+    field text, given text, lowest integer, highest integer, names text[]
 )
 returns integer[]
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 declare
     item text;

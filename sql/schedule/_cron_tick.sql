@@ -1,8 +1,6 @@
 create function pgq._cron_tick(times pgq._cron_times, time_zone text, after timestamptz)
 returns timestamptz
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 declare
     local_after timestamp := after at time zone time_zone;

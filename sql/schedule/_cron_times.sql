@@ -1,8 +1,6 @@
 create function pgq._cron_times(cron text)
 returns pgq._cron_times
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 declare
     fields text[] := regexp_split_to_array(

@@ -1,8 +1,6 @@
 create function pgq._fail_cron(detail text)
 returns void
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 begin
     raise exception 'argument "cron" must be a cron expression'

@@ -1,8 +1,6 @@
 create function pgq._fail_unknown_schedule(schedule text)
 returns void
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 begin
     if schedule is null then

@@ -1,8 +1,6 @@
 create function pgq._lock_schedule_target(queue text, topic text, partition integer)
 returns bigint
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     target_id bigint;

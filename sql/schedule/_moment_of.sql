@@ -1,13 +1,8 @@
 create function pgq._moment_of(
-    local_at timestamp,
-    time_zone text,
-    real_time boolean,
-    after timestamptz
+    local_at timestamp, time_zone text, real_time boolean, after timestamptz
 )
 returns timestamptz
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 declare
     -- Of a time that comes twice the second one; of one that is skipped, as much after the gap as

@@ -1,8 +1,6 @@
 create function pgq._next_minute(times pgq._cron_times, after timestamp)
 returns timestamp
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 declare
     day date := after::date;

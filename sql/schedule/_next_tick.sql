@@ -1,14 +1,8 @@
 create function pgq._next_tick(
-    times pgq._cron_times,
-    every interval,
-    time_zone text,
-    starts_at timestamptz,
-    after timestamptz
+    times pgq._cron_times, every interval, time_zone text, starts_at timestamptz, after timestamptz
 )
 returns timestamptz
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 declare
     step numeric;

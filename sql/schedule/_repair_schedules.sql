@@ -1,8 +1,6 @@
 create function pgq._repair_schedules(moment timestamptz, max_rows bigint)
 returns table (action text, target text, amount bigint)
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     return query

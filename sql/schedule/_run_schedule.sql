@@ -1,8 +1,6 @@
 create function pgq._run_schedule(schedule text, moment timestamptz, max_ticks integer)
 returns setof pgq.schedule_run
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     target pgq.schedule;

@@ -1,9 +1,6 @@
 create function pgq._schedule_info(schedule text)
 returns setof pgq.schedule_info
-language sql
-stable
-parallel safe
-rows 1
+language sql stable parallel safe rows 1
 as $$
 select
     s.schedule, s.topic, s.queue, s.payload, s.key, s.headers, s.cron, s.every, s.time_zone,

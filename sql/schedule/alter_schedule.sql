@@ -16,10 +16,7 @@ create function pgq.alter_schedule(
     body bytea default null
 )
 returns setof pgq.schedule_info
-language plpgsql
-volatile
-parallel unsafe
-rows 1
+language plpgsql volatile parallel unsafe rows 1
 security definer
 set search_path = pgq, pg_temp
 as $$

@@ -1,8 +1,6 @@
 create function pgq.drop_schedule(schedule text)
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 as $$

@@ -5,9 +5,7 @@ create function pgq.next_ticks(
     max_ticks integer default null
 )
 returns table (tick_at timestamptz)
-language plpgsql
-stable
-parallel safe
+language plpgsql stable parallel safe
 security definer
 set search_path = pgq, pg_temp
 as $$

@@ -1,9 +1,6 @@
 create function pgq.resume_schedule(schedule text)
 returns setof pgq.schedule_info
-language plpgsql
-volatile
-parallel unsafe
-rows 1
+language plpgsql volatile parallel unsafe rows 1
 security definer
 set search_path = pgq, pg_temp
 as $$

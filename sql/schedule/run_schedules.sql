@@ -1,8 +1,6 @@
 create function pgq.run_schedules(max_ticks integer default null)
 returns setof pgq.schedule_run
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off

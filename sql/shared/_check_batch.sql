@@ -1,14 +1,8 @@
 create function pgq._check_batch(
-    payloads jsonb[],
-    keys text[],
-    headers jsonb[],
-    labels text[],
-    bodies bytea[]
+    payloads jsonb[], keys text[], headers jsonb[], labels text[], bodies bytea[]
 )
 returns integer
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 declare
     size integer;

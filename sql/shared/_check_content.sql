@@ -1,8 +1,6 @@
 create function pgq._check_content(payload jsonb, headers jsonb, body bytea)
 returns void
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 begin
     if (payload is null) = (body is null) then

@@ -1,8 +1,6 @@
 create function pgq._check_count(argument text, number bigint, lowest bigint, highest bigint)
 returns void
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 begin
     if number is null then

@@ -1,12 +1,6 @@
-create function pgq._check_idempotency_keys(
-    argument text,
-    idempotency_keys text[],
-    size integer
-)
+create function pgq._check_idempotency_keys(argument text, idempotency_keys text[], size integer)
 returns void
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 declare
     bad integer;

@@ -1,8 +1,6 @@
 create function pgq._check_idempotency_window(idempotency_window interval)
 returns void
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 begin
     perform pgq._check_interval('idempotency_window', idempotency_window, false);

@@ -1,8 +1,6 @@
 create function pgq._check_interval(argument text, length interval, zero_allowed boolean)
 returns void
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 begin
     if length is null then

@@ -1,8 +1,6 @@
 create function pgq._check_lease_token(lease_token uuid)
 returns void
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 begin
     if lease_token is null then

@@ -1,8 +1,6 @@
 create function pgq._check_name(argument text, name text)
 returns void
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 begin
     if name is null then

@@ -1,8 +1,6 @@
 create function pgq._check_no_limit(no_limit text[], given jsonb)
 returns void
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 declare
     allowed text[] := array(

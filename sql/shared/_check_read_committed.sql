@@ -1,8 +1,6 @@
 create function pgq._check_read_committed(function_name text)
 returns void
-language plpgsql
-stable
-parallel safe
+language plpgsql stable parallel safe
 as $$
 begin
     -- A standby has no tables that are not logged, and says no more of them. This is its own error

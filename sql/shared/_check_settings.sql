@@ -1,8 +1,6 @@
 create function pgq._check_settings(settings jsonb, declared pgq._setting[])
 returns void
-language plpgsql
-stable
-parallel safe
+language plpgsql stable parallel safe
 as $$
 declare
     setting pgq._setting;

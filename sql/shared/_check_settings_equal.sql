@@ -1,14 +1,8 @@
 create function pgq._check_settings_equal(
-    kind text,
-    name text,
-    given jsonb,
-    no_limit text[],
-    existing jsonb
+    kind text, name text, given jsonb, no_limit text[], existing jsonb
 )
 returns void
-language plpgsql
-stable
-parallel safe
+language plpgsql stable parallel safe
 as $$
 declare
     lacking text := case when kind in ('schedule', 'subscription') then 'none' else 'no limit' end;

@@ -1,8 +1,6 @@
 create function pgq._check_share(argument text, share double precision)
 returns void
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 begin
     if share not between 0 and 1 then

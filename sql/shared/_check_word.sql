@@ -1,8 +1,6 @@
 create function pgq._check_word(argument text, word text, words text[])
 returns void
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 begin
     if array_position(words, word collate "C") is null then

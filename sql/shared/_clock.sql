@@ -1,8 +1,6 @@
 create function pgq._clock()
 returns timestamptz
-language sql
-volatile
-parallel safe
+language sql volatile parallel safe
 as $$
 select clock_timestamp()
 $$;

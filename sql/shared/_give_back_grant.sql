@@ -1,8 +1,6 @@
 create function pgq._give_back_grant()
 returns trigger
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     begin

@@ -1,8 +1,6 @@
 create function pgq._keeps_snapshot()
 returns boolean
-language sql
-stable
-parallel safe
+language sql stable parallel safe
 as $$
 select current_setting('transaction_isolation') in ('repeatable read', 'serializable')
 $$;

@@ -1,8 +1,6 @@
 create function pgq._liftable(given jsonb, declared pgq._setting[])
 returns jsonb
-language sql
-immutable
-parallel safe
+language sql immutable parallel safe
 as $$
 select jsonb_object_agg(d.name, _liftable.given -> d.name)
 from unnest(_liftable.declared) as d

@@ -1,8 +1,6 @@
 create function pgq._merge_settings(given anyelement, before anyelement, no_limit text[])
 returns anyelement
-language plpgsql
-stable
-parallel safe
+language plpgsql stable parallel safe
 as $$
 declare
     merged record;

@@ -1,8 +1,6 @@
 create function pgq._revoke_others(names text[])
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     relation regclass;

@@ -1,8 +1,6 @@
 create function pgq._settled_xid(tables text[])
 returns xid8
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     snapshot pg_snapshot := pg_current_snapshot();

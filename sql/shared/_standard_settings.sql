@@ -1,8 +1,6 @@
 create function pgq._standard_settings(like_this anyelement, declared pgq._setting[])
 returns anyelement
-language plpgsql
-stable
-parallel safe
+language plpgsql stable parallel safe
 as $$
 declare
     standard record;

@@ -1,8 +1,6 @@
 create function pgq.version()
 returns text
-language sql
-immutable
-parallel safe
+language sql immutable parallel safe
 as $$
 select '1.0.0'
 $$;

@@ -1,8 +1,6 @@
 create function pgq._check_nothing_kept(target text, partition_ids bigint[])
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     leaf integer;

@@ -1,8 +1,6 @@
 create function pgq._create_leaf(leaf integer)
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     -- ATTACH locks out nobody who reads or writes the parent; CREATE TABLE PARTITION OF would.

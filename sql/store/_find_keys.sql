@@ -1,8 +1,6 @@
 create function pgq._find_keys(segment integer, scope_id bigint, idempotency_keys text[])
 returns setof pgq._noted_key
-language plpgsql
-stable
-parallel safe
+language plpgsql stable parallel safe
 as $$
 begin
     -- Key by key: a plan for an array might read all keys of the scope.

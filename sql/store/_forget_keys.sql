@@ -1,8 +1,6 @@
 create function pgq._forget_keys(segments integer[], scope_id bigint, idempotency_keys text[])
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     leaf integer;

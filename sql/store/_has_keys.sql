@@ -1,8 +1,6 @@
 create function pgq._has_keys(segment integer)
 returns boolean
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     found_one boolean := false;

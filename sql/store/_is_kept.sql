@@ -1,8 +1,6 @@
 create function pgq._is_kept(segment integer)
 returns boolean
-language plpgsql
-stable
-parallel safe
+language plpgsql stable parallel safe
 as $$
 begin
     return (pgq._newest(0, segment, -9223372036854775808)).log_offset is not null;

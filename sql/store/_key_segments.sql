@@ -1,8 +1,6 @@
 create function pgq._key_segments(scope_id bigint, idempotency_window interval)
 returns pgq._key_segments
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     state pgq._key_segments;

@@ -1,8 +1,6 @@
 create function pgq._key_tier(idempotency_window interval)
 returns interval
-language sql
-immutable
-parallel safe
+language sql immutable parallel safe
 as $$
 select
     case

@@ -1,13 +1,8 @@
 create function pgq._last_message(
-    partition_id bigint,
-    segment integer,
-    first_offset bigint,
-    last_offset bigint
+    partition_id bigint, segment integer, first_offset bigint, last_offset bigint
 )
 returns pgq._stored_message
-language plpgsql
-stable
-parallel safe
+language plpgsql stable parallel safe
 as $$
 declare
     message pgq._stored_message;

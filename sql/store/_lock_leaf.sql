@@ -1,8 +1,6 @@
 create function pgq._lock_leaf(leaf integer)
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     -- PostgreSQL routes an insert by the partitions it knew when it last took a new lock. A

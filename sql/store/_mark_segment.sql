@@ -1,8 +1,6 @@
 create function pgq._mark_segment(segment integer)
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     execute format(

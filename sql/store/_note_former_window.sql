@@ -1,12 +1,8 @@
 create function pgq._note_former_window(
-    scope_id bigint,
-    window_before interval,
-    window_now interval
+    scope_id bigint, window_before interval, window_now interval
 )
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     tier_before interval := pgq._key_tier(window_before);

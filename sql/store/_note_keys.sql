@@ -1,12 +1,8 @@
 create function pgq._note_keys(
-    scope_id bigint,
-    idempotency_window interval,
-    idempotency_keys text[]
+    scope_id bigint, idempotency_window interval, idempotency_keys text[]
 )
 returns pgq._key_notes
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off

@@ -1,8 +1,6 @@
 create function pgq._open_segment(storage_class_id bigint)
 returns integer
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     free_leaf integer;

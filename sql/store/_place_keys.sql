@@ -1,16 +1,9 @@
 create function pgq._place_keys(
-    segments integer[],
-    scope_id bigint,
-    idempotency_window interval,
-    idempotency_keys text[],
-    job_ids bigint[],
-    partitions integer[],
-    log_offsets bigint[]
+    segments integer[], scope_id bigint, idempotency_window interval, idempotency_keys text[],
+    job_ids bigint[], partitions integer[], log_offsets bigint[]
 )
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 set enable_seqscan = off
 set jit = off
 set plan_cache_mode = force_generic_plan

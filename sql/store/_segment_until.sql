@@ -1,8 +1,6 @@
 create function pgq._segment_until(class pgq.storage_class)
 returns timestamptz
-language sql
-stable
-parallel safe
+language sql stable parallel safe
 as $$
 select
     case

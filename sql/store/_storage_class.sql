@@ -1,8 +1,6 @@
 create function pgq._storage_class(retention interval, max_bytes bigint, owner_id bigint)
 returns pgq.storage_class
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     class pgq.storage_class;

@@ -1,8 +1,6 @@
 create function pgq._announce(partition_id bigint)
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 begin
     perform pg_notify('pgq_topic', case when t.restricted then '' else t.topic end)

@@ -1,8 +1,6 @@
 create function pgq._check_filter(filter jsonb)
 returns void
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 declare
     name text;

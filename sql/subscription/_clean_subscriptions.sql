@@ -1,8 +1,6 @@
 create function pgq._clean_subscriptions()
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     target record;

@@ -1,14 +1,9 @@
 create function pgq._deliver(
-    partition_id bigint,
-    stored_partition_id bigint,
-    segment integer,
-    first_offset bigint,
+    partition_id bigint, stored_partition_id bigint, segment integer, first_offset bigint,
     last_offset bigint
 )
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     target record;

@@ -1,17 +1,9 @@
 create function pgq._deliver_across(
-    topic_id bigint,
-    keys text[],
-    headers jsonb[],
-    partition_ids bigint[],
-    stored_partition_ids bigint[],
-    segments integer[],
-    first_offsets bigint[],
-    next_offsets bigint[]
+    topic_id bigint, keys text[], headers jsonb[], partition_ids bigint[], stored_partition_ids
+    bigint[], segments integer[], first_offsets bigint[], next_offsets bigint[]
 )
 returns void
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     held pgq._ended_job[] := pgq._hold_followed(topic_id, keys, headers);

@@ -1,8 +1,6 @@
 create function pgq._fail_unknown_subscription(subscription text)
 returns void
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 begin
     if subscription is null then

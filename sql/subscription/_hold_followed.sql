@@ -1,8 +1,6 @@
 create function pgq._hold_followed(topic_id bigint, keys text[], headers jsonb[])
 returns pgq._ended_job[]
-language plpgsql
-volatile
-parallel unsafe
+language plpgsql volatile parallel unsafe
 as $$
 declare
     target record;

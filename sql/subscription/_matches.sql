@@ -1,8 +1,6 @@
 create function pgq._matches(headers jsonb, filter jsonb, routing_regex text)
 returns boolean
-language sql
-immutable
-parallel safe
+language sql immutable parallel safe
 as $$
 select coalesce(
     (

@@ -1,8 +1,6 @@
 create function pgq._routing_regex(routing_key text)
 returns text
-language plpgsql
-immutable
-parallel safe
+language plpgsql immutable parallel safe
 as $$
 declare
     word text;

@@ -1,9 +1,6 @@
 create function pgq._subscription_info(subscription text)
 returns setof pgq.subscription_info
-language sql
-stable
-parallel safe
-rows 1
+language sql stable parallel safe rows 1
 as $$
 select s.subscription, t.topic, q.queue, s.filter, s.routing_key, s.created_at, s.made_by
 from pgq.subscription as s

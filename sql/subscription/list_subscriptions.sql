@@ -1,8 +1,6 @@
 create function pgq.list_subscriptions()
 returns setof pgq.subscription_info
-language sql
-stable
-parallel unsafe
+language sql stable parallel unsafe
 security definer
 set search_path = pgq, pg_temp
 as $$

@@ -6,10 +6,7 @@ create function pgq.subscribe(
     routing_key text default null
 )
 returns setof pgq.subscription_info
-language plpgsql
-volatile
-parallel unsafe
-rows 1
+language plpgsql volatile parallel unsafe rows 1
 security definer
 set search_path = pgq, pg_temp
 as $$

@@ -105,7 +105,9 @@ def test_clauses_are_stated_and_in_order() -> None:
         for path in FILES:
             for match in _CREATE_FUNCTION.finditer(path.read_text()):
                 clauses = match.group(2)
-                found = [re.search(rf"^{word}\b", clauses, re.MULTILINE) for word in order]
+                found = [
+                    re.search(rf"(?:^|[^:] ){word}\b", clauses, re.MULTILINE) for word in order
+                ]
                 places = [hit.start() if hit else -1 for hit in found]
                 if -1 in places or places != sorted(places):
                     yield f"{_name(path)}: {clauses.strip().splitlines()[-4:]}"

@@ -60,6 +60,25 @@ def test_what_is_not_joined(body: str) -> None:
     assert wrap(body) == body
 
 
+def test_headers() -> None:
+    attributes = (
+        "returns void\nlanguage plpgsql\nvolatile\nparallel unsafe\n{}as $$\nbegin\nend\n$$;\n"
+    )
+    private = "create function pgq._f(\n    a integer,\n    b text\n)\n" + attributes
+    assert wrapped(private.format("")).splitlines()[:3] == [
+        "create function pgq._f(a integer, b text)",
+        "returns void",
+        "language plpgsql volatile parallel unsafe",
+    ]
+    public = private.replace("_f", "f").format("security definer\nset jit = off\n")
+    assert wrapped(public).splitlines()[:8] == [
+        *public.splitlines()[:5],
+        "language plpgsql volatile parallel unsafe",
+        "security definer",
+        "set jit = off",
+    ]
+
+
 def test_sources_are_wrapped() -> None:
     for path in (ROOT / "sql").rglob("*.*sql"):
         source = path.read_text()
