@@ -35,8 +35,10 @@ ELSEWHERE = {
             "python/PUSH.md",
             "python/SPARK.md",
             "python/WORKER.md",
+            "sql/ARCHITECTURE.md",
             "sql/README.md",
             "sql/REFERENCE.md",
+            "sql/RULES.md",
             "sql/metrics/README.md",
         )
     },
