@@ -65,6 +65,10 @@ begin
             return;
         end if;
 
+        -- Before the class of storage, as alter_topic does: else the two could deadlock.
+        if restricted then
+            perform pgq._lock_access(null, null, false);
+        end if;
         -- The id first: a topic with max_bytes has a class of its own.
         new_id := nextval(pg_get_serial_sequence('pgq.topic', 'topic_id'));
         perform pgq._check_storage_bounds(

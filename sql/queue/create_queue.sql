@@ -97,6 +97,10 @@ begin
             return;
         end if;
 
+        -- Before the class of storage, as alter_queue does: else the two could deadlock.
+        if restricted then
+            perform pgq._lock_access(null, null, false);
+        end if;
         perform pgq._check_queue_together(settings);
         perform pgq._check_storage_bounds(
             settings.retention, settings.idempotency_window, false, null

@@ -339,10 +339,9 @@ def test_the_home_of_a_key_costs_no_call(connection: psycopg.Connection[Any]) ->
 
 def test_no_session_state(functions: list[Function]) -> None:
     # a transaction pooler gives the next transaction another session
-    # What publish and consume note are hints, which may be about any topic or group and are looked
-    # at again: they save two statements, a third of a publish to a deferred topic, and a look at
-    # all partitions for each message.
-    names = "deferred_topic|deferred_layout|found_in|found_at"
+    # What consume notes are hints, which may be about any group and are looked at again: they save a
+    # look at all partitions for each message.
+    names = "found_in|found_at"
     hints = rf"set_config\(\s*'pgq.({names})', [a-z_.()]+(::text)?, false\s*\)"
     refuse(
         function.signature
