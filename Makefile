@@ -61,6 +61,9 @@ test: test-environment ## the suite on the embedded PostgreSQL; ARGS="-k publish
 test-all: test-environment ## the complete suite, with what kills clusters and takes longest
 	@$(RUN)/pytest -n auto $(ARGS)
 
+coverage: test-environment ## statements of PL/pgSQL that no test executes; ARGS go to pytest
+	@$(RUN)/python python/tools/plpgsql_coverage.py $(ARGS)
+
 test-matrix: test-environment ## the suite on every PostgreSQL major that can be had, tests/spark on every Spark
 	@$(RUN)/python python/tools/matrix.py $(ARGS) -n auto
 
@@ -176,7 +179,7 @@ docs-environment: build
 lint-environment: build
 	@python/tools/environment.sh demo push spark test lint
 
-.PHONY: help demo demo-spark check test test-all test-matrix explore faults fuzz mutants lint wrap build install installcheck reference bench bench-compare bench-deferred bench-metrics bench-growth bench-runs bench-months bench-held bench-client bench-worker \
+.PHONY: help demo demo-spark check test test-all coverage test-matrix explore faults fuzz mutants lint wrap build install installcheck reference bench bench-compare bench-deferred bench-metrics bench-growth bench-runs bench-months bench-held bench-client bench-worker \
 	bench-spark bench-shards release clean postgrest demo-environment bench-environment demo-spark-environment test-environment lint-environment site site-serve docs-environment
 
 endif

@@ -339,8 +339,7 @@ def test_the_home_of_a_key_costs_no_call(connection: psycopg.Connection[Any]) ->
 
 def test_no_session_state(functions: list[Function]) -> None:
     # a transaction pooler gives the next transaction another session
-    # What consume notes are hints, which may be about any group and are looked at again: they save a
-    # look at all partitions for each message.
+    # what consume keeps are hints, which it checks: they save a look at all partitions
     names = "found_in|found_at"
     hints = rf"set_config\(\s*'pgq.({names})', [a-z_.()]+(::text)?, false\s*\)"
     refuse(

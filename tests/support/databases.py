@@ -13,6 +13,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from pytest_postgresql.janitor import DatabaseJanitor
 
+from support.coverage import collect
 from support.house import load_pgq
 
 __all__ = ["Databases"]
@@ -85,4 +86,5 @@ class Databases:
         try:
             yield self.dsn_of(janitor.dbname)
         finally:
+            collect(self.dsn_of(janitor.dbname))
             janitor.drop()

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import psutil
 
 from pgq.embedded import Server
+from support import coverage
 from support.house import MIGRATIONS, ROOT
 
 __all__ = ["FAST", "start"]
@@ -23,6 +24,7 @@ FAST = {
     "max_prepared_transactions": "20",
     "max_locks_per_transaction": "256",
     "max_wal_size": "256MB",
+    **coverage.SETTINGS,
 }
 
 MEMORY = "/dev/shm"
