@@ -19,4 +19,4 @@ end
 $$;
 
 comment on function pgq._has_archived(integer) is
-'Whether a segment holds finished jobs of a queue that is still there.';
+'Returns whether a segment holds archived jobs of a queue that still exists.';

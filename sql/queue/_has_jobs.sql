@@ -4,8 +4,8 @@ language plpgsql volatile parallel unsafe
 set enable_seqscan = on
 as $$
 begin
-    -- All in one statement: a job that is buried or redriven meanwhile, or comes out of a run, is
-    -- seen on one of the sides.
+    -- One statement, one snapshot: a job that is dead-lettered, redriven or made from a job batch
+    -- meanwhile is seen in one of the three tables.
     return exists (
         select
         from pgq.job as j
@@ -29,5 +29,5 @@ end
 $$;
 
 comment on function pgq._has_jobs(integer, bigint, bigint) is
-'Whether payloads of unfinished or dead jobs stand in a segment: of one queue or of all, stored
-under one partition_id or any.';
+'Returns whether a segment holds payloads of unfinished or dead jobs: of one queue or (null) of all,
+stored under one partition_id or (null) any.';

@@ -14,6 +14,6 @@ end
 $$;
 
 comment on function pgq._hold_keys(bigint, text[]) is
-'Locks keys of an ordered queue for jobs that are added in several steps: in ascending order, as
-everywhere, so that these may come in any. All of the jobs wait at first; then the caller hands what
-this returns to _free_keys, which brings up the first of each key that was free, or lets it go.';
+'Locks keys of an ordered queue, in ascending order, for jobs that are added in several steps.
+The added jobs are all blocked at first. The caller then passes the result to _free_keys, which
+unblocks the first job of each key that was free, or removes the key.';

@@ -6,7 +6,7 @@ language plpgsql volatile parallel unsafe
 set enable_seqscan = on
 as $$
 begin
-    -- There is no index for this: it is asked for when a segment is to be emptied, and else never.
+    -- A sequential scan, without an index: needed only when a segment is to be emptied.
     if dead then
         return array(
             select d.job_id
@@ -36,5 +36,5 @@ end
 $$;
 
 comment on function pgq._jobs_of_segment(integer, bigint, bigint, bigint, boolean) is
-'Unfinished jobs, or dead ones, whose payloads stand in a segment: those of a queue or of all,
-stored under one partition_id or any, so many at most.';
+'Returns the ids of up to max_jobs unfinished (or dead) jobs whose payloads are in a segment: of one
+queue or (null) of all, stored under one partition_id or (null) any.';

@@ -15,9 +15,9 @@ begin
             using errcode = '22023', detail = 'The queue is ordered.';
     end if;
 
-    -- One after the other, in the order of the keys: who waits for one has none behind it. It waits
-    -- for whoever adds a job of the key, or has just ended the last one. Above READ COMMITTED it
-    -- raises 40001 where the snapshot does not show whether the key is taken.
+    -- Lock in ascending order, one at a time: no deadlock. Waits for a transaction that enqueues a
+    -- job of the key, or has just ended its last one. Above READ COMMITTED it raises 40001 where
+    -- the snapshot does not show whether the key is taken.
     for wish in
         select distinct w.ordered_key collate "C" as ordered_key
         from unnest(_join_order.ordered_keys) as w (ordered_key)
@@ -46,6 +46,6 @@ end
 $$;
 
 comment on function pgq._join_order(bigint, text[]) is
-'Locks keys of an ordered queue until the transaction ends, and returns those that were free: the
-caller has to give them a first job, or let them go. Ids that are taken from now on are in the order
-of the commits.';
+'Locks keys of an ordered queue until the transaction ends, and returns those that were free.
+The caller must add a first job for each of these, or release the key. Job ids taken after this call
+are in commit order within a key.';

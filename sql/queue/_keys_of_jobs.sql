@@ -3,7 +3,7 @@ returns table (job_id bigint, limited_key text)
 language plpgsql volatile parallel unsafe
 as $$
 begin
-    -- Those that begin alike are one: an index has no room for longer ones.
+    -- Only the first 255 characters count: an index entry has no room for longer keys.
     -- for the first 16 leaves: _keys_of_jobs.segment
     return query
     select t.job_id, left(m.key, 255)
@@ -20,4 +20,5 @@ end
 $$;
 
 comment on function pgq._keys_of_jobs(integer, pgq._met_job[]) is
-'The keys of those of these jobs whose payloads stand in a segment; without those that have none.';
+'Returns the message keys of those of these jobs whose payloads are in the given segment; jobs
+without a key are left out.';

@@ -20,8 +20,8 @@ begin
             return true;
         end if;
 
-        -- The ids of a key are in the order of its commits: what is seen first is the first. What a
-        -- redrive has put back in front is looked for from its id on.
+        -- Ids of a key are in commit order, so the lowest visible one is the next. A redriven job
+        -- has a lower id than the one that has ended: from_id makes the search start there.
         select j.job_id, j.due_at, coalesce(j.expires_at <= pgq._clock(), false)
         into number, since, expired
         from pgq.job as j
@@ -32,7 +32,7 @@ begin
         limit 1;
 
         if not found then
-            -- An older snapshot cannot tell.
+            -- An old snapshot cannot prove that no job is left.
             if pgq._keeps_snapshot() then
                 return false;
             end if;
@@ -44,8 +44,8 @@ begin
                 return true;
             end if;
 
-            -- Somebody may be enqueuing the next, and have committed since. If not yet, nobody
-            -- waits for him here.
+            -- An enqueue of this key may have committed since: lock the key and look again. SKIP
+            -- LOCKED: an uncommitted enqueue must not block us.
             perform
             from pgq.ordered_key as k
             where k.queue_id = _let_next.queue_id
@@ -60,7 +60,8 @@ begin
 
         exit when not expired or cleaned or since is null;
 
-        -- Not one after the other, each by a cleanup.
+        -- Expire a whole backlog at once: otherwise each cleanup would expire one job and unblock
+        -- the next.
         perform
         from pgq._expire_jobs(
             array(
@@ -78,12 +79,13 @@ begin
         cleaned := true;
     end loop;
 
-    -- It is where claims look already.
+    -- Not blocked: claims find it already.
     if since is null then
         return true;
     end if;
 
-    -- Whoever cancels or moves it has the row: that may take long, or be rolled back.
+    -- SKIP LOCKED: a transaction that cancels or moves the job may stay open for long, or roll
+    -- back.
     perform
     from pgq.job as j
     where j.job_id = number and j.due_at is not null
@@ -92,7 +94,7 @@ begin
         return false;
     end if;
 
-    -- The clock is read behind the lock: by then this transaction has its id, on which the floor
+    -- Read the clock after the lock: this transaction has its xid by then, on which the floor
     -- relies.
     with gone as (delete from pgq.job as j where j.job_id = number returning j as job)
 
@@ -122,6 +124,6 @@ end
 $$;
 
 comment on function pgq._let_next(bigint, text, bigint) is
-'Brings up the next job of an ordered key, whose first one has ended, to where claims look, or lets
-the key go when there is none. after_id: the one that has ended. False: that cannot be told yet, and
-has to be noted.';
+'Unblocks the next job of an ordered key whose first job has ended, or removes the key if no job is
+left. after_id: the job that has ended. False: not decidable yet, the caller has to leave a wake-up
+record.';

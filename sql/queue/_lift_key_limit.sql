@@ -3,7 +3,7 @@ returns void
 language plpgsql volatile parallel unsafe
 as $$
 begin
-    -- It waits for claims that are under way: none parks a job behind this.
+    -- Wait for open claims: none may block (park) a job after this.
     perform from pgq.claim_lock as l where l.queue_id = _lift_key_limit.queue_id for update;
 
     perform pgq._unpark_all(queue_id, null);
@@ -11,7 +11,7 @@ begin
     delete from pgq.limited_key as k where k.queue_id = _lift_key_limit.queue_id;
     delete from pgq.ordered_note as n where n.queue_id = _lift_key_limit.queue_id;
 
-    -- Somebody has one locked: cleanup looks again.
+    -- A blocked job was locked: a wake-up record makes cleanup look again.
     insert into pgq.ordered_note (queue_id, look_at, ordered_key, after_id, tries)
     select _lift_key_limit.queue_id, pgq._clock(), '', -1, 0
     where exists (
@@ -32,5 +32,5 @@ end
 $$;
 
 comment on function pgq._lift_key_limit(bigint) is
-'Brings up all parked jobs of a queue, whose row the caller has changed: it has no
-max_leased_per_key any more.';
+'Unblocks all blocked (parked) jobs of a queue that has lost its max_leased_per_key; the caller has
+changed the queue''s row.';

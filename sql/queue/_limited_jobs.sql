@@ -33,9 +33,10 @@ begin
         );
         exit when met is null;
 
-        -- Who has a place of a key comes before others of its priority that would like one: a job
-        -- that has come up, or whose lease has run out. One that this claim does not ask for holds
-        -- none; a lease that has run out cannot be extended any more once it is locked.
+        -- A job that already holds a slot of its key (it was unblocked, or its lease has expired)
+        -- goes before other jobs of its priority. A holder with another label than this claim's
+        -- takes no slot from it, unless it is leased. Its expired lease ends if its row can be
+        -- locked here, since a locked row cannot be extended; else it still takes a slot.
         with keyed as materialized (
             select k.job_id, k.limited_key
             from (select distinct t.segment from unnest(met) as t) as s
@@ -83,7 +84,8 @@ begin
                 )
         ),
 
-        -- One row for each job that has to do with these keys.
+        -- One row for each job of these keys: met here, holding a slot, or taken earlier in this
+        -- call.
         known as (
             select
                 a.job_id, min(a.limited_key) as limited_key, min(a.priority) as priority,
@@ -124,7 +126,7 @@ begin
             from known as k
         ),
 
-        -- In the order of the claim, up to where it has enough.
+        -- In claim order, until `wanted` jobs are taken.
         judged as (
             select
                 r.*, r.free and r.number is not null and r.earlier < wanted as taken,
@@ -205,7 +207,7 @@ begin
         wanted := wanted - coalesce(cardinality(taken_ids), 0);
         exit when wanted = 0 or cardinality(met) < piece;
 
-        -- Further behind: of each priority, from the last one on that was met.
+        -- Continue in each priority after the last job that was met.
         for stood in
             select distinct on (t.priority) t.priority, t.visible_at, t.job_id
             from unnest(met) as t
@@ -222,5 +224,5 @@ end
 $$;
 
 comment on function pgq._limited_jobs(pgq._claim_plan, text) is
-'Which jobs a claim takes from a queue with max_leased_per_key, whose claim_lock the caller has. Due
-jobs that it meets on the way, and whose keys are at the limit, are parked.';
+'Chooses the jobs that a claim takes from a queue with max_leased_per_key; the caller holds its
+claim_lock. Due jobs whose key is at the limit are blocked (parked) on the way.';

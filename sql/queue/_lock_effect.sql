@@ -7,7 +7,7 @@ declare
     known pgq.effect;
     inserted boolean;
 begin
-    -- Who began it may say what became of it, whoever has the job by now.
+    -- The claim that began the effect may record its outcome even after it has lost the job.
     select e.*
     into known
     from pgq.effect as e
@@ -29,8 +29,8 @@ begin
     end if;
 
     if known.job_id is null and pgq._keeps_snapshot() then
-        -- One that was begun after the snapshot cannot be inserted: that raises 40001. The caller
-        -- may have begun it, and given the job back since.
+        -- An old snapshot may miss a row begun since: inserting the same key then raises 40001.
+        -- That row may even be the caller's own, if it has given the job back since.
         insert into pgq.effect (job_id, effect, lease_token, attempt, begun_at)
         values (
             _lock_effect.job_id, _lock_effect.effect, _lock_effect.lease_token,
@@ -51,5 +51,5 @@ end
 $$;
 
 comment on function pgq._lock_effect(bigint, uuid, text) is
-'Locks what is noted of an effect and returns it, to who began it and to who holds the job; nulls to
-others, and where nothing is noted.';
+'Locks and returns the record of an effect, for the claim that began it or that holds the job now;
+nulls for any other caller, and where there is no record.';

@@ -3,7 +3,7 @@ returns boolean
 language plpgsql volatile parallel unsafe
 as $$
 begin
-    -- The snapshot of such a session may be older than the newest floors.
+    -- An old snapshot may miss the newest floors.
     if pgq._keeps_snapshot() then
         return false;
     end if;
@@ -18,5 +18,5 @@ end
 $$;
 
 comment on function pgq._lock_floor(bigint) is
-'Locks the floors of a queue until the transaction ends; false: another transaction has them, or
-this one cannot see the newest.';
+'Locks the floors of a queue until the transaction ends; false: another transaction holds the lock,
+or this one keeps a snapshot and cannot see the newest floors.';

@@ -5,7 +5,8 @@ as $$
 declare
     held pgq.job;
 begin
-    -- What is not found may have been replaced by a new row while this statement waited.
+    -- A missing row may have been replaced (delete and insert) while this statement waited for its
+    -- lock.
     loop
         select j.*
         into held
@@ -21,5 +22,5 @@ end
 $$;
 
 comment on function pgq._lock_leased(bigint, uuid) is
-'Locks a job whose lease token is current, and returns it; nulls where the token is stale. Above
-READ COMMITTED it raises 40001 where the snapshot is too old to tell.';
+'Locks and returns a job whose lease token is current; nulls if the token is stale. Raises 40001
+above READ COMMITTED if the snapshot is too old to tell.';

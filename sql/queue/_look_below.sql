@@ -5,14 +5,14 @@ set enable_bitmapscan = off
 set jit = off
 as $$
 begin
-    -- Index entries of dead rows have to be walked, and while a snapshot is held they stay. Where
-    -- there are many, the look is left to cleanup: 3,000 take some 2 ms.
+    -- The scan walks index entries of dead rows, which stay while an old snapshot is held. Above
+    -- 3,000 dead rows (about 2 ms) leave the search to cleanup.
     return pg_stat_get_dead_tuples('pgq.job'::regclass) < 3000
         and pgq._lock_floor(queue_id) and pgq._lower_floor(queue_id, moment);
 end
 $$;
 
 comment on function pgq._look_below(bigint, timestamptz) is
-'Lowers the floors of a queue to a job below them, and says whether there was one.
-For a claim that found nothing, at most every 5 seconds: it has just recorded the floors anew. The
-clock may have been back for a while, without a claim meanwhile.';
+'Lowers the floors of a queue to a claimable job below them; false: there is none.
+Called by a claim that found nothing and has just recorded the floors, so at most every 5 seconds.
+It finds jobs written while the clock was set back, if no claim ran during that time.';

@@ -3,8 +3,8 @@ returns boolean
 language plpgsql volatile parallel unsafe
 as $$
 begin
-    -- Nothing may be written below a floor; should the clock have been set back, jobs may stand
-    -- there. Those of labels may then be wrong as well.
+    -- Jobs below a floor exist only if the clock was set back. The new epoch invalidates the floors
+    -- of labels, which may be wrong as well.
     insert into pgq.queue_floor (
         queue_id,
         label,
@@ -55,5 +55,5 @@ end
 $$;
 
 comment on function pgq._lower_floor(bigint, timestamptz) is
-'Lowers the floors of a queue, whose floor lock the caller holds, to the first job below them, and
-says whether there was one.';
+'Lowers the floors of a queue to the first claimable job below them; false: there is none.
+The caller holds the floor lock.';

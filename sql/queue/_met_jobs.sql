@@ -6,7 +6,7 @@ returns pgq._met_job[]
 language plpgsql volatile parallel unsafe
 as $$
 begin
-    -- As _claim_jobs finds them; the limits stop the scan, and so the locking.
+    -- The same search as in _choose_jobs. LIMIT stops the scan, and so the row locks.
     if label is null then
         return (
             select array_agg(c.met)
@@ -81,4 +81,4 @@ $$;
 comment on function pgq._met_jobs(
     bigint, integer, text, integer, timestamptz, timestamptz[], bigint[]
 ) is
-'The next so many due jobs of a queue, or of a label, from these floors on, which it locks.';
+'Locks and returns the next max_jobs due jobs of a queue, or of one label, from these floors on.';

@@ -14,5 +14,5 @@ select
 $$;
 
 comment on function pgq._moved_job(pgq.job, timestamptz, uuid, text, timestamptz) is
-'A job to be inserted again elsewhere in the order of claims, after its row was deleted: after an
-update of visible_at a reader with an older snapshot would not find it at its old place.';
+'Returns a job with another position in the order of claims, to be inserted after its row was
+deleted; see pgq.job for why it is not updated.';

@@ -15,14 +15,14 @@ begin
         perform pgq._check_interval('delay', delay, true);
     end if;
 
-    -- The transaction id first, then the clock: the floor relies on it.
+    -- Transaction id first, then the clock: the floor relies on it.
     if pg_current_xact_id() is null then
         return;
     end if;
 
     while cardinality(rest) > 0 loop
-        -- Deleted and inserted again, as by a claim. Not joined with the queue: an old plan might
-        -- walk all its jobs.
+        -- Delete and insert instead of update, see pgq.job. No join with the queue: a plan made for
+        -- an empty table might scan all its jobs.
         with gone as (
             delete from pgq.job as j
             where j.job_id = any(rest) and j.lease_token = _nack.lease_token
@@ -98,7 +98,8 @@ begin
 
         return query select unnest(returned);
 
-        -- What was not found may have been replaced by a new row while this statement waited.
+        -- A missing row may have been replaced (delete and insert) while this statement waited for
+        -- its lock.
         exit when cardinality(returned) = cardinality(rest);
         rest := array(select unnest(rest) except select unnest(returned));
         exit when cardinality(rest) = 0 or not pgq._still_leased(rest, lease_token);
@@ -107,5 +108,5 @@ end
 $$;
 
 comment on function pgq._nack(bigint[], uuid, interval, text, integer) is
-'Gives jobs whose lease token is current back to their queue, or to the dead ones when their
-attempts are used up, and returns their ids. uncounted: 1 where this attempt does not count.';
+'Gives jobs whose lease token is current back to their queue, or dead-letters them if their attempts
+are used up; returns their ids. uncounted: 1 if this attempt does not count, else 0.';

@@ -5,7 +5,7 @@ as $$
 declare
     state pgq.claim_count := pgq._claims_so_far(queue_id);
 begin
-    -- It may be less than was allowed: the limits may have been changed since.
+    -- The limits may have changed since _allowed_claims, so the credit may not suffice: stop at 0.
     if state.credit is not null then
         state.credit := greatest(state.credit - cardinality(job_ids)::numeric * state.job_cost, 0);
     end if;
@@ -25,4 +25,4 @@ end
 $$;
 
 comment on function pgq._note_claims(bigint, bigint[]) is
-'Counts the jobs of a claim, which _allowed_claims has allowed, against the limits of its queue.';
+'Counts the jobs of a claim, allowed by _allowed_claims, against the limits of its queue.';

@@ -8,7 +8,7 @@ declare
     horizon xid8;
     moment timestamptz;
 begin
-    -- A new statement: its snapshot is younger than the lock.
+    -- Lock before reading: this new statement has a snapshot newer than the lock.
     select q.max_leased_per_key, l.keys_xid, l.keys_horizon
     into most, since, horizon
     from pgq.queue as q
@@ -20,9 +20,9 @@ begin
     end if;
 
     moment := pgq._clock();
-    -- When the limit was switched on, and once more when all have ended that were under way then
-    -- and may not have known it. An id that is too high is from before a restore into another
-    -- cluster.
+    -- Count existing leases when the limit is switched on, and again once all transactions have
+    -- ended that may not have known it. An xid above the snapshot's is from before a restore into
+    -- another cluster.
     if since is not null
         and (
             horizon is null
@@ -54,6 +54,5 @@ end
 $$;
 
 comment on function pgq._open_keys(bigint, timestamptz, integer) is
-'What a claim of a queue with max_leased_per_key does before it looks for jobs: it brings up what
-was parked and may be leased now. Returns the limit; null: it was lifted. The caller has the
-claim_lock.';
+'Unblocks jobs of a queue with max_leased_per_key whose keys have free slots, before a claim looks
+for jobs. Returns the limit; null: it was lifted. The caller holds the claim_lock.';

@@ -3,7 +3,8 @@ returns void
 language plpgsql volatile parallel unsafe
 as $$
 begin
-    -- Out of the way of claims, where it finds its turn. A lease that has run out is over.
+    -- visible_at infinity hides the job from claims, and ordered_key sorts it among the blocked
+    -- jobs of its key. An expired lease ends here.
     with gone as (
         delete from pgq.job as j where j.job_id = any(_park_jobs.job_ids) returning j as job
     )
@@ -19,8 +20,8 @@ begin
         (g.job).visible_at
     ) as m;
 
-    -- An older snapshot may show a lease that has ended since. A claim in between has settled the
-    -- note of that, and saw nothing parked: so the next claim is to look at the key again.
+    -- An old snapshot may show a lease that has ended since. A claim in between may have consumed
+    -- its wake-up record while no job was blocked: record another look at the key.
     if pgq._keeps_snapshot() then
         insert into pgq.ordered_note (queue_id, look_at, ordered_key, after_id, tries)
         select _park_jobs.queue_id, pgq._clock(), k.limited_key, -1, 0
@@ -34,5 +35,5 @@ end
 $$;
 
 comment on function pgq._park_jobs(bigint, bigint[], text[]) is
-'Puts due jobs, which the caller has locked, out of the way of claims, as their keys are at the
-limit; above READ COMMITTED with a note that makes the next claim look at these keys.';
+'Blocks (parks) due jobs whose keys are at the limit; the caller has locked their rows.
+Above READ COMMITTED it leaves a wake-up record that makes the next claim look at these keys.';

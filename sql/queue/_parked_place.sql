@@ -12,5 +12,5 @@ select concat(
 $$;
 
 comment on function pgq._parked_place(text, integer, timestamptz, bigint) is
-'Where a parked job stands among those of its key, as a text: the key, chr(1), its priority, since
-when it is due, and its id.';
+'Returns the sort key of a blocked (parked) job among those of its key: the key, chr(1), the
+priority, the time since which it is due (microseconds, 17 digits) and its id (19 digits).';

@@ -61,7 +61,8 @@ begin
     end if;
 
     if plan.is_subscribed and label is null then
-        -- Before anything is locked that others may wait for. What comes of it is due now.
+        -- Before any lock: sequencing may wait for an ordered key, and must not hold up other
+        -- claims. The jobs that it makes are due now, so the clock is read again.
         perform pgq._deliver_staged(
             plan.queue_id, plan.moment, plan.max_attempts,
             case when plan.recorded_at <= plan.moment then plan.floor_times end, plan.floor_ids
@@ -69,7 +70,7 @@ begin
         plan.moment := pgq._clock();
     end if;
     if pgq._keeps_snapshot() then
-        -- An old snapshot may not show that the queue was paused since; then 40001.
+        -- Raises 40001 if the queue has changed (was paused, say) since the snapshot.
         perform pgq._unchanged(plan.queue_id);
     end if;
     if plan.is_limited or plan.max_leased_per_key is not null then
@@ -85,7 +86,7 @@ begin
         then
             noted_from := '-infinity';
         end if;
-        -- What comes up now is due now.
+        -- Jobs unblocked here are due now, so the clock is read again.
         if plan.is_ordered then
             perform pgq._settle_notes(plan.queue_id, noted_from, plan.moment, plan.wanted);
         end if;
@@ -99,7 +100,8 @@ begin
     end if;
 
     if plan.recorded_at > plan.moment and plan.recorded_at > pgq._clock() then
-        -- The clock was set back, and whoever could start the floors again may be busy.
+        -- The clock was set back, and the floors may not be reset yet because their lock is held:
+        -- ignore them.
         plan.floor_times := array_fill('-infinity'::timestamptz, array[10]);
         plan.floor_ids := array_fill(0::bigint, array[10]);
         plan.epoch := null;
@@ -120,5 +122,5 @@ end
 $$;
 
 comment on function pgq._plan_claim(text, integer, interval, text) is
-'What a claim asks its queue: how many jobs it may lease, and from where on it looks for them. It
-makes ready what is due: jobs of subscriptions, and the next ones of keys.';
+'Reads from the queue how many jobs a claim may lease and where its search starts, and prepares due
+jobs: makes those of subscriptions, unblocks the next ones of keys.';

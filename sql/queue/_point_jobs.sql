@@ -32,4 +32,4 @@ end
 $$;
 
 comment on function pgq._point_jobs(bigint, bigint, integer, bigint[], timestamptz, timestamptz) is
-'Adds jobs to a queue whose payloads are stored already, in the order of the array.';
+'Adds jobs to a queue for payloads that are stored already, in the order of the array.';

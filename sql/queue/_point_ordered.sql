@@ -11,7 +11,8 @@ declare
     turns boolean[];
     ids bigint[];
 begin
-    -- A long key must not undo the publish: those that begin alike are one.
+    -- Truncate instead of raising: a long key must not fail the publish. Keys with the same first
+    -- 255 characters count as one.
     -- for the first 16 leaves: _point_ordered.segment
     select array_agg(left(m.key, 255) order by m.log_offset)
     from pgq.message_{leaf} as m
@@ -20,7 +21,7 @@ begin
     into keys;
     -- end of the leaf
 
-    -- Before the ids are taken.
+    -- Lock the keys before taking ids: ids of a key must be in commit order.
     free := pgq._join_order(queue_id, keys);
     ids := array(select nextval('pgq.job_id') from generate_series(1, cardinality(keys)));
     turns := pgq._turns(queue_id, keys, free);
@@ -61,5 +62,5 @@ $$;
 comment on function pgq._point_ordered(
     bigint, bigint, integer, bigint[], timestamptz, timestamptz
 ) is
-'What _point_jobs does for an ordered queue: the offsets, in ascending order, are those of messages
-in one segment, whose keys say which of them wait for another.';
+'Adds jobs like _point_jobs, to an ordered queue: the offsets, ascending, are those of messages in
+one segment, whose keys decide which jobs are blocked by an earlier one.';

@@ -13,4 +13,4 @@ where q.queue = _queue_info.queue
 $$;
 
 comment on function pgq._queue_info(text) is
-'A queue and its settings; no row when there is none of that name.';
+'Returns a queue and its settings; no row if no queue has this name.';

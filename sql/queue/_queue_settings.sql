@@ -31,5 +31,5 @@ from (
 $$;
 
 comment on function pgq._queue_settings() is
-'The settings of a queue, and what is declared of them. A further one needs its line here,
-its columns in queue and queue_info, and its argument in create_queue and alter_queue.';
+'Declares the settings of a queue: type, default, bounds. A new setting needs its line here, its
+columns in queue and queue_info, and its argument in create_queue and alter_queue.';

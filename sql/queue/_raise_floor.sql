@@ -6,18 +6,17 @@ set jit = off
 as $$
 declare
     state pgq.queue_floor;
-    -- When this transaction began: whoever had read the clock by then had an id, and a lower one
-    -- than this transaction. An id of the snapshot is not enough: running ones may have higher ids
-    -- than the latest that has ended. Never later than this moment, should the clock have been set
-    -- back since.
+    -- Start of this transaction: every transaction that had read the clock by then had its xid
+    -- already, below ours. The snapshot's xmax would not do: running transactions may have higher
+    -- xids than the latest completed one. Capped at `moment` in case the clock was set back since.
     begun_at timestamptz := least(moment, moment - (clock_timestamp() - now()));
 begin
-    -- When another claim is raising it at this moment, this one leaves it alone.
+    -- Another transaction is changing the floors: skip.
     if not pgq._lock_floor(queue_id) then
         return;
     end if;
 
-    -- A new statement: its snapshot is younger than the lock.
+    -- Lock before reading: this new statement has a snapshot newer than the lock.
     select f.*
     into state
     from pgq.queue_floor as f
@@ -27,10 +26,10 @@ begin
 
     if state.recorded_at > moment then
         if state.recorded_at <= pgq._clock() then
-            -- A claim that began later was here first.
+            -- A claim that began later was first.
             return;
         end if;
-        -- The clock was set back. Start again: jobs may have been written below the floors.
+        -- The clock was set back: start again, since jobs may have been written below the floors.
         state.epoch := state.epoch + 1;
         state.floor_times := array_fill('-infinity'::timestamptz, array[10]);
         state.floor_ids := array_fill(0::bigint, array[10]);
@@ -40,13 +39,13 @@ begin
         state.candidate_xid := pg_current_xact_id();
     end if;
 
-    -- Whoever writes a visible_at has its transaction id first, then a lock on the table of queues
-    -- or of jobs, and reads the clock only then. So once every transaction below candidate_xid has
-    -- ended, or has no such lock yet, nothing is written below candidate_at any more: the others
-    -- will have read a later clock. The locks are looked through where some transaction stays open,
-    -- and not each time, since that takes as long as walking over a thousand dead rows. The id of a
-    -- row that another transaction wrote is below the snapshot's highest one, unless it is from
-    -- before a restore into another cluster: then all its contemporaries are gone.
+    -- Proof: a writer of visible_at takes its xid first, then a lock on queue or job, and only then
+    -- reads the clock. So once every transaction below candidate_xid has ended or holds no such
+    -- lock yet, nothing is written below candidate_at any more: the others will read a later clock.
+    -- pg_locks is scanned only while some transaction stays open, and not each time: a scan costs
+    -- as much as a thousand dead rows. A candidate_xid that another transaction wrote is below the
+    -- snapshot's xmax, unless it is from before a restore into another cluster: then all
+    -- transactions of its time are gone.
     if (
         case
             when state.candidate_xid <= pg_snapshot_xmin(pg_current_snapshot()) then true
@@ -62,8 +61,8 @@ begin
         state.candidate_xid := pg_current_xact_id();
     end if;
 
-    -- The floor rises to the first job that can still be claimed, or else to where it is safe;
-    -- not looking further, for there stand the leases of finished jobs.
+    -- Raise to the first job that can still be claimed, or else to safe_at. Stop at safe_at: above
+    -- it lie dead rows of finished jobs.
     select
         array_agg(
             case
@@ -94,7 +93,8 @@ begin
         order by k.visible_at, k.job_id
         limit 1
     ) as j on true
-    -- The jobs of a run will stand where the run does, with ids that are higher than all so far.
+    -- Job batches hold the floor as well: their jobs get the batch's visible_at, and ids above all
+    -- so far.
     left join lateral (
         select k.visible_at
         from pgq.job_run as k
@@ -108,7 +108,7 @@ begin
     ) as r on true;
 
     if state.note_floor < state.safe_at then
-        -- The notes of an ordered queue, in the same way.
+        -- The floor of wake-up records, in the same way.
         state.note_floor := coalesce(
             (
                 select n.look_at
@@ -150,11 +150,11 @@ begin
         state.note_floor
     );
 
-    -- One row goes for each that comes, found by its number, so no dead rows are walked.
+    -- Delete one old row for each new one, by its exact seq: no scan over dead rows.
     delete from pgq.queue_floor as f
     where f.queue_id = _raise_floor.queue_id and f.label = '' and f.seq = state.seq - 63;
 end
 $$;
 
 comment on function pgq._raise_floor(bigint, timestamptz) is
-'Raises the floors of a queue as far as is proved safe.';
+'Raises the floors (low-water marks) of a queue as far as is proved safe.';

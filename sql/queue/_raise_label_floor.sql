@@ -15,7 +15,7 @@ begin
         return;
     end if;
 
-    -- A new statement: its snapshot is younger than the lock.
+    -- Lock before reading: this new statement has a snapshot newer than the lock.
     select f.*
     into common
     from pgq.queue_floor as f
@@ -23,8 +23,8 @@ begin
     order by f.seq desc
     limit 1;
 
-    -- First those of all claims: perhaps nobody claims without a label. It is there that a clock
-    -- which was set back is noticed.
+    -- Raise the common floors first: perhaps all claims ask for labels. Only there is a clock that
+    -- was set back detected.
     if common.recorded_at < moment - interval '20 milliseconds' or common.recorded_at > pgq._clock()
     then
         perform pgq._raise_floor(queue_id, moment);
@@ -45,12 +45,12 @@ begin
 
     if common.recorded_at > moment or (state.recorded_at > moment and state.epoch = common.epoch)
     then
-        -- A claim that began later was here first.
+        -- A claim that began later was first.
         return;
     end if;
 
-    -- What holds for all jobs holds for those of a label. Its own floors never stand above the
-    -- safe_at of all: where the clock was set back below them, that has begun another epoch.
+    -- The common floors hold for this label too: take the higher ones. A label's floors are never
+    -- above the common safe_at: a clock set back below them has begun a new epoch.
     if state.epoch = common.epoch then
         for number in 1 .. 10 loop
             if (common.floor_times[number], common.floor_ids[number])
@@ -65,8 +65,8 @@ begin
         state.floor_ids := common.floor_ids;
     end if;
 
-    -- They rise as those of all claims do: to the label's first job that can still be delivered, or
-    -- else to where it is proved safe for all.
+    -- Raise as in _raise_floor: to the label's first job that can still be claimed, or else to
+    -- safe_at.
     select
         array_agg(
             case
@@ -95,7 +95,7 @@ begin
         limit 1
     ) as j on true;
 
-    -- Only where a job of other claims keeps the floors of all low does a label need its own.
+    -- A label needs floors of its own only where jobs of other claims hold the common floors down.
     if state.epoch is distinct from common.epoch
         and times = common.floor_times
         and ids = common.floor_ids
@@ -128,11 +128,11 @@ begin
         common.candidate_xid
     );
 
-    -- Labels may be many: each has one row. Found by its number, so no dead rows are walked.
+    -- Keep one row per label, as there may be many. Delete by exact seq: no scan over dead rows.
     delete from pgq.queue_floor as f
     where f.queue_id = _raise_label_floor.queue_id and f.label = place and f.seq = state.seq;
 end
 $$;
 
 comment on function pgq._raise_label_floor(bigint, text, timestamptz) is
-'Raises the floors of claims that ask for a label, and before them those of all claims.';
+'Raises the common floors of a queue, then those of claims that ask for this label.';

@@ -5,7 +5,7 @@ as $$
 declare
     freed pgq._ended_job[];
 begin
-    -- Those of an ordered queue stay the first of their keys.
+    -- In an ordered queue a job that is given back stays the first of its key.
     select array_agg(row(j.job_id, j.queue_id, null, j.ordered_key)::pgq._ended_job)
     into freed
     from pgq.job as j
@@ -13,7 +13,7 @@ begin
         and (select not q.ordered from pgq.queue as q where q.queue_id = j.queue_id);
 
     if freed is not null then
-        -- Nobody else sees the rows yet.
+        -- The caller has inserted these rows: no other transaction sees them yet.
         update pgq.job as j
         set ordered_key = null
         where j.job_id = any(array(select f.job_id from unnest(freed) as f));
@@ -24,4 +24,4 @@ end
 $$;
 
 comment on function pgq._release_keys(bigint[]) is
-'Lets jobs that are given back compete for their keys anew, in a queue with max_leased_per_key.';
+'Releases the key slots of jobs that are given back, in a queue with max_leased_per_key.';

@@ -22,4 +22,4 @@ end
 $$;
 
 comment on function pgq._remove_archived(integer, bigint, bigint) is
-'Removes finished jobs of a queue from a segment, so many at most, and returns how many.';
+'Removes up to max_jobs archived jobs of a queue from a segment, and returns how many.';

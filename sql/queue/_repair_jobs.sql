@@ -3,7 +3,8 @@ returns table (action text, target text, amount bigint)
 language plpgsql volatile parallel unsafe
 as $$
 begin
-    -- Each deleted and inserted again, as by a claim. What another transaction holds is left out.
+    -- Delete and insert instead of update, see pgq.job. SKIP LOCKED: rows that another transaction
+    -- holds are left out.
     return query
     with ahead as materialized (
         select a.*
@@ -97,4 +98,5 @@ end
 $$;
 
 comment on function pgq._repair_jobs(timestamptz, interval, bigint) is
-'The part of repair_clock that sets back jobs and cuts their leases, so many of each at most.';
+'Corrects job times and cuts leases that are too long, up to max_rows of each; a step of
+repair_clock.';

@@ -13,4 +13,5 @@ select make_interval(
 $$;
 
 comment on function pgq._retry_delay(integer, interval, interval, double precision) is
-'The delay before the retry that follows an attempt: doubling, with a cap and some jitter on top.';
+'Returns the delay before the retry that follows an attempt: backoff, doubled per attempt, capped at
+backoff_max, plus jitter.';

@@ -15,12 +15,12 @@ begin
             wish.queue_id, wish.unique_key, wish.job_id, false
         ) = wish.job_id;
 
-        -- Nobody else sees the row yet.
+        -- The caller has inserted these rows: no other transaction sees them yet.
         update pgq.job as j set unique_key = null where j.job_id = wish.job_id;
     end loop;
 end
 $$;
 
 comment on function pgq._return_keys(bigint[]) is
-'Gives jobs that wait again the unique keys that a claim took from them; those whose key another job
-has by now go on without one. The caller has written their rows.';
+'Takes back the unique keys of jobs that are given back, after a claim had freed them. A job whose
+key another job holds by now goes on without one. The caller has written the rows of the jobs.';

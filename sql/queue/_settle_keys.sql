@@ -41,7 +41,7 @@ begin
 
         continue when not found or (state.parked_from is null and note.after_id <> 0);
 
-        -- Who has a place: workers, and jobs that wait where claims look for one to take them.
+        -- Slots in use: leased jobs, and unblocked jobs that wait for a claim (`up`).
         select
             count(*) filter (
                 where j.lease_token is not null and j.visible_at > _settle_keys.moment
@@ -62,7 +62,8 @@ begin
         again := null;
         risen := '{}';
         if state.parked_from is not null then
-            -- Those that came up before have labels that nobody asks for, perhaps: then more do.
+            -- Jobs unblocked by an earlier look may have labels that no claim asks for: double the
+            -- number with each try.
             wanted := least(
                 (max_leased_per_key - leased)::bigint * (1 << note.tries)
                 - case when note.tries = 0 then up else 0 end, 10000
@@ -87,7 +88,7 @@ begin
                 limit 1
             ) as p;
 
-            -- Nobody will say that these can come up, or somebody has others locked.
+            -- No later event will wake these jobs, or a row was locked: schedule another look.
             if state.parked_from is not null
                 and leased < _settle_keys.max_leased_per_key
                 and (
@@ -105,7 +106,7 @@ begin
 
         if note.after_id = 0 and cardinality(holders || risen) = 0 and state.parked_from is null
         then
-            -- Nobody needs it any more.
+            -- No job holds a slot or is blocked: remove the key.
             delete from pgq.limited_key as k
             where k.queue_id = state.queue_id
                 and k.limited_key = state.limited_key and k.seq = state.seq;
@@ -133,6 +134,6 @@ $$;
 comment on function pgq._settle_keys(
     bigint, integer, timestamptz, timestamptz, timestamptz, integer
 ) is
-'Brings up parked jobs of keys that were noted for a time between look_from and look_until, as many
-as may be leased now, for so many notes at most, and returns how many were looked at. The caller has
-the claim_lock of the queue.';
+'Processes up to max_notes wake-up records with a look_at from look_from to look_until: unblocks as
+many parked jobs of their keys as may be leased now. Returns how many records it processed. The
+caller holds the claim_lock of the queue.';

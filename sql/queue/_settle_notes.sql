@@ -28,7 +28,8 @@ begin
             continue;
         end if;
 
-        -- Those that an open transaction holds up must not stand in the way of others.
+        -- Back off, from 10 ms to 1 s: a key held up by an open transaction must not delay the
+        -- others.
         insert into pgq.ordered_note (queue_id, look_at, ordered_key, after_id, tries)
         values (
             note.queue_id,
@@ -43,5 +44,5 @@ end
 $$;
 
 comment on function pgq._settle_notes(bigint, timestamptz, timestamptz, integer) is
-'Brings up the next jobs of noted keys of an ordered queue, for so many notes at most, and returns
-how many were settled; the others are looked at later.';
+'Processes up to max_notes wake-up records of an ordered queue: unblocks the next job of each key.
+Returns how many were settled; the others are tried again later.';

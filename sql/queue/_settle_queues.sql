@@ -10,5 +10,5 @@ end
 $$;
 
 comment on function pgq._settle_queues(bigint, integer) is
-'Moves the queues of a storage class, whose row the caller has locked, to the segment that it moves
-to.';
+'Points the queues of a storage class to the segment that it moves to; the caller has locked the row
+of the class.';

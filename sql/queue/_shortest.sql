@@ -28,5 +28,6 @@ from (
 $$;
 
 comment on function pgq._shortest(interval) is
-'The shortest that a length of time can be: so many months that follow each other have so many days
-at least, those that are taken away at most, and a day of a change to summer time has 23 hours.';
+'Returns the shortest duration that an interval can have. Months count with the fewest days that as
+many consecutive months can have, subtracted months with the most; a day of a change to summer time
+has 23 hours.';

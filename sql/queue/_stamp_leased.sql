@@ -6,7 +6,7 @@ declare
     met pgq._met_job[];
     changes pgq.limited_key[];
 begin
-    -- One that somebody has locked is being ended, or found the next time.
+    -- SKIP LOCKED: a locked job is just ending, or is found by the second count (see _open_keys).
     select array_agg(l.met)
     into met
     from (
@@ -45,7 +45,7 @@ begin
         cross join lateral pgq._keys_of_jobs(s.segment, met) as k
     ),
 
-    -- What ends such a job then says so.
+    -- With an ordered_key, the end of the job leaves a wake-up record.
     stamped as (
         update pgq.job as j
         set ordered_key = k.limited_key
@@ -85,5 +85,5 @@ end
 $$;
 
 comment on function pgq._stamp_leased(bigint, timestamptz) is
-'Counts what was leased before max_leased_per_key was switched on, for the caller, who has the
+'Counts jobs that were leased before max_leased_per_key was switched on. The caller holds the
 claim_lock of the queue.';

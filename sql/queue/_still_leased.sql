@@ -6,9 +6,9 @@ declare
     number bigint;
 begin
     if pgq._keeps_snapshot() then
-        -- What the snapshot shows is no proof. A row that was changed since cannot be locked, and
-        -- one that it does not show cannot be inserted: both raise 40001. An id that was not given
-        -- out yet is nobody's, and is left to the job that will have it.
+        -- The snapshot is no proof. Locking a row that was changed since raises 40001, and so does
+        -- inserting an id that the snapshot does not show. Ids that the sequence has not given out
+        -- yet are skipped: the insert would collide with their future job.
         perform
         from pgq.job as j
         where j.job_id = any(_still_leased.job_ids)
@@ -49,5 +49,5 @@ end
 $$;
 
 comment on function pgq._still_leased(bigint[], uuid) is
-'Whether any of these jobs, which a statement did not find under this token, is held under it after
-all. Above READ COMMITTED it raises 40001 where the snapshot is too old to tell.';
+'Returns whether any of these jobs, not found under this token by an earlier statement, is held
+under it after all. Raises 40001 above READ COMMITTED if the snapshot is too old to tell.';

@@ -6,12 +6,12 @@ declare
     target record;
     moment timestamptz := pgq._clock();
 begin
-    -- A lock and a raise are written to the log of the server: idle queues get neither, but for a
-    -- few in turn. Claims raise the floor of their queue, unless all are above READ COMMITTED.
+    -- Locking and raising write to the write-ahead log: skip idle queues, except a few in turn.
+    -- Claims raise the floors of their own queue, unless all run above READ COMMITTED.
     for target in
         select
             q.queue_id, q.queue, f.raised, f.below, f.labels,
-            -- The queues share the number of labels that one call looks at.
+            -- About 1000 labels per call, shared by the queues.
             greatest(10, 1 + 1000 / count(*) over ()) as max_labels
         from (
             select
@@ -49,14 +49,15 @@ begin
     loop
         continue when not pgq._lock_floor(target.queue_id);
 
-        -- The clock is read behind the lock: no claim that begins later is here first.
+        -- Read the clock after the lock: a claim may have recorded a later time until then, and
+        -- the raise would do nothing.
         if target.raised then
             perform pgq._raise_floor(target.queue_id, pgq._clock());
         end if;
         if target.below and pgq._lower_floor(target.queue_id, pgq._clock()) then
             return next row('floor lowered', target.queue, 1)::pgq.cleanup_action;
         end if;
-        -- Behind the others, without which those of labels do not count.
+        -- After the common floors: floors of labels count only together with them.
         if target.labels then
             perform pgq._sweep_labels(target.queue_id, target.max_labels, pgq._clock());
         end if;
@@ -65,5 +66,5 @@ end
 $$;
 
 comment on function pgq._sweep_floors(integer) is
-'The part of cleanup that raises the floors of queues, those of all where the clock was set back and
-else of so many in turn, and lowers those above a job that no claim would find.';
+'Raises the floors of queues, of all where the clock was set back and else of up to `turns` queues
+in turn, and lowers those above a claimable job; a step of cleanup.';

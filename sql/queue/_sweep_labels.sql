@@ -24,8 +24,8 @@ begin
 
     swept := before;
     for number in 1 .. max_labels loop
-        -- The next label that has floors, from the last one down: so its newest row comes first,
-        -- before what older ones have left in the index.
+        -- The next label that has floors, in descending order: the newest row of a label comes
+        -- first, before dead index entries of its older rows.
         select f.*
         into state
         from pgq.queue_floor as f
@@ -37,8 +37,9 @@ begin
         swept := substring(state.label from 2);
         exit when swept is null;
 
-        -- Nobody has claimed by them for a day, or they have no meaning any more. Should the clock
-        -- have been set back, a job may stand below; they then start again.
+        -- Delete floors that were not used for a day, that are of a former epoch, or that have a
+        -- claimable job below them (the clock was set back): the label then starts from the common
+        -- floors.
         delete from pgq.queue_floor as f
         where f.queue_id = _sweep_labels.queue_id
             and f.label = state.label
@@ -60,7 +61,7 @@ begin
                         order by k.visible_at, k.job_id
                         limit 10000
                     ) as j
-                    -- Floors rise above expired jobs.
+                    -- Expired jobs may lie below a floor.
                     where j.expires_at is null or j.expires_at > _sweep_labels.moment
                 )
             );
@@ -73,5 +74,5 @@ end
 $$;
 
 comment on function pgq._sweep_labels(bigint, bigint, timestamptz) is
-'The part of cleanup that removes floors of claims by label: of so many labels, from where the last
-call ended.';
+'Removes floors of labels that are not needed any more, for up to max_labels labels, starting where
+the last call ended; a step of cleanup.';

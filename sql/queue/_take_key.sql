@@ -8,8 +8,8 @@ declare
     expired boolean;
 begin
     loop
-        -- It waits for whoever is taking the key, or giving it back. Above READ COMMITTED it raises
-        -- 40001 where the snapshot does not show who has it.
+        -- Waits for a transaction that is taking or freeing the key. Above READ COMMITTED it raises
+        -- 40001 where the snapshot does not show the holder.
         insert into pgq.unique_job (queue_id, unique_key, job_id)
         values (_take_key.queue_id, _take_key.unique_key, _take_key.job_id)
         on conflict do nothing;
@@ -29,12 +29,12 @@ begin
         into holder_id, several, expired
         from pgq.unique_job as u
         where u.queue_id = _take_key.queue_id and u.unique_key = _take_key.unique_key collate "C";
-        -- It was given back in between.
+        -- The key was freed in between.
         continue when not found;
 
         if several then
-            -- Above READ COMMITTED this transaction may see who has given the key back since, and a
-            -- job of its own; the lock then raises 40001.
+            -- Above READ COMMITTED two rows may be visible: one that was deleted since the
+            -- snapshot, and this transaction's own. The lock then raises 40001.
             perform
             from pgq.unique_job as u
             where u.queue_id = _take_key.queue_id
@@ -42,11 +42,11 @@ begin
             for key share;
         end if;
 
-        -- A job that is given back may have kept its key.
+        -- A job that is given back may still have its key.
         exit when holder_id = job_id;
 
-        -- It keeps nobody out, though cleanup has not found it yet. In two steps, so that whoever
-        -- has it locked is not waited for.
+        -- An expired holder does not count, even before cleanup removes it. Lock first, with SKIP
+        -- LOCKED: a transaction that holds the row must not block us.
         if expired then
             perform
             from pgq.job as j
@@ -66,16 +66,17 @@ begin
                 where q.queue_id = _take_key.queue_id
             ) is distinct from 'claimed';
 
-        -- Claims pass over what is locked. So whoever works on the job begins when this transaction
-        -- has ended, and sees what it did.
+        -- Lock the waiting holder: claims skip it until this transaction ends, so its worker will
+        -- see what this transaction wrote.
         perform
         from pgq.job as j
         where j.job_id = holder_id and j.lease_token is null
         for key share;
         exit when found;
 
-        -- It was claimed, or replaced by a new row, while this waited; or else it keeps the key
-        -- from when the queue said otherwise. Both in one statement: one snapshot.
+        -- The holder was claimed or replaced by a new row while this waited: try again. Or it keeps
+        -- the key from before unique_until was changed: exit. Both in one statement, with one
+        -- snapshot.
         exit when exists (
             select
             from pgq.unique_job as u
@@ -93,6 +94,6 @@ end
 $$;
 
 comment on function pgq._take_key(bigint, text, bigint, boolean) is
-'Gives a job a unique key of its queue and returns its id, or that of the job that has the key; one
-that has expired gives it away. waiting: that one is to wait until this transaction has ended, where
-claims give keys back.';
+'Gives a job a unique key of its queue and returns its id, or the id of the job that holds the key.
+An expired holder loses the key. waiting: if unique_until is claimed, lock a holder that is not
+leased, so that it cannot be claimed before this transaction ends.';

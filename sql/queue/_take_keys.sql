@@ -8,7 +8,7 @@ declare
     holders bigint[] := job_ids;
     wish record;
 begin
-    -- One after the other, in the order of the keys: who waits for one has none behind it.
+    -- Lock in ascending order, one at a time: no deadlock.
     for wish in
         select w.unique_key, w.job_id, w.place
         from unnest(_take_keys.unique_keys, _take_keys.job_ids)
@@ -24,4 +24,4 @@ end
 $$;
 
 comment on function pgq._take_keys(bigint, text[], bigint[], boolean) is
-'What _take_key does for many jobs; those without a key are returned themselves.';
+'Does the same as _take_key for many jobs; for a job without a key it returns the job''s own id.';

@@ -30,5 +30,5 @@ end
 $$;
 
 comment on function pgq._turns(bigint, text[], text[]) is
-'Which of new jobs, in the order of their ids, wait for another one of their key. free: what
-_join_order returned; those that get none of these jobs are let go.';
+'Returns which of the new jobs, given in the order of their ids, are blocked by an earlier job of
+their key. free: the result of _join_order; keys in it that get none of these jobs are released.';

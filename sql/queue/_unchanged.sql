@@ -5,12 +5,11 @@ as $$
 declare
     looked boolean := false;
 begin
-    -- The id comes first: who changes the queue from now on waits for its transaction where it
-    -- matters.
+    -- xid first: changes of the queue after this point wait for this transaction where it matters.
     perform pg_current_xact_id();
 
-    -- The lock raises 40001 where the row has changed since the snapshot. It is undone: overlapping
-    -- transactions that kept it would keep others from changing the queue for ever.
+    -- The lock raises 40001 if the row has changed since the snapshot. It is undone at once:
+    -- overlapping transactions that kept it would starve every change of the queue.
     begin
         perform from pgq.queue as q where q.queue_id = _unchanged.queue_id for share skip locked;
         looked := true;
@@ -26,4 +25,4 @@ end
 $$;
 
 comment on function pgq._unchanged(bigint) is
-'True; above READ COMMITTED it raises 40001 when a queue has changed since the snapshot.';
+'Returns true; raises 40001 above READ COMMITTED if the queue has changed since the snapshot.';

@@ -5,8 +5,8 @@ as $$
 declare
     unparked integer;
 begin
-    -- One that is just being cancelled is left to cleanup, should that be rolled back. The clock is
-    -- read when this transaction has its id, on which the floor relies.
+    -- SKIP LOCKED: a job that is just being cancelled is left to cleanup, in case that is rolled
+    -- back. Transaction id before the clock: the floor relies on it.
     with gone as (
         delete from pgq.job as j
         where j.job_id = any(array(
@@ -40,5 +40,5 @@ end
 $$;
 
 comment on function pgq._unpark_all(bigint, integer) is
-'Brings up the parked jobs of a queue without max_leased_per_key, so many at most, and returns how
-many; null: all.';
+'Unblocks up to max_jobs (null: all) parked jobs of a queue that has no max_leased_per_key, and
+returns how many.';

@@ -10,8 +10,8 @@ declare
     ids bigint[];
 begin
     for turn in 1 .. 2 loop
-        -- Whoever cancels or moves one has its row: that may take long, or be rolled back. A longer
-        -- key that begins alike has longer places.
+        -- SKIP LOCKED: a transaction that cancels or moves a job may stay open for long, or roll
+        -- back. The length excludes jobs of a longer key that begins with this one.
         ids := array(
             select j.job_id
             from pgq.job as j
@@ -32,7 +32,7 @@ begin
                 where j.job_id = any(ids) and j.expires_at <= pgq._clock()
             );
 
-        -- Not one after the other, each by a claim.
+        -- Expire a whole backlog at once: otherwise each claim would expire only a few.
         perform
         from pgq._expire_jobs(
             array(
@@ -50,7 +50,7 @@ begin
         );
     end loop;
 
-    -- The clock is read behind the locks: by then this transaction has its id, on which the floor
+    -- Read the clock after the locks: this transaction has its xid by then, on which the floor
     -- relies.
     with gone as (delete from pgq.job as j where j.job_id = any(ids) returning j as job)
 
@@ -67,5 +67,5 @@ end
 $$;
 
 comment on function pgq._unpark_jobs(bigint, text, text, integer) is
-'Brings up to so many parked jobs of a key to where claims look, the first ones first, and returns
-their ids. parked_from: no parked job of the key stands before.';
+'Unblocks up to max_jobs parked jobs of a key, the first ones first, and returns their ids.
+parked_from: no parked job of the key has a lower sort key.';

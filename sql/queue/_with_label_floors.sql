@@ -5,7 +5,7 @@ as $$
 declare
     raised pgq._claim_plan := plan;
 begin
-    -- The higher one of the floors of all claims and those of this label.
+    -- For each priority the higher of the common floor and the label's.
     select
         coalesce(
             array_agg(greatest(g.floor_time, o.floor_time) order by o.place), raised.floor_times
@@ -41,4 +41,4 @@ end
 $$;
 
 comment on function pgq._with_label_floors(pgq._claim_plan, text) is
-'The plan of a claim with the floors of a label, where these are higher.';
+'Returns the plan of a claim with the floors of a label where these are higher.';

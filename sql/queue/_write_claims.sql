@@ -5,7 +5,7 @@ as $$
 declare
     first_seq bigint := case when anew then state.seq + 1 else state.first_seq end;
 begin
-    -- Above READ COMMITTED it raises 40001 where another claim was first.
+    -- Raises 40001 above READ COMMITTED if another claim was first.
     insert into pgq.claim_count (
         queue_id,
         seq,
@@ -33,7 +33,7 @@ begin
     )
     on conflict do nothing;
 
-    -- Those that do not count any more, found by their numbers, so no dead rows are walked.
+    -- Delete superseded rows by their exact seq: no scan over dead rows.
     if anew then
         delete from pgq.claim_count as c
         where c.queue_id = _write_claims.state.queue_id
@@ -43,5 +43,5 @@ end
 $$;
 
 comment on function pgq._write_claims(pgq.claim_count, bigint[], boolean) is
-'Adds to the journal of a queue that limits its claims, whose claim_lock the caller has. anew: these
-are all jobs that may be leased; otherwise they come to those before.';
+'Appends to the claim journal of a queue with limits; the caller holds its claim_lock. anew: job_ids
+are all jobs that may be leased, and replace the former ones; otherwise they are added.';

@@ -25,7 +25,7 @@ begin
             end
     ),
 
-    -- As long as a key has a row, somebody looks at it from time to time.
+    -- A key with a row has a wake-up record too, so that a row no longer needed is found.
     noted as (
         insert into pgq.ordered_note (queue_id, look_at, ordered_key, after_id, tries)
         select c.queue_id, pgq._clock() + interval '1 minute', c.limited_key, 0, 0
@@ -40,7 +40,7 @@ begin
         where k.queue_id = c.queue_id and k.limited_key = c.limited_key and k.seq = c.seq
     )
 
-    -- Above READ COMMITTED it raises 40001 where another claim was first.
+    -- Raises 40001 above READ COMMITTED if another claim was first.
     insert into pgq.limited_key (queue_id, limited_key, seq, job_ids, parked_from)
     select c.queue_id, c.limited_key, coalesce(c.seq, 0) + 1, c.job_ids, c.parked_from
     from changed as c
@@ -49,5 +49,5 @@ end
 $$;
 
 comment on function pgq._write_keys(pgq.limited_key[], boolean) is
-'Notes what has become of keys of a queue with max_leased_per_key, whose claim_lock the caller has.
-anew: parked_from is what it is to be; otherwise it comes to the one before.';
+'Appends to the journal of keys of a queue with max_leased_per_key; the caller holds its claim_lock.
+anew: parked_from replaces the former value; otherwise the lower of the two is kept.';

@@ -51,5 +51,5 @@ end
 $$;
 
 comment on function pgq._write_queue(pgq.queue_info, pgq.storage_class, bigint) is
-'Adds a queue with these settings, or changes those of the one with this id, and returns its id;
-null if another transaction has added one of this name.';
+'Inserts a queue with these settings, or updates the queue with this id; returns the id, or null if
+another transaction has inserted a queue of this name.';

@@ -18,7 +18,7 @@ declare
     archives boolean;
     own_store_id bigint;
 begin
-    -- What _finish does for many, in plain statements: for one job they take less time.
+    -- The same as _finish, for one job: plain statements take less time.
     -- paste: parts/finish.plpgsql with job_id = ack.job_id
 
     if found then
@@ -33,9 +33,8 @@ begin
         return true;
     end if;
 
-    -- Not found may mean that the job has a unique or an ordered key, or that the row was replaced
-    -- by a new one while this statement waited: by a heartbeat of the same worker, say. _finish
-    -- looks again.
+    -- Not found: the job has a unique or an ordered key, or its row was replaced (by a heartbeat of
+    -- the same worker, say) while this statement waited. _finish looks again.
     perform pgq._check_lease(job_id, lease_token);
     return exists (
         select
@@ -46,8 +45,8 @@ $$;
 
 comment on function pgq.ack(bigint, uuid) is
 'Finishes a job; false when the caller does not hold it any more.
-The queue notes it among the archived jobs, unless its archive setting is off. False, and nothing
-changed: the token is not that of the latest claim, or the job is finished already. A lease that
-has run out still counts as long as no other worker got the job.
+The queue records it among the archived jobs, unless its archive setting is off. False, and nothing
+changed: the token is not that of the latest claim, or the job is finished already. An expired lease
+still counts as long as no other worker got the job.
 Errors: 22004 a required argument is null, 40001 above READ COMMITTED when another transaction was
 first (try again).';

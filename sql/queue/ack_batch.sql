@@ -19,6 +19,6 @@ $$;
 
 comment on function pgq.ack_batch(bigint[], uuid) is
 'Finishes jobs of one claim and returns the ids of those that it finished; see ack.
-An id that is missing in the answer was not this worker''s any more.
+An id that is missing in the result was not held under this token any more.
 Errors: 22004 a required argument is null, or a null is in job_ids, 22023 job_ids of several
 dimensions, 40001 above READ COMMITTED when another transaction was first (try again).';

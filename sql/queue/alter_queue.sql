@@ -93,7 +93,7 @@ begin
         settings.rate_burst := rate_burst;
     else
         settings.rate_interval := coalesce(settings.rate_interval, '1 second');
-        -- It goes along with the limit unless it was set apart.
+        -- rate_burst follows the rate_limit unless it was set to another value.
         settings.rate_burst := coalesce(
             rate_burst, nullif(before.rate_burst, before.rate_limit), settings.rate_limit
         );
@@ -135,7 +135,7 @@ begin
     if before.max_leased_per_key is not null and settings.max_leased_per_key is null then
         perform pgq._lift_key_limit(target_id);
     elsif settings.max_leased_per_key > before.max_leased_per_key then
-        -- The next claims bring up what may be leased now.
+        -- Wake-up records: the next claims unblock the jobs that may be leased now.
         insert into pgq.ordered_note (queue_id, look_at, ordered_key, after_id, tries)
         select k.queue_id, pgq._clock(), k.limited_key, -1, 0
         from pgq.limited_key as k
@@ -152,19 +152,20 @@ comment on function pgq.alter_queue(
     boolean, boolean, interval, text, text, integer, integer, interval, integer, integer, integer,
     text[], boolean, boolean
 ) is
-'Changes settings of a queue and returns it; what is null stays as it is.
-See create_queue for the settings. no_limit lifts settings: max_attempts, job_ttl, retention,
-max_leased, max_leased_per_key, rate_limit, max_unfinished. Jobs that are stored keep their times; a
-new lease counts from the next claim. So does a lowered max_attempts: a claim that meets a job which
-has had as many makes a dead letter of it, unless the job was enqueued with a limit of its own.
-unique_until is asked when a job is claimed or dies: a dead letter that has kept its key keeps it;
-after_dead_letter when a job dies. Whether a queue is ordered cannot be changed. A queue that has
-stored anything without a retention does not get one. A new idempotency_window counts for keys that
-are noted from now on; those from before end by theirs. A max_leased below what is leased takes no
-job away: claims get nothing until it is less; max_leased_per_key is lowered in the same way, and
-lifting it waits for claims that are under way. rate_burst follows the rate_limit unless it was
-given. restricted: true opens it only to roles with access, see grant_access; false opens it to all
-that have EXECUTE, and removes its grants. end_dependents: as in grant_access.
+'Changes settings of a queue and returns it; a setting whose argument is null keeps its value.
+See create_queue for the settings. no_limit removes the limit of settings: max_attempts, job_ttl,
+retention, max_leased, max_leased_per_key, rate_limit, max_unfinished. Stored jobs keep their times;
+a new lease applies from the next claim. So does a lowered max_attempts: a claim that finds a job
+with as many attempts makes it a dead letter, unless the job was enqueued with a limit of its own.
+unique_until applies when a job is claimed or dies: a dead letter that has kept its key keeps it.
+after_dead_letter applies when a job dies. The setting ordered cannot be changed. A queue that has
+stored anything without a retention does not get one. A new idempotency_window applies to keys
+recorded from now on; earlier keys end by the window they were recorded with. A max_leased below the
+number of leased jobs takes no job away: claims return nothing until the number is lower;
+max_leased_per_key is lowered in the same way, and removing it waits for claims in progress.
+rate_burst follows the rate_limit unless it was given. restricted: true opens the queue only to
+roles with access, see grant_access; false opens it to all roles with EXECUTE, and removes its
+grants. end_dependents: as in grant_access.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad setting, 2BP01 what others
 have set up needs the access that they lose, 40001 above READ COMMITTED when another transaction was
 first (try again), 42501 no admin access, 54000 retentions or

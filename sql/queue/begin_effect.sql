@@ -20,7 +20,7 @@ begin
     perform pgq._check_lease(job_id, lease_token);
     perform pgq._check_effect(effect collate "C");
 
-    -- Locked, so that nobody claims or ends the job before this transaction has ended.
+    -- Lock the job: it cannot be claimed or ended before this transaction ends.
     held := pgq._lock_leased(job_id, lease_token);
     if held.job_id is null or held.visible_at <= pgq._clock() then
         raise exception 'job % is not leased to this worker any more', job_id
@@ -48,7 +48,7 @@ begin
         from pgq.effect as e
         where e.job_id = begin_effect.job_id and e.effect = begin_effect.effect collate "C"
         for update;
-        -- Else it was forgotten in between.
+        -- Else forget_effect has deleted it in between.
         continue when not found;
 
         if known.finished_at is not null then
@@ -76,15 +76,16 @@ end
 $$;
 
 comment on function pgq.begin_effect(bigint, uuid, text, boolean) is
-'Notes that an effect is about to run, and returns its state; MQ006 when the lease is lost.
-An effect is what a job does outside of this database: a mail, a payment. effect: its name, of 1 to
-255 characters, one for each effect of a job. Call this, commit, run the effect only if the state is
-begun, and call finish_effect. Later attempts of the job then get the state finished, and the
-result. Where an attempt ended in between, or still runs it, they get interrupted: it may have
-happened or not. Once you know, record it with finish_effect or forget_effect. So it happens at most
-once. at_least_once => true: an interrupted effect is begun again, so it happens at least once, and
-more than once only after such an end or a lost lease. The commit is flushed to disk, even if
-the session turned synchronous_commit off. The note stays as long as the job, as a dead letter too.
+'Records that an effect is about to run, and returns its state; MQ006 when the lease is lost.
+An effect is an action of a job outside of this database: a mail, a payment. effect: its name, of 1
+to 255 characters, one for each effect of a job. Call this, commit, run the effect only if the state
+is begun, and call finish_effect. Later attempts of the job then get the state finished, and the
+result. If the attempt that began it ended before finish_effect, or still runs the effect, later
+attempts get interrupted: it may have happened or not. Once you know, record it with finish_effect
+or forget_effect. So it happens at most once. at_least_once => true: an interrupted effect is begun
+again, so it happens at least once, and more than once only after such an end or a lost lease. The
+commit is flushed to disk, even if the session turned synchronous_commit off. The record stays as
+long as the job, including its time as a dead letter.
 Errors: MQ006 the lease has run out or was never the caller''s, or the job is finished (nothing was
 begun; do not run the effect), 22004 a required argument is null, 22023 bad effect, 40001 above READ
 COMMITTED when another transaction was first (try again).';

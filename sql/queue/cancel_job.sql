@@ -14,10 +14,10 @@ begin
         raise exception 'argument "job_id" must not be null' using errcode = '22004';
     end if;
 
-    -- What is not found may have been replaced by a new row while this statement waited. Above READ
-    -- COMMITTED that it is not there has to be proved.
+    -- A missing row may have been replaced (delete and insert) while this statement waited. Above
+    -- READ COMMITTED its absence has to be proved.
     loop
-        -- To who may not see it, it is not there.
+        -- Report a hidden job as missing, so that ids do not leak.
         if exists (
             select
             from pgq.job as j
@@ -66,7 +66,7 @@ begin
     where q.queue_id = gone.queue_id and q.archive;
 
     if gone.due_at is not null then
-        -- It waited for another one of its key.
+        -- Blocked by another job of its key: the key does not change.
         gone.ordered_key := null;
     end if;
     if gone.unique_key is not null or gone.ordered_key is not null then
@@ -79,11 +79,11 @@ end
 $$;
 
 comment on function pgq.cancel_job(bigint) is
-'Cancels a job that is not finished; false when it has ended already, or there is none.
-No worker gets it any more. A worker that has it learns so by its next extend_lease, ack, nack or
-archive_job, which is false then; what it has done by then it has done. The queue notes it among the
-archived jobs with the outcome cancelled, unless its archive setting is off. False: it is finished
-or cancelled already, removed as expired, a dead letter, or was never there. It may wait for the
-transaction that has the row of the job: of a worker that claims it or finishes it.
+'Cancels an unfinished job; false when it has ended already, or no job has this id.
+No worker gets it any more. A worker that holds it learns so by its next extend_lease, ack, nack or
+archive_job, which returns false; the work done until then is not undone. The queue records the job
+among the archived jobs with the outcome cancelled, unless its archive setting is off. False: it is
+finished or cancelled already, removed as expired, a dead letter, or never existed. The call may
+wait for a transaction that has locked the job: of a worker that claims or finishes it.
 Errors: 22004 a required argument is null, 40001 above READ COMMITTED when another transaction was
 first (try again).';

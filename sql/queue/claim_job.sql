@@ -36,8 +36,8 @@ begin
         perform pgq._check_interval('lease', lease, false);
     end if;
 
-    -- The usual case: one job of priority 0. _claim_jobs knows the others. Few conditions, no joins
-    -- and no arrays, since each of them takes time.
+    -- Fast path: one job of priority 0; _claim_jobs handles all other cases. Few conditions, no
+    -- joins and no arrays, since each of them takes time.
     select
         q.queue_id, coalesce(claim_job.lease, q.lease), coalesce(q.max_attempts, 2147483647),
         gen_random_uuid(), pgq._clock(),
@@ -58,14 +58,15 @@ $$;
 
 comment on function pgq.claim_job(text, integer, interval, text) is
 'Leases up to max_jobs (1 to 100000) jobs of a queue to the caller and returns them.
-A worker that finishes calls ack (or archive_job), one that fails calls nack, with the lease
-token; if it does neither before leased_until, the job goes to the next claim, with the next
-attempt number. Lower priority numbers come first, then what is due longest. One call gives all
-its jobs one token. Concurrent claims get different jobs and do not wait for each other. A claim
-in a transaction that is rolled back, or whose client dies before commit, has not happened. lease:
-how long the caller has the jobs, by the clock, not from the begin of the transaction; by default
-what the queue says. label: only jobs with exactly this label. No row: nothing is due, or the
-queue is paused, or one of its limits (max_leased, max_leased_per_key, rate_limit) is reached.
-Claims of a queue with such a limit do wait for each other, until the transaction ends.
+A worker calls ack (or archive_job) when it has finished a job and nack when the job failed, with
+the lease token; if it calls neither before leased_until, the job goes to the next claim, with the
+next attempt number. Jobs of a lower priority number come first, then those that have been due
+longest. All jobs of one call have the same token. Concurrent claims get different jobs and do not
+wait for each other. A claim in a transaction that is rolled back, or whose client dies before
+commit, has no effect. lease: how long the caller has the jobs, counted by the clock, not from the
+start of the transaction; by default the lease of the queue. label: only jobs with exactly this
+label. No row: no job is due, or the queue is paused, or one of its limits (max_leased,
+max_leased_per_key, rate_limit) is reached. Claims of a queue with such a limit do wait for each
+other, until the transaction ends.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad max_jobs, lease or label,
 40001 above READ COMMITTED when another transaction was first (try again).';

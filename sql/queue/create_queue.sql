@@ -75,14 +75,14 @@ begin
     end if;
     perform pgq._check_settings(to_jsonb(settings), pgq._queue_settings());
 
-    -- Again when another transaction creates one of this name in between.
+    -- Repeat if another transaction creates a queue of this name in between.
     while new_id is null loop
-        -- One that is there is found without a lock.
+        -- An existing queue is read without a lock.
         select i.* into existing from pgq._queue_info(create_queue.queue collate "C") as i;
 
         if existing.queue is not null then
             perform pgq._check_taken(null, queue collate "C");
-            -- An old snapshot may show one that was dropped since; it cannot be locked.
+            -- An old snapshot may show a queue that was dropped since; locking it raises 40001.
             if pgq._keeps_snapshot() then
                 perform
                 from pgq.queue as q
@@ -156,39 +156,39 @@ comment on function pgq.create_queue(
     boolean, boolean, interval, text, boolean, text, integer, integer, interval, integer, integer,
     integer, text[], boolean
 ) is
-'Creates a queue and returns it; one that exists is returned if it has the settings that are given.
+'Creates a queue and returns it; an existing one is returned if it has the settings that are given.
 lease: how long a worker has a job before another one may get it; by default 30 seconds.
-max_attempts: attempts before a job is a dead letter; by default 5. delay: from enqueue to the first
-attempt; by default none. job_ttl: from enqueue until an unfinished job expires; by default 14 days.
-retention: how long dead letters are kept, counted from when they died, and finished jobs, counted
-from when they were enqueued; by default 14 days. backoff: the delay before the first retry, by
-default 1 second; each further one doubles it up to backoff_max, by default 1 hour, and up to the
-share backoff_jitter (0 to 1, by default 0.1) is added at random. archive: a job that ack finishes,
-or that expires or is cancelled, is noted among the archived ones, which is the default. notify: an
-enqueue notifies the channel pgq_queue with the queue''s name (a restricted one without it); off by
-default. idempotency_window:
-how long an idempotency key stands for the job that it was given with, from 1 second to 366 days; by
-default 1 day; queues and topics with one window share their storage. unique_until: how long a job
-keeps others of its unique_key out; by default finished: until it is finished, cancelled, expired,
-purged or dead; claimed: only while it waits, so not while a worker has it; removed: a dead letter
-does so too, until it is redriven and finished, or purged, or removed by retention. ordered: jobs of
-one key are handed out one at a time, in the order in which their enqueues were committed, whatever
-their priorities and delays; those without a key never wait; off by default, and fixed. What the
-next job waits for is that the one before is finished, cancelled, expired, purged or dead.
-after_dead_letter, of an ordered queue: by default continue; stop: the jobs of the key wait until
-the dead letter is redriven, which then comes first, or purged, or removed by retention.
-max_leased (1 to 10000): claims get nothing while so many jobs are leased; by default no limit.
-max_leased_per_key (1 to 10000): at most this many jobs of one key are leased at a time; those
-without a key are not limited, and keys that have their first 255 characters in common are one; not
-for an ordered queue; by default no limit.
-rate_limit (1 to 1000000): claims get so many jobs per rate_interval (by default 1 second), and
-after a pause up to rate_burst (1 to 1000000; by default the rate_limit) at once; by default no
-limit. Claims of such a queue wait for each other until the transaction ends, so claim in short
-transactions. max_unfinished: enqueue fails with MQ010 while there are so many unfinished jobs; by
-default no limit. no_limit: names of settings that shall have no limit: max_attempts, job_ttl,
-retention, max_leased, max_leased_per_key, rate_limit, max_unfinished. restricted: only roles that
-get access by grant_access may use it, beside the caller; by default false. So that it can be
-called at each start of an application, settings that are not given are not compared.
+max_attempts: attempts before a job becomes a dead letter; by default 5. delay: from enqueue to the
+first attempt; by default none. job_ttl: from enqueue until an unfinished job expires; by default 14
+days. retention: how long dead letters are kept, counted from when they died, and finished jobs,
+counted from when they were enqueued; by default 14 days. backoff: the delay before the first retry,
+by default 1 second; each further retry doubles it up to backoff_max, by default 1 hour, and up to
+the share backoff_jitter (0 to 1, by default 0.1) is added at random. archive: a job that ack
+finishes, or that expires or is cancelled, is recorded among the archived jobs; by default true.
+notify: an enqueue notifies the channel pgq_queue with the queue''s name (a restricted one without
+it); by default false. idempotency_window: how long an idempotency key identifies the job that it
+was first given with, from 1 second to 366 days; by default 1 day; queues and topics with the same
+window share their storage. unique_until: how long a job keeps other jobs of its unique_key out; by
+default finished: until it is finished, cancelled, expired, purged or dead; claimed: only while it
+waits, so not while a worker has it; removed: a dead letter keeps them out too, until it is redriven
+and finished, or purged, or removed by retention. ordered: jobs of one key are handed out one at a
+time, in the order in which their enqueues were committed, whatever their priorities and delays;
+jobs without a key are never blocked; by default false, and cannot be changed. The next job of a key
+is blocked until the one before is finished, cancelled, expired, purged or dead. after_dead_letter,
+of an ordered queue: by default continue; stop: the jobs of the key are blocked until the dead
+letter is redriven, which then comes first, or purged, or removed by retention. max_leased (1 to
+10000): claims return nothing while this many jobs are leased; by default no limit.
+max_leased_per_key (1 to 10000): at most this many jobs of one key are leased at a time; jobs
+without a key are not limited, and keys with the same first 255 characters count as one; not for an
+ordered queue; by default no limit. rate_limit (1 to 1000000): claims get this many jobs per
+rate_interval (by default 1 second), and after a pause up to rate_burst (1 to 1000000; by default
+the rate_limit) at once; by default no limit. Claims of a queue with max_leased, max_leased_per_key
+or rate_limit wait for each other until the transaction ends, so claim in short transactions.
+max_unfinished: enqueue fails with MQ010 while the queue has this many unfinished jobs; by default
+no limit. no_limit: names of settings that shall have no limit: max_attempts, job_ttl, retention,
+max_leased, max_leased_per_key, rate_limit, max_unfinished. restricted: only roles that get access
+by grant_access may use the queue, beside the caller; by default false. Settings that are not given
+are not compared with those of an existing queue, so an application can call this at each start.
 Errors: MQ005 the queue exists with other settings than those given, 22004 a required argument is
 null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
 (try again), 54000 retentions or windows that are too many: see set_storage_bounds.';

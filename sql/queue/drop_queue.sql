@@ -23,7 +23,7 @@ begin
         perform pgq._check_queue(queue collate "C");
     end loop;
 
-    -- Runs first: what a claim makes of them meanwhile is found below.
+    -- Job batches first: jobs that a claim makes of them meanwhile are deleted below.
     with doomed as materialized (
         select r.visible_at, r.run_id
         from pgq.job_run as r
@@ -38,9 +38,9 @@ begin
 
     select s.last_value into newest_id from pgq.job_id as s;
 
-    -- In the order of their ids, as everywhere where several jobs are locked. What is replaced, or
-    -- redriven, while this waits for it is found by the next turn; what is enqueued from now on, by
-    -- cleanup.
+    -- In ascending order of ids, as wherever several jobs are locked: no deadlock. Jobs replaced or
+    -- redriven while this waits for their rows are found by the next round; jobs enqueued from now
+    -- on are removed by cleanup.
     loop
         with doomed as materialized (
             select j.job_id
@@ -75,7 +75,7 @@ begin
     delete from pgq.unique_job as u where u.queue_id = target.queue_id;
     delete from pgq.ordered_note as n where n.queue_id = target.queue_id;
     delete from pgq.limited_key as k where k.queue_id = target.queue_id;
-    -- What somebody has locked is left to cleanup.
+    -- SKIP LOCKED: keys that another transaction has locked are left to cleanup.
     delete from pgq.ordered_key as k
     where k.queue_id = target.queue_id
         and k.ordered_key = any(array(
@@ -100,8 +100,8 @@ end
 $$;
 
 comment on function pgq.drop_queue(text) is
-'Removes a queue with its jobs, leased, dead and archived ones too.
-Jobs that are enqueued at the same time go with it. Its idempotency keys are forgotten: in a new
-queue of that name they are new.
+'Removes a queue with all its jobs, including leased, dead and archived ones.
+Jobs enqueued at the same time are removed too. Its idempotency keys are deleted: in a new queue of
+this name they count as new.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 40001 above READ COMMITTED when
 another transaction was first (try again).';

@@ -1,4 +1,4 @@
--- Those of jobs that have ended stay until cleanup finds them: what ends a job does not know them.
+-- Whatever ends a job leaves its effects alone: cleanup removes them later.
 create table pgq.effect (
     job_id bigint not null,
     effect text collate "C" not null,
@@ -11,17 +11,17 @@ create table pgq.effect (
 );
 
 comment on table pgq.effect is
-'Effects of jobs that are to happen once: begun, and what has become of them.';
-comment on column pgq.effect.effect is 'Which of the effects of its job.';
+'Effects of jobs that must happen once: begun or finished, with the outcome.';
+comment on column pgq.effect.effect is 'Name of the effect, unique within its job.';
 comment on column pgq.effect.lease_token is
-'The token of whoever began it last, or has said that it happened.';
-comment on column pgq.effect.attempt is 'Which attempt of the job began it last.';
-comment on column pgq.effect.begun_at is 'When that was.';
-comment on column pgq.effect.finished_at is
-'When it was noted that it has happened; null: nobody has said so.';
-comment on column pgq.effect.result is 'What it has come to; null: nothing, or not known.';
+'Token of the claim that began it last, or recorded that it happened.';
+comment on column pgq.effect.attempt is 'The attempt of the job that began it last.';
+comment on column pgq.effect.begun_at is 'When it was begun last.';
+comment on column pgq.effect.finished_at is 'When it was recorded as finished; null: not recorded.';
+comment on column pgq.effect.result is
+'The result given to finish_effect; null: none, or not finished.';
 
 create sequence pgq.effect_walk as bigint minvalue 0;
 
 comment on sequence pgq.effect_walk is
-'Up to which job cleanup has looked for effects of jobs that have ended; it goes round and round.';
+'The job up to which cleanup has searched for effects of ended jobs; starts over at the end.';

@@ -30,8 +30,8 @@ declare
     added pgq.enqueue_result;
     admitted pgq._admitted_job;
 begin
-    -- The transaction id first, then the segment and the clock: cleanup and the floor rely on it.
-    -- They wait for every transaction that was running when a segment was sealed, or a floor
+    -- Transaction id first, then the segment and the clock: cleanup and the floor rely on it, since
+    -- they wait for all transactions that were running when a segment was sealed or a floor was
     -- proposed. Few conditions, since each of them takes time.
     if (payload is null) = (body is null)
         or priority <> 0
@@ -61,7 +61,7 @@ begin
 
         perform pg_current_xact_id();
 
-        -- An old snapshot may name a segment that is gone; then 40001.
+        -- An old snapshot may name a segment that was emptied since: raise 40001.
         if pgq._keeps_snapshot() then
             perform pgq._unchanged(q.queue_id)
             from pgq.queue as q
@@ -69,7 +69,7 @@ begin
         end if;
     end if;
 
-    -- Plain statements take less time than one that reads the queue and adds the job.
+    -- Separate statements take less time than one that reads the queue and adds the job.
     select
         q.queue_id,
         q.partition_id,
@@ -174,20 +174,20 @@ comment on function pgq.enqueue(
     text, jsonb, text, jsonb, interval, timestamptz, integer, text, text, text, integer, bytea
 ) is
 'Adds a job to a queue, and returns its id.
-Pass payload (JSON) or body (raw bytes), not both. The job may be claimed once this transaction
-has committed and its time has come: after delay, at run_at, or after the delay of the queue. Jobs
-of a lower priority number (0 to 9) go first, then those that are due longer. A run_at in the past
-is now: to import jobs in the order of their old times, enqueue them in that order. label can be
-asked for by claims; headers (a JSON object) and key travel with the job. An idempotency_key (1 to
-255 characters) stands for the job that it was given with first, for the idempotency_window of the
-queue, whatever becomes of that job: another call with it adds nothing, whatever its other arguments
-are, and returns that job''s id as a duplicate. unique_key (1 to 255 characters): where the queue
-has a job of this key, nothing is added either, and that job''s id is returned as a duplicate; how
-long a job keeps others out is the queue''s unique_until. An enqueue of the same key in another
-transaction is waited for. max_attempts: of this job, instead of what the queue says now or later.
-In an ordered queue the jobs of one key, of at most 255 characters, are handed out one after the
-other in the order of their commits, and an enqueue of a key waits for the transactions that have
-enqueued one of it and are open.
+Pass payload (JSON) or body (raw bytes), not both. The job may be claimed once this transaction has
+committed and the job is due: after delay, at run_at, or after the delay of the queue. Jobs of a
+lower priority number (0 to 9; by default 0) go first, then those that have been due longer. A
+run_at in the past counts as now: to import jobs in the order of their old times, enqueue them in
+that order. label can be asked for by claims; headers (a JSON object) and key travel with the job.
+An idempotency_key (1 to 255 characters) identifies the job that it was first given with, for the
+idempotency_window of the queue, even after that job has ended: another call with this key adds
+nothing, whatever its other arguments are, and returns that job''s id as a duplicate. unique_key (1
+to 255 characters): if the queue has a job of this key, nothing is added either, and that job''s id
+is returned as a duplicate; the queue''s unique_until decides how long a job keeps others out. The
+call waits for another transaction that enqueues the same key. max_attempts: the limit of this job,
+instead of the queue''s setting now or later. In an ordered queue the jobs of one key, of at most
+255 characters, are handed out one after the other in the order of their commits, and an enqueue of
+a key waits for open transactions that have enqueued a job of this key.
 Errors: MQ002 unknown queue, MQ010 the queue has as many unfinished jobs as its max_unfinished
 allows, 22004 a required argument is null, or no content, 22023 bad argument, or the job would
 expire before it is due, 40001 above READ COMMITTED when another transaction was first (try

@@ -62,8 +62,8 @@ begin
         end if;
     end if;
 
-    -- The transaction id first, then the segment and the clock: cleanup and the floor rely on it.
-    -- They wait for every transaction that was running when a segment was sealed, or a floor
+    -- Transaction id first, then the segment and the clock: cleanup and the floor rely on it, since
+    -- they wait for all transactions that were running when a segment was sealed or a floor was
     -- proposed.
     if pg_current_xact_id() is null then
         return;
@@ -89,11 +89,11 @@ begin
     end if;
 
     if pgq._keeps_snapshot() then
-        -- An old snapshot may name a segment that is gone; then 40001.
+        -- An old snapshot may name a segment that was emptied since: raise 40001.
         perform pgq._unchanged(target_id);
     end if;
 
-    -- Before the ids are taken.
+    -- Lock the keys before taking ids: ids of a key must be in commit order.
     if ordered then
         free := pgq._join_order(target_id, keys);
     end if;
@@ -119,7 +119,7 @@ begin
         from unnest(holders, ids) with ordinality as h (holder_id, job_id, place)
         order by h.place;
 
-        -- From here on, what is new.
+        -- From here on the arrays have only the new jobs.
         if holders <> ids then
             select
                 coalesce(array_agg(b.job_id order by b.place), '{}'),
@@ -219,12 +219,12 @@ comment on function pgq.enqueue_batch(
 ) is
 'Adds jobs to a queue, all or none, and returns their ids, in the order of the array.
 Pass payloads (JSON) or bodies (raw bytes), not both; keys, headers, labels, idempotency_keys and
-unique_keys are optional and of the same length; delay, run_at, priority and max_attempts are those
-of all. A run_at in the past is now, so sort what you import by its old times. A key may be null:
-none. What repeats an idempotency key, or the unique key of an unfinished job (see enqueue), be it
-of a job earlier in the array, is not added, and its row has the id of the job that it repeats. An
-empty array adds nothing. In an ordered queue jobs of one key follow each other in the order of the
-array.
+unique_keys are optional and of the same length; delay, run_at, priority and max_attempts apply to
+all jobs. A run_at in the past counts as now, so sort jobs to import by their old times. A key may
+be null: none. An element that repeats an idempotency key, or the unique key of an unfinished job
+(see enqueue), even of a job earlier in the array, is not added, and its row has the id of the job
+that it repeats. An empty array adds nothing. In an ordered queue jobs of one key follow each other
+in the order of the array.
 Errors: MQ002 unknown queue, MQ010 the queue has not room for all of them by its max_unfinished,
 22004 a required argument is null, no content, or a null in it, 22023 bad argument, arrays of other
 lengths, or the jobs would expire before they are due, 40001 above READ COMMITTED when another

@@ -25,6 +25,6 @@ $$;
 
 comment on function pgq.extend_lease_batch(bigint[], uuid, interval) is
 'Extends the leases of jobs of one claim, and returns the ids of those that it extended.
-See extend_lease. An id that is missing in the answer: that lease has ended.
+See extend_lease. An id that is missing in the result: that lease has ended.
 Errors: 22004 a required argument is null, or a null is in job_ids, 22023 bad lease, or job_ids of
 several dimensions, 40001 above READ COMMITTED when another transaction was first (try again).';

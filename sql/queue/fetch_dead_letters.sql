@@ -52,7 +52,7 @@ begin
             dead.partition_id, dead.segment, dead.log_offset, dead.log_offset
         );
 
-        -- The snapshot may be from before cleanup moved the payload to another segment.
+        -- The snapshot may be older than a cleanup that moved the payload to another segment.
         if message.log_offset is null and not pgq._is_kept(dead.segment) then
             raise exception 'retention moved the payload of job % while it was being read',
                 dead.job_id using errcode = '40001', hint = 'Try again.';
@@ -76,9 +76,10 @@ end
 $$;
 
 comment on function pgq.fetch_dead_letters(text, integer, timestamptz, bigint) is
-'A page of the dead letters of a queue, those that died first before the others.
-max_jobs: 1 to 1000000. The next page comes with the died_at and the job_id of the last letter of
-this one as after_died_at and after_job_id; no row: there are no more. It reads only: redrive puts
-letters back, purge_queue removes them. The view dead_letters shows the same of all queues.
+'Returns a page of the dead letters of a queue, those that died first before the others.
+max_jobs: 1 to 1000000; by default 100. For the next page pass the died_at and the job_id of the
+last letter of this one as after_died_at and after_job_id; no row: the last page was reached. This
+call only reads: redrive puts letters back, purge_queue removes them. The view dead_letters shows
+the letters of all queues.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad max_jobs, or only one of
 after_died_at and after_job_id, 40001 when retention removes what is being read (try again).';

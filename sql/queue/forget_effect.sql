@@ -22,10 +22,11 @@ end
 $$;
 
 comment on function pgq.forget_effect(bigint, uuid, text) is
-'Takes back that an effect was begun; false when the caller does not hold it any more.
-The next begin_effect begins it as if it were the first. Only whoever knows that it did not happen,
-and that nobody is running it, should call this: the worker that began it, when it failed before it
-did anything; whoever has the job now; or an operator, with the lease_token that the view effects
-shows. False: it is finished, or nothing is noted, or another worker has begun it since.
+'Deletes the record that an effect was begun; false when the caller does not hold it any more.
+The next begin_effect begins it as if it were the first. Call this only if you know that the effect
+did not happen and that no worker is running it: as the worker that began it, when it failed before
+it did anything; as the worker that has the job now; or as an operator, with the lease_token that
+the view effects shows. False: the effect is finished, or has no record, or another worker has begun
+it since.
 Errors: 22004 a required argument is null, 22023 bad effect, 40001 above READ COMMITTED when another
 transaction was first (try again).';

@@ -71,14 +71,14 @@ begin
     from pgq.queue as q
     where q.queue_id = held.queue_id and (q.consumers is null or pgq._may(q.consumers));
 
-    -- Of a queue that was dropped, or that is not the caller's to see, there are no jobs.
+    -- Report jobs of a dropped queue, or of one hidden from the caller, as missing.
     if info.queue is null then
         return;
     end if;
 
     message := pgq._last_message(held.partition_id, held.segment, held.log_offset, held.log_offset);
 
-    -- The snapshot may be from before cleanup moved the payload to another segment.
+    -- The snapshot may be older than a cleanup that moved the payload to another segment.
     if message.log_offset is null and not pgq._is_kept(held.segment) then
         raise exception 'retention moved the payload of job % while it was being read',
             job_id using errcode = '40001', hint = 'Try again.';
@@ -100,9 +100,9 @@ end
 $$;
 
 comment on function pgq.get_job(bigint) is
-'A job that is not finished, or a dead letter, with its content; no row when there is none.
-state: ready, leased, delayed, waiting (for another one of its key), expired or dead, the words of
-queue_stats. A finished job has no row here: the view archived_jobs has it, but a query by
-job_id scans the whole archive: an index would slow down every ack.
+'Returns an unfinished job or a dead letter, with its content; no row when there is none.
+state: ready, leased, delayed, waiting (blocked by another job of its key), expired or dead, the
+words of queue_stats. A finished job has no row here: the view archived_jobs has it, but a query by
+job_id scans the whole archive, since an index would slow down every ack.
 Errors: 22004 a required argument is null, 40001 when retention removes what is being read (try
 again).';

@@ -6,17 +6,17 @@ create table pgq.claim_lock (
 );
 
 comment on table pgq.claim_lock is
-'One row per queue that limits its claims, or did: locked by each of them.';
+'Lock rows of queues that limit their claims, or did: one per queue, locked by each claim.';
 comment on column pgq.claim_lock.counted_xid is
-'Which transaction switched max_leased on last: what was leased before has to be found first.';
+'The transaction that switched max_leased on last: jobs leased before have to be counted first.';
 comment on column pgq.claim_lock.keys_xid is
-'The same for max_leased_per_key; null: that is done.';
+'The same for max_leased_per_key; null: they have been counted.';
 comment on column pgq.claim_lock.keys_horizon is
-'Once all transactions below this one have ended, it is done for the last time; null: it is yet to
-be done for the first time, or nothing is to be done.';
+'Once all transactions below this one have ended, leased jobs are counted a second and last time;
+null: the first count is still to come, or none is needed.';
 
--- Not one row that each claim updates: while an old snapshot is held, each would have to pass all
--- its former versions.
+-- A journal instead of one row that each claim updates: under an old snapshot all former versions
+-- of that row would stay, and each claim would have to pass them.
 create table pgq.claim_count (
     queue_id bigint not null,
     seq bigint not null,
@@ -32,26 +32,25 @@ create table pgq.claim_count (
 );
 
 comment on table pgq.claim_count is
-'What queues that limit their claims have handed out, as a journal. The row with the highest seq
+'Journal of jobs handed out by queues that limit their claims; the row with the highest seq
 counts.';
 comment on column pgq.claim_count.seq is 'Rises by one with every change.';
-comment on column pgq.claim_count.first_seq is
-'With which row the jobs begin that may still be leased.';
+comment on column pgq.claim_count.first_seq is 'The first row whose jobs may still be leased.';
 comment on column pgq.claim_count.leased is
-'How many these are, at most: those that have ended since count until somebody looks.';
-comment on column pgq.claim_count.job_ids is 'Those that this row adds.';
+'The most jobs that may be leased now: ended ones are included until the next count.';
+comment on column pgq.claim_count.job_ids is 'The jobs that this row adds.';
 comment on column pgq.claim_count.counted_xid is
 'See claim_lock; null: the queue has no max_leased.';
 comment on column pgq.claim_count.horizon is
-'Once all transactions below this one have ended, what is leased is looked for once more: a claim
-that knew no max_leased may have been under way. Null: that is done.';
+'Once all transactions below this one have ended, leased jobs are counted once more, since a claim
+that did not know of max_leased may have been open; null: that is done.';
 comment on column pgq.claim_count.job_cost is
-'What a job costs: the microseconds of the rate_interval; null: there was no rate_limit yet.';
+'Cost of one job: the rate_interval in microseconds; null: no rate_limit so far.';
 comment on column pgq.claim_count.credit is
-'What there is to spend: each microsecond adds the rate_limit, up to rate_burst jobs.';
-comment on column pgq.claim_count.refilled_at is 'Up to when that has been added.';
+'Credit to spend: each microsecond adds the rate_limit, up to the cost of rate_burst jobs.';
+comment on column pgq.claim_count.refilled_at is 'Time up to which credit has been added.';
 
--- A journal for the same reason: one row per key that is in use, and another one for each change.
+-- A journal for the same reason: one row per key in use, and another one for each change.
 create table pgq.limited_key (
     queue_id bigint not null,
     limited_key text collate "C" not null,
@@ -62,11 +61,11 @@ create table pgq.limited_key (
 );
 
 comment on table pgq.limited_key is
-'Keys of queues with max_leased_per_key, as a journal. The row with the highest seq counts; without
-one no job of the key is leased, and none is parked.';
-comment on column pgq.limited_key.limited_key is 'The key: its first 255 characters.';
+'Journal of keys of queues with max_leased_per_key; the row with the highest seq counts. A key
+without a row has no leased and no blocked (parked) jobs.';
+comment on column pgq.limited_key.limited_key is 'The key, cut to 255 characters.';
 comment on column pgq.limited_key.seq is 'Rises by one with every change.';
 comment on column pgq.limited_key.job_ids is
-'Jobs that have a place, or had: leased ones, and those that have come up for the next claims.';
+'Jobs that hold a slot of the key, or did: leased ones, and unblocked ones that wait for a claim.';
 comment on column pgq.limited_key.parked_from is
-'No parked job of the key stands before this place; null: none is parked.';
+'No parked job of the key has a lower sort key (see _parked_place); null: none is parked.';

@@ -12,4 +12,4 @@ order by q.queue
 $$;
 
 comment on function pgq.list_queues() is
-'All queues and their settings, by name.';
+'Returns all queues that the caller may see, with their settings, ordered by name.';

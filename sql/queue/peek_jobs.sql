@@ -60,10 +60,10 @@ end
 $$;
 
 comment on function pgq.peek_jobs(text, text, integer) is
-'The unfinished jobs of a queue, in the order in which claims look at them, without claiming any.
+'Returns unfinished jobs of a queue, in the order of claims, without claiming any.
 state: ready, leased, delayed, waiting or expired, the words of get_job; null: any. max_jobs: 1 to
-10000. It shows those that come first: there is no next page. A rare state may take as long as
-looking at all unfinished jobs of the queue. Jobs that a subscription has still to make have no id
-yet, and are not shown; queue_stats counts them.
+10000; by default 100. It returns the first jobs only: a next page is not available. A rare state
+may take as long as a scan of all unfinished jobs of the queue. Jobs that a subscription has still
+to make have no id yet, and are not shown; queue_stats counts them.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad state or max_jobs, 40001
 when retention removes what is being read (try again).';

@@ -22,7 +22,7 @@ declare
     freed pgq._ended_job[];
     keyed pgq._ended_job[] := '{}';
 begin
-    -- Jobs that came after the snapshot would be overlooked, and no row tells of them.
+    -- Jobs added after the snapshot would be overlooked, with no row to conflict on.
     perform pgq._check_read_committed('purge_queue');
     perform pgq._check_access(null, queue collate "C", 'admin');
 
@@ -43,7 +43,7 @@ begin
                     'them), or all_jobs => true (everything).';
     end if;
 
-    -- Runs first: a claim that turns one into jobs is waited for, and its jobs are among those
+    -- Job batches first: this waits for a claim that makes jobs of a batch; these are deleted
     -- below.
     if all_jobs then
         with doomed as materialized (
@@ -66,13 +66,12 @@ begin
         from purged as p;
     end if;
 
-    -- Those that are enqueued from now on are not meant.
+    -- Jobs that are enqueued from now on stay.
     select s.last_value into newest_id from pgq.job_id as s;
 
-    -- In the order of their ids, as everywhere where several jobs are locked. Dead letters come
-    -- last: a job that dies while this waits for its row is then among them. A row that is replaced
-    -- by a new one, or a letter that is redriven, while this waits for it is found by the next
-    -- turn.
+    -- In ascending order of ids, as wherever several jobs are locked: no deadlock. Dead letters
+    -- last: a job that dies while this waits for its row is then among them. A row that is
+    -- replaced, or a letter that is redriven, while this waits for it is found by the next round.
     loop
         if all_jobs then
             with doomed as materialized (
@@ -104,7 +103,7 @@ begin
         end if;
 
         if job_id is not null then
-            -- The queue is written as it stands in no index, so that no plan walks its letters.
+            -- queue_id + 0 matches no index: no plan can scan all letters of the queue.
             with purged as (
                 delete from pgq.dead_job as d
                 where d.job_id = purge_queue.job_id and d.queue_id + 0 = target_id
@@ -125,7 +124,7 @@ begin
                 from pgq.dead_job as d
                 where d.queue_id = target_id
                     and d.died_at < coalesce(purge_queue.died_before, 'infinity')
-                -- In no order that an index has, so that no plan walks all letters by their ids.
+                -- job_id + 0 matches no index: no plan can scan all letters by id.
                 order by d.job_id + 0
                 for update
             ),
@@ -157,7 +156,7 @@ begin
             );
     end loop;
 
-    -- When it waits for no job any more: an enqueue may wait for these keys.
+    -- After all waits for job rows: an enqueue may wait for these keys.
     perform pgq._free_keys(keyed);
     return removed;
 end
@@ -166,9 +165,9 @@ $$;
 comment on function pgq.purge_queue(text, boolean, bigint, boolean, timestamptz) is
 'Removes unfinished jobs or dead letters of a queue, and returns how many.
 dead_only => true: the dead letters. died_before: those that died before this time. job_id: this
-one, if it is a dead letter; cancel_job takes back one that is not. all_jobs => true: every
-unfinished job, leased and dead ones too; a worker that still has one of them gets false from ack.
-Archived jobs stay, and so do idempotency keys: one that was given with a removed job still stands
-for it.
+one, if it is a dead letter; to remove an unfinished job use cancel_job. all_jobs => true: every
+unfinished job, including leased ones, and every dead letter; a worker that still has one of them
+gets false from ack. Archived jobs stay, and so do idempotency keys: a key given with a removed job
+still identifies it.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 not exactly one of them is
 given, 25001 not under READ COMMITTED.';

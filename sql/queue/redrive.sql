@@ -23,11 +23,11 @@ declare
     free text[];
     redriven bigint;
 begin
-    -- A dead letter that came after the snapshot would be overlooked, and no row tells of it.
+    -- A dead letter added after the snapshot would be overlooked, with no row to conflict on.
     perform pgq._check_read_committed('redrive');
     perform pgq._check_access(null, queue collate "C", 'admin');
 
-    -- The transaction id first, then the clock: the floor relies on it.
+    -- Transaction id first, then the clock: the floor relies on it.
     if pg_current_xact_id() is null then
         return null;
     end if;
@@ -54,8 +54,8 @@ begin
             using errcode = '22023', detail = format('Given: %s.', per_second);
     end if;
 
-    -- In the order of their ids, as everywhere where several are locked; but those that died first
-    -- are found in another order, so that whoever has one of them locked is not waited for.
+    -- Lock in ascending order of ids: no deadlock. With max_jobs the oldest are found in another
+    -- order, so SKIP LOCKED: never wait for a letter that is locked.
     letters := case
         when redrive.max_jobs is not null then array(
             select d.job_id
@@ -90,7 +90,7 @@ begin
         )
     end;
 
-    -- Those that stop their key have it still.
+    -- A letter that stops its key still holds it.
     ordered_keys := array(
         select d.ordered_key
         from pgq.dead_job as d
@@ -102,7 +102,7 @@ begin
     );
     free := pgq._join_order(target.queue_id, ordered_keys);
 
-    -- A letter whose unique key another job has stays where it is.
+    -- A letter whose unique key another job holds stays a dead letter.
     select array_agg(d.job_id), array_agg(d.unique_key)
     into keyed, unique_keys
     from pgq.dead_job as d
@@ -120,7 +120,7 @@ begin
         );
     end if;
 
-    -- No join: for one letter, a plan might walk all. The queue is written as it stands in no
+    -- No join, so that a plan cannot scan all letters to redrive one. queue_id + 0 matches no
     -- index, for the same reason.
     with revived as (
         delete from pgq.dead_job as d
@@ -128,7 +128,7 @@ begin
         returning d.*
     ),
 
-    -- One after the other, those that died first before the others.
+    -- One after the other at per_second, those that died first before the others.
     placed as (
         select
             r.*,
@@ -185,7 +185,7 @@ begin
     get diagnostics redriven = row_count;
 
     if cardinality(ordered_keys) > 0 then
-        -- They come next, though the first of their key may have a higher id.
+        -- Redriven jobs come next in their key, even if its first job has a higher id.
         update pgq.ordered_key as k
         set from_id = least(k.from_id, w.job_id)
         from (
@@ -196,7 +196,7 @@ begin
         ) as w
         where k.queue_id = target.queue_id and k.ordered_key = w.ordered_key;
 
-        -- Of those that stay nothing is left.
+        -- Release the keys of letters that stay.
         perform pgq._turns(
             target.queue_id,
             array(select j.ordered_key from pgq.job as j where j.job_id = any(letters)), free
@@ -211,10 +211,10 @@ comment on function pgq.redrive(text, bigint, boolean, integer, double precision
 'Puts dead letters back into their queue and returns how many.
 job_id: this one. all_jobs => true: all of the queue; with max_jobs (1 to 1000000), at most that
 many, oldest first; letters locked by another transaction are skipped. They are due at once, or with
-per_second (0.001 to 1000000) so many of them in each second from now on, those that died first
-before the others. They have all their attempts before them and the whole job_ttl from when they are
-due. A dead letter whose unique_key another job has is not redriven. 0: the job is not a dead letter
-of this queue, or is such a one.
+per_second (0.001 to 1000000) spread over the time from now on, this many in each second, those that
+died first before the others. They start again with all their attempts and the whole job_ttl,
+counted from when they are due. A dead letter whose unique_key another job holds is not redriven. 0:
+the job is not a dead letter of this queue, or its unique_key is held.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 neither job_id nor all_jobs,
 or both, or a bad max_jobs or per_second, or one of these with job_id, 25001 not under READ
 COMMITTED.';

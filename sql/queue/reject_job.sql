@@ -24,9 +24,9 @@ $$;
 
 comment on function pgq.reject_job(bigint, uuid, text) is
 'Makes a job a dead letter now; false when the caller does not hold it any more.
-It is for a job that no attempt can do, whatever attempts it has left. error: what is wrong with it;
-null: the error of the last nack stays. redrive puts it back. False, and nothing changed: the token
-is not that of the latest claim, or the job is finished already. A lease that has run out still
-counts as long as no other worker got the job.
+Use it for a job that no attempt can do, whatever attempts it has left. error: the reason; null: the
+error of the last nack stays. redrive puts it back. False, and nothing changed: the token is not
+that of the latest claim, or the job is finished already. An expired lease still counts as long as
+no other worker got the job.
 Errors: 22004 a required argument is null, 40001 above READ COMMITTED when another transaction was
 first (try again).';

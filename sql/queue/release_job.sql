@@ -20,9 +20,9 @@ $$;
 
 comment on function pgq.release_job(bigint, uuid) is
 'Gives a job back unused; false when the caller does not hold it any more.
-It is for a worker that stops before it has begun: the job is due at once, this attempt does not
+Use it in a worker that stops before it has begun: the job is due at once, this attempt does not
 count, and its last error stays. A job that failed is given back by nack. False, and nothing
-changed: the token is not that of the latest claim, or the job is finished already. A lease that
-has run out still counts as long as no other worker got the job.
+changed: the token is not that of the latest claim, or the job is finished already. An expired lease
+still counts as long as no other worker got the job.
 Errors: 22004 a required argument is null, 40001 above READ COMMITTED when another transaction was
 first (try again).';

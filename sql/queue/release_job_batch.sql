@@ -21,6 +21,6 @@ $$;
 
 comment on function pgq.release_job_batch(bigint[], uuid) is
 'Gives jobs of one claim back unused, and returns the ids of those given back; see release_job.
-An id that is missing in the answer was not this worker''s any more.
+An id that is missing in the result was not held under this token any more.
 Errors: 22004 a required argument is null, or a null is in job_ids, 22023 job_ids of several
 dimensions, 40001 above READ COMMITTED when another transaction was first (try again).';

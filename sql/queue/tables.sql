@@ -45,68 +45,72 @@ create table pgq.queue (
     made_by text collate "C"
 );
 
-comment on table pgq.queue is 'A queue of jobs and its settings.';
-comment on column pgq.queue.queue is 'Its name.';
+comment on table pgq.queue is 'Queues of jobs and their settings.';
+comment on column pgq.queue.queue is 'Queue name.';
 comment on column pgq.queue.made_by is
-'The role that made it, which may restrict it; null: the owner of pgq.';
+'The role that created it, which may restrict it; null: the owner of pgq.';
 comment on column pgq.queue.partition_id is 'Its id in the message store.';
-comment on column pgq.queue.storage_class_id is 'Where its payloads are stored.';
-comment on column pgq.queue.segment is 'The open segment of its class: where new payloads go.';
-comment on column pgq.queue.lease is 'How long a worker has a job unless the claim says otherwise.';
-comment on column pgq.queue.max_attempts is 'Attempts before a job is dead; null: no limit.';
-comment on column pgq.queue.delay is 'From enqueue to the first attempt.';
+comment on column pgq.queue.storage_class_id is 'Storage class of its payloads.';
+comment on column pgq.queue.segment is
+'The open segment of its storage class, to which new payloads go.';
+comment on column pgq.queue.lease is
+'How long a claim leases a job, unless the claim gives a time of its own.';
+comment on column pgq.queue.max_attempts is
+'Attempts before a job becomes a dead letter; null: no limit.';
+comment on column pgq.queue.delay is 'Time from enqueue to the first attempt.';
 comment on column pgq.queue.job_ttl is
-'From enqueue until an unfinished job expires; null: never.';
+'Time from enqueue until an unfinished job expires; null: never.';
 comment on column pgq.queue.retention is
-'How long finished jobs and dead letters are kept; null: for ever.';
-comment on column pgq.queue.backoff is 'Delay before the first retry; each further one doubles it.';
-comment on column pgq.queue.backoff_max is 'The longest delay before a retry, without the jitter.';
-comment on column pgq.queue.backoff_jitter is 'Up to this share of the delay is added at random.';
+'How long finished jobs and dead letters are kept; null: without limit.';
+comment on column pgq.queue.backoff is
+'Delay before the first retry; doubled for each further one.';
+comment on column pgq.queue.backoff_max is 'Longest delay before a retry, without the jitter.';
+comment on column pgq.queue.backoff_jitter is
+'Jitter: up to this share of the delay is added at random.';
 comment on column pgq.queue.archive is
-'Whether a job that ack finishes, or that expires or is cancelled, is noted in job_archive.';
-comment on column pgq.queue.notify is 'Whether an enqueue notifies the channel pgq_queue.';
-comment on column pgq.queue.paused is 'Whether claims get nothing for now.';
-comment on column pgq.queue.created_at is 'When it was made.';
+'Whether a job that ack finishes, or that expires or is cancelled, is recorded in job_archive.';
+comment on column pgq.queue.notify is 'Whether enqueue notifies the channel pgq_queue.';
+comment on column pgq.queue.paused is 'Whether the queue is paused, so that claims return no jobs.';
+comment on column pgq.queue.created_at is 'When it was created.';
 comment on column pgq.queue.updated_at is 'When its settings last changed.';
 comment on column pgq.queue.idempotency_window is
-'How long an idempotency key stands for the job that it was given with.';
+'How long an idempotency key identifies the job that it was first given with.';
 comment on column pgq.queue.unique_until is
-'How long a job keeps others of its unique key out: until it is finished, claimed or removed.';
+'How long a job keeps other jobs of its unique_key out: until it is finished, claimed or removed.';
 comment on column pgq.queue.ordered is
 'Whether the jobs of one key are handed out one at a time, in the order of their commits.';
 comment on column pgq.queue.after_dead_letter is
-'What the jobs of a key do when one of them is dead: continue, or stop until that one is redriven or
-removed.';
-comment on column pgq.queue.max_leased is
-'The most jobs that are leased at one time; null: no limit.';
+'What happens to the jobs of a key when one of them becomes a dead letter: they continue, or stop
+until the dead letter is redriven or removed.';
+comment on column pgq.queue.max_leased is 'Limit of jobs leased at one time; null: no limit.';
 comment on column pgq.queue.rate_limit is
-'The most jobs that are handed out per rate_interval; null: no limit.';
-comment on column pgq.queue.rate_interval is 'See rate_limit; null: there is none.';
+'Limit of jobs handed out per rate_interval; null: no limit.';
+comment on column pgq.queue.rate_interval is 'Interval of the rate_limit; null: no rate_limit.';
 comment on column pgq.queue.rate_burst is
-'The most jobs that are handed out at once after a pause; null: there is no rate_limit.';
+'Limit of jobs handed out at once after a pause; null: no rate_limit.';
 comment on column pgq.queue.max_unfinished is
-'With how many unfinished jobs enqueue fails; null: no limit.';
+'Number of unfinished jobs at which enqueue fails; null: no limit.';
 comment on column pgq.queue.subscribed is
-'Whether it may have rows in job_run, at which a claim then looks.';
+'Whether it may have rows in job_run, so that claims have to look there.';
 comment on column pgq.queue.max_leased_per_key is
-'The most jobs of one key that are leased at one time; null: no limit.';
+'Limit of jobs of one key leased at one time; null: no limit.';
 comment on column pgq.queue.restricted is
 'Whether only roles with a grant may use it, see grant_access.';
 comment on column pgq.queue.publishers is
 'The roles that may enqueue, see _settle_access; null: EXECUTE decides.';
 comment on column pgq.queue.consumers is 'The roles that may claim; null: EXECUTE decides.';
 comment on column pgq.queue.plain_enqueue is
-'Whether no setting asks an enqueue for more than to write the job.';
+'Fast path: no setting makes an enqueue do more than write the job.';
 comment on column pgq.queue.plain_claim is
-'Whether no setting asks a claim for more than to lease what is due.';
+'Fast path: no setting makes a claim do more than lease due jobs.';
 
 create sequence pgq.job_id as bigint cache 1;
 
-comment on sequence pgq.job_id is 'Ids of jobs, unique over all queues.';
+comment on sequence pgq.job_id is 'Job ids, unique over all queues.';
 
--- A claim deletes the row and inserts it anew: whoever meant to claim it by an older snapshot then
--- finds it gone, and locks nothing. After an update it would lock the new version before it looks
--- whether that is due, and keep this lock to the end of its transaction.
+-- Delete and insert instead of update: a claim with an older snapshot then finds the row gone and
+-- locks nothing. After an update it would lock the new version before it checks whether that is
+-- due, and keep the lock until its transaction ends.
 create table pgq.job (
     job_id bigint primary key,
     queue_id bigint not null,
@@ -129,48 +133,49 @@ create table pgq.job (
 with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 
 create index job_claim on pgq.job (queue_id, priority, visible_at, job_id);
--- The negative id is in no other index: so a claim by label cannot but use this one, where an old
--- or a missing statistic might lead it along all jobs of the queue. It stands before the label, so
--- that the labels of a queue are found one after the other.
+-- No other index has the negative id: whatever the statistics say, a claim by label cannot be
+-- planned along all jobs of the queue. It comes before the label, so that the labels of a queue can
+-- be found one after the other.
 create index job_label on pgq.job ((-queue_id), label, priority, visible_at, job_id)
 where label is not null;
--- Those on their last attempt, who become dead letters when their worker is lost.
+-- Jobs on their last attempt: dead letters once their worker is lost.
 create index job_last on pgq.job (visible_at) where last_attempt;
--- The sum is in no other index: the next of a key is looked for here, and not along all jobs.
+-- No other index has job_id + 0: the search for a key's next job cannot be planned along all jobs.
 create index job_ordered on pgq.job (queue_id, ordered_key, (job_id + 0))
 where ordered_key is not null;
 
-comment on table pgq.job is 'Jobs not yet finished, narrow: the payload is stored in message.';
-comment on column pgq.job.job_id is 'Its id.';
+comment on table pgq.job is 'Unfinished jobs, in narrow rows: the payloads are in pgq.message.';
+comment on column pgq.job.job_id is 'Job id.';
 comment on column pgq.job.partition_id is
-'Under which partition_id its payload is stored: the queue''s, or that of a topic partition.';
+'The partition_id under which its payload is stored: the queue''s, or a topic partition''s.';
 comment on column pgq.job.log_offset is
-'The offset of its payload there; in the queue''s own it is the job_id.';
-comment on column pgq.job.expires_at is 'From then on it is never claimed; null: no such time.';
-comment on column pgq.job.segment is 'The segment that holds its payload.';
+'Offset of its payload there; under the queue''s own partition_id it is the job_id.';
+comment on column pgq.job.expires_at is
+'The time from which it is never claimed; null: never expires.';
+comment on column pgq.job.segment is 'The segment of its payload.';
 comment on column pgq.job.priority is '0 (first) to 9 (last).';
-comment on column pgq.job.attempt is 'How many attempts it had, with the one under way.';
+comment on column pgq.job.attempt is 'Number of attempts, including the current one.';
 comment on column pgq.job.last_attempt is
-'Whether this attempt is the last one that was allowed when it was claimed.';
+'Whether this attempt was the last one allowed when it was claimed.';
 comment on column pgq.job.visible_at is
-'From when on it may be claimed; infinity: it waits for another one of its key.';
+'The time from which it may be claimed; of a leased job, the end of its lease; infinity: blocked by
+another job of its key.';
 comment on column pgq.job.lease_token is
-'The token of the claim that has it; null: never claimed, or given back.';
-comment on column pgq.job.label is 'What a claim may ask for; null: no label.';
+'Token of the claim that leased it; null: never claimed, or given back.';
+comment on column pgq.job.label is 'Label that a claim may filter by; null: none.';
 comment on column pgq.job.last_error is
-'The error that the last nack gave; after a redrive, that of the dead letter.';
-comment on column pgq.job.unique_key is
-'The key of which unique_job allows one job in its queue; null: none.';
+'Error given to the last nack; after a redrive, the error of the dead letter.';
+comment on column pgq.job.unique_key is 'Its unique key, see unique_job; null: none.';
 comment on column pgq.job.max_attempts is
-'Attempts before it is dead; null: what its queue says.';
+'Attempts before it becomes a dead letter; null: the setting of its queue.';
 comment on column pgq.job.ordered_key is
-'Its key in an ordered queue. In one with max_leased_per_key: the key in which it has a place, or of
-a parked job where it stands, see _parked_place. Null: none of these.';
+'Its key in an ordered queue. With max_leased_per_key: the key whose slot it holds, or of a parked
+job its sort key, see _parked_place. Null: none of these.';
 comment on column pgq.job.due_at is
-'From when on it may be claimed once it is the first of its ordered_key, or since when it has been
-due if it is parked; null: it does not wait.';
+'Of a blocked job only: the time from which it may be claimed once it is the first of its
+ordered_key; if it is parked, the time since which it has been due. Null: not blocked.';
 
--- Found in the order in which jobs are claimed, and by nothing else.
+-- The only index is the order of claims.
 create table pgq.job_run (
     queue_id bigint not null,
     visible_at timestamptz not null,
@@ -186,18 +191,20 @@ create table pgq.job_run (
 with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 
 comment on table pgq.job_run is
-'Jobs that were made together and point at messages that follow each other: one row for many jobs,
-which get rows of their own when a claim needs them.';
-comment on column pgq.job_run.visible_at is 'From when on they may be claimed.';
+'Job batches: one row for many jobs that were made together from consecutive messages. They get rows
+of their own when a claim needs them.';
+comment on column pgq.job_run.visible_at is 'The time from which they may be claimed.';
 comment on column pgq.job_run.run_id is
-'Its id, of the sequence job_id; of two at one time the lower one goes first.';
-comment on column pgq.job_run.partition_id is 'Under which partition_id their payloads are stored.';
-comment on column pgq.job_run.first_offset is 'The offset of the first payload.';
-comment on column pgq.job_run.expires_at is 'From then on none is claimed; null: no such time.';
-comment on column pgq.job_run.segment is 'The segment that holds their payloads.';
-comment on column pgq.job_run.jobs is 'How many jobs it stands for.';
+'Batch id, from the sequence job_id; of two with one visible_at the lower one comes first.';
+comment on column pgq.job_run.partition_id is
+'The partition_id under which their payloads are stored.';
+comment on column pgq.job_run.first_offset is 'Offset of the first payload.';
+comment on column pgq.job_run.expires_at is
+'The time from which none is claimed; null: never expires.';
+comment on column pgq.job_run.segment is 'The segment of their payloads.';
+comment on column pgq.job_run.jobs is 'Number of jobs.';
 comment on column pgq.job_run.places is
-'Where their payloads stand, counted from first_offset; null: they have no gaps.';
+'Offsets of their payloads, relative to first_offset; null: without gaps.';
 
 create table pgq.dead_job (
     job_id bigint primary key,
@@ -219,24 +226,23 @@ create table pgq.dead_job (
 create index dead_job_queue on pgq.dead_job (queue_id, died_at, job_id);
 
 comment on table pgq.dead_job is
-'Jobs that were given up after their last attempt, until redriven, purged or too old.';
-comment on column pgq.dead_job.partition_id is 'Where its payload is stored; see job.';
-comment on column pgq.dead_job.log_offset is 'Where its payload is stored; see job.';
-comment on column pgq.dead_job.attempt is 'How many attempts it had.';
+'Dead letters: jobs given up after their last attempt, kept until redriven, purged or too old.';
+comment on column pgq.dead_job.partition_id is 'Where its payload is stored, see job.';
+comment on column pgq.dead_job.log_offset is 'Where its payload is stored, see job.';
+comment on column pgq.dead_job.attempt is 'Number of attempts.';
 comment on column pgq.dead_job.died_at is 'When it was moved here.';
 comment on column pgq.dead_job.last_error is
-'What the last nack or reject_job said; if the lease of the last attempt ran out, that in a line of
-its own.';
+'Error of the last nack or reject_job; if the lease of the last attempt ran out, a line says so.';
 comment on column pgq.dead_job.unique_key is
-'The key that it had as a job; it takes it again when it is redriven.';
+'The unique key it had as a job; a redrive takes it again.';
 comment on column pgq.dead_job.max_attempts is 'See job.';
 comment on column pgq.dead_job.ordered_key is 'See job.';
 comment on column pgq.dead_job.stops_key is
-'Whether the other jobs of its ordered_key wait until it is redriven or removed.';
+'Whether the other jobs of its ordered_key are blocked until it is redriven or removed.';
 
--- Its row is there as long as the key is taken: by the first unfinished job of the key, which
--- stands where claims look, by a dead letter that stops the key, or by a note. So it is never
--- changed, but by a redrive; who enqueues locks it.
+-- A key has a row as long as it is taken: by its first unfinished job, which claims can see, by a
+-- dead letter that stops the key, or by a wake-up record. Enqueues lock the row; only a redrive
+-- updates it.
 create table pgq.ordered_key (
     queue_id bigint not null,
     ordered_key text collate "C" not null,
@@ -245,11 +251,11 @@ create table pgq.ordered_key (
 );
 
 comment on table pgq.ordered_key is
-'The keys of ordered queues that have unfinished jobs; without a row the next job of a key is the
-first.';
+'Keys of ordered queues that are taken; without a row the next job of the key is the first.';
 comment on column pgq.ordered_key.ordered_key is 'The key.';
 comment on column pgq.ordered_key.from_id is
-'A job that was redriven, and may be the next though its number is lower; null: none.';
+'Id of a redriven job, where the search for the next job starts though the id is lower; null:
+none.';
 
 create table pgq.ordered_note (
     queue_id bigint not null,
@@ -261,17 +267,17 @@ create table pgq.ordered_note (
 );
 
 comment on table pgq.ordered_note is
-'Keys of ordered queues whose next job could not come up yet: an enqueue of the key was under way;
-and keys of queues with max_leased_per_key that have a place now.';
-comment on column pgq.ordered_note.look_at is 'From when on a claim looks for the next.';
+'Wake-up records: keys to look at again. Of ordered queues: the next job could not be unblocked yet,
+as an enqueue of the key was open. Of queues with max_leased_per_key: a slot may be free.';
+comment on column pgq.ordered_note.look_at is 'The time from which a claim looks at the key.';
 comment on column pgq.ordered_note.ordered_key is 'The key.';
 comment on column pgq.ordered_note.after_id is
-'The job that has ended; the next has a higher id. In a queue with max_leased_per_key also 0: to
-look at the key from time to time; -1: to look once more.';
-comment on column pgq.ordered_note.tries is 'How often it was looked for in vain.';
+'The job that has ended; the next one has a higher id. With max_leased_per_key also 0: the periodic
+look at the key, and -1: one more look.';
+comment on column pgq.ordered_note.tries is 'Number of looks without success.';
 
--- Whoever ends a job, or takes its key away, holds the row of the job: so the row here is locked by
--- nobody else, and nobody waits for it but an enqueue that wants the key.
+-- A transaction that ends a job, or frees its key, holds the job's row: so it is the only one to
+-- lock the row here, and only a transaction that wants the key waits for it.
 create table pgq.unique_job (
     queue_id bigint not null,
     unique_key text collate "C" not null,
@@ -282,10 +288,10 @@ create table pgq.unique_job (
 create index unique_job_id on pgq.unique_job (job_id);
 
 comment on table pgq.unique_job is
-'Which job has a unique key of a queue, and keeps others of that key out.';
+'Holders of unique keys: the job that keeps other jobs of this key out of its queue.';
 comment on column pgq.unique_job.unique_key is 'The key.';
 comment on column pgq.unique_job.job_id is
-'The job; a dead letter only where the queue says unique_until removed.';
+'The holder; a dead letter only if unique_until is removed.';
 
 create table pgq.job_archive (
     job_id bigint not null,
@@ -303,17 +309,16 @@ create table pgq.job_archive (
 partition by list (segment);
 
 comment on table pgq.job_archive is
-'Jobs that were finished or cancelled or have expired; a leaf is truncated together with the segment
-that holds the payloads.';
+'Finished, cancelled and expired jobs; a leaf is truncated together with the segment of the
+payloads.';
 comment on column pgq.job_archive.ended_at is 'When it was finished or cancelled, or expired.';
 comment on column pgq.job_archive.outcome is
-'acked, expired, cancelled, or what archive_job was told.';
-comment on column pgq.job_archive.result is 'What archive_job was given; null: nothing.';
-comment on column pgq.job_archive.last_error is
-'The error of the last failed attempt before it was finished.';
+'acked, expired, cancelled, or the outcome given to archive_job.';
+comment on column pgq.job_archive.result is 'The result given to archive_job; null: none.';
+comment on column pgq.job_archive.last_error is 'Error of the last failed attempt.';
 comment on column pgq.job_archive.partition_id is
-'Under which partition_id its payload is stored; null: the queue''s own.';
-comment on column pgq.job_archive.log_offset is 'The offset of its payload; null: the job_id.';
+'The partition_id under which its payload is stored; null: the queue''s own.';
+comment on column pgq.job_archive.log_offset is 'Offset of its payload; null: the job_id.';
 
 create table pgq.queue_floor_lock (
     queue_id bigint primary key references pgq.queue (queue_id) on delete cascade,
@@ -321,9 +326,9 @@ create table pgq.queue_floor_lock (
 );
 
 comment on table pgq.queue_floor_lock is
-'One row per queue, locked by the claim that raises its floor.';
+'Lock rows of the floors: one per queue, locked by the transaction that changes its floors.';
 comment on column pgq.queue_floor_lock.swept_label is
-'The label whose floors cleanup looked at last; null: it begins anew.';
+'The label whose floors cleanup checked last; null: start at the first.';
 
 create table pgq.queue_floor (
     queue_id bigint not null,
@@ -341,22 +346,25 @@ create table pgq.queue_floor (
 );
 
 comment on table pgq.queue_floor is
-'Below which visible_at and job_id no claimable job exists, as a journal.
-The row with the highest seq counts.';
+'Floors of claims, as a journal: low-water marks of (visible_at, job_id) per priority, below which a
+queue has no claimable job, so that claims need not scan the dead rows there. The row with the
+highest seq counts.';
 comment on column pgq.queue_floor.label is
-'For which claims: empty: for all; = and a label: for those that ask for it, which have floors of
-their own only where they may stand above those of all.';
+'Empty: the common floors, for all claims. = and a label: for claims by that label, stored only
+where they may be above the common ones.';
 comment on column pgq.queue_floor.seq is 'Rises by one with every change.';
 comment on column pgq.queue_floor.epoch is
-'Rises whenever the floors of all start again or go down, since the clock was set back. The floors
-of a label count only in the epoch in which they were written.';
-comment on column pgq.queue_floor.floor_times is 'The floor of each priority, 0 to 9: visible_at.';
-comment on column pgq.queue_floor.floor_ids is 'The job_id among jobs of that visible_at.';
+'Rises whenever the common floors start again or go down, after the clock was set back. Floors of a
+label count only in the epoch in which they were written.';
+comment on column pgq.queue_floor.floor_times is
+'The visible_at of the floor of each priority, 0 to 9.';
+comment on column pgq.queue_floor.floor_ids is
+'The job_id of the floor, among jobs of that visible_at.';
 comment on column pgq.queue_floor.recorded_at is 'When this row was written.';
 comment on column pgq.queue_floor.safe_at is
-'Below which no transaction writes a visible_at any more: the floors may rise up to here.';
-comment on column pgq.queue_floor.candidate_at is 'What safe_at becomes next.';
+'No transaction writes a visible_at below this any more: floors may rise up to here.';
+comment on column pgq.queue_floor.candidate_at is 'The next safe_at.';
 comment on column pgq.queue_floor.candidate_xid is
-'It does so once every transaction below this one has ended.';
+'It becomes safe_at once all transactions below this one have ended, or have read nothing yet.';
 comment on column pgq.queue_floor.note_floor is
-'No ordered_note has a lower look_at; null: it has none.';
+'No ordered_note has a lower look_at; null: not kept for this queue.';

@@ -1,6 +1,6 @@
--- Whoever reads a view needs the right to the functions in it, though not to its tables: the clock
--- is open to all, and so is what asks for a key that only the views can read. The columns are
--- expressions with v so that EXPLAIN tells nothing of hidden rows: see the views of the log.
+-- A reader of a view needs EXECUTE on its functions, but no rights on its tables: the clock is open
+-- to PUBLIC, and so is _visible_queues, which asks for a key that only the views can read. Columns
+-- are expressions with v so that EXPLAIN reveals nothing of hidden rows: see log/views.sql.
 -- The linter cannot lay out lateral joins.
 -- noqa: disable=AM09,LT02,LT09,LT14,ST05,ST09
 
@@ -40,8 +40,8 @@ from pgq._visible_queues(
 ) as v
 inner join pgq.queue as q on q.queue_id = v.queue_id
 cross join lateral (select pgq._clock() as moment limit 1) as c
--- "between" is an equality that is estimated without statistics: where nearly all jobs are those of
--- one queue, the planner would read the whole table for each of the others.
+-- BETWEEN is an equality that is estimated without statistics: with `=`, if nearly all jobs
+-- belonged to one queue, the planner would read the whole table for each of the others.
 cross join lateral (
     select
         sum(j.jobs) filter (where not e.expired and j.visible_at <= c.moment) as ready,
@@ -83,27 +83,29 @@ left join lateral (
     limit 1
 ) as n on true;
 
-comment on view pgq.queue_stats is 'How many jobs each queue has, by state.';
-comment on column pgq.queue_stats.queue is 'The queue.';
+comment on view pgq.queue_stats is 'Number of jobs of each queue, by state.';
+comment on column pgq.queue_stats.queue is 'Queue name.';
 comment on column pgq.queue_stats.ready is
-'Jobs that are due, also while the queue is paused, and those that lost their worker on the last
+'Jobs that are due, also while the queue is paused, and jobs that lost their worker on the last
 attempt, until they become dead letters.';
-comment on column pgq.queue_stats.leased is 'Jobs that a worker has.';
-comment on column pgq.queue_stats.delayed is 'Jobs whose time has not come.';
+comment on column pgq.queue_stats.leased is 'Jobs that are leased to a worker.';
+comment on column pgq.queue_stats.delayed is 'Jobs that are not due yet.';
 comment on column pgq.queue_stats.expired is
 'Jobs past the job_ttl of their queue, until cleanup removes them.';
 comment on column pgq.queue_stats.dead is 'Dead letters.';
 comment on column pgq.queue_stats.oldest_ready_at is
-'Since when the job that is due longest has been due; null: none is.';
-comment on column pgq.queue_stats.paused is 'Whether claims get nothing for now.';
+'The earliest due time of a job that is due; null: none is due.';
+comment on column pgq.queue_stats.paused is
+'Whether the queue is paused, so that claims return no jobs.';
 comment on column pgq.queue_stats.waiting is
-'Jobs that wait for another one of their key: in an ordered queue, or because a claim has met them
-while their key had its max_leased_per_key.';
+'Jobs blocked by other jobs of their key: in an ordered queue, or because a claim found them while
+their key was at its max_leased_per_key.';
 comment on column pgq.queue_stats.held_by is
-'Why claims get nothing now, whatever is due: paused, max_leased or rate_limit; null: they do.';
+'Why claims return no jobs now, even if some are due: paused, max_leased or rate_limit; null: no
+such reason.';
 comment on column pgq.queue_stats.is_full is
-'Whether there are as many unfinished jobs as max_unfinished, or more, so that enqueue fails.
-Expired jobs count here until cleanup has removed them; enqueue does not count them.';
+'Whether the number of unfinished jobs has reached max_unfinished, so that enqueue fails. Expired
+jobs count here until cleanup has removed them; enqueue does not count them.';
 
 create view pgq.dead_letters
 with (security_barrier) as
@@ -133,22 +135,21 @@ left join pgq.message as m
 comment on view pgq.dead_letters is
 'Jobs that were given up after their last attempt.
 pgq.redrive puts them back, pgq.purge_queue removes them.';
-comment on column pgq.dead_letters.queue is 'The queue.';
-comment on column pgq.dead_letters.job_id is 'The id of the job.';
-comment on column pgq.dead_letters.attempt is 'How many attempts it had.';
+comment on column pgq.dead_letters.queue is 'Queue name.';
+comment on column pgq.dead_letters.job_id is 'Job id.';
+comment on column pgq.dead_letters.attempt is 'Number of attempts.';
 comment on column pgq.dead_letters.last_error is
-'What the last nack or reject_job said; if the lease of the last attempt ran out, that in a line of
-its own.';
+'Error of the last nack or reject_job; if the lease of the last attempt ran out, a line says so.';
 comment on column pgq.dead_letters.enqueued_at is 'When it was enqueued.';
 comment on column pgq.dead_letters.died_at is 'When it became a dead letter.';
 comment on column pgq.dead_letters.priority is '0 (first) to 9 (last).';
-comment on column pgq.dead_letters.key is 'Its key; null: none.';
-comment on column pgq.dead_letters.label is 'Its label; null: none.';
-comment on column pgq.dead_letters.headers is 'Its headers, a JSON object; null: none.';
-comment on column pgq.dead_letters.payload is 'Its content as JSON; null when it has a body.';
-comment on column pgq.dead_letters.body is 'Its content as raw bytes; null when it has a payload.';
+comment on column pgq.dead_letters.key is 'Key; null: none.';
+comment on column pgq.dead_letters.label is 'Label; null: none.';
+comment on column pgq.dead_letters.headers is 'Headers, a JSON object; null: none.';
+comment on column pgq.dead_letters.payload is 'Content as JSON; null if it has a body.';
+comment on column pgq.dead_letters.body is 'Content as raw bytes; null if it has a payload.';
 comment on column pgq.dead_letters.stops_key is
-'Whether the jobs of its key wait until it is redriven or removed; see create_queue.';
+'Whether the other jobs of its key are blocked until it is redriven or removed; see create_queue.';
 
 create view pgq.archived_jobs
 with (security_barrier) as
@@ -179,21 +180,20 @@ left join pgq.message as m
 comment on view pgq.archived_jobs is
 'Jobs that were finished or cancelled or have expired.
 They are kept until they are older than the retention of their queue.';
-comment on column pgq.archived_jobs.queue is 'The queue.';
-comment on column pgq.archived_jobs.job_id is 'The id of the job.';
+comment on column pgq.archived_jobs.queue is 'Queue name.';
+comment on column pgq.archived_jobs.job_id is 'Job id.';
 comment on column pgq.archived_jobs.outcome is
-'acked, expired, cancelled, or what archive_job was told.';
-comment on column pgq.archived_jobs.attempt is 'How many attempts it had.';
+'acked, expired, cancelled, or the outcome given to archive_job.';
+comment on column pgq.archived_jobs.attempt is 'Number of attempts.';
 comment on column pgq.archived_jobs.enqueued_at is 'When it was enqueued.';
 comment on column pgq.archived_jobs.ended_at is 'When it was finished or cancelled, or expired.';
-comment on column pgq.archived_jobs.result is 'What archive_job was given; null: nothing.';
-comment on column pgq.archived_jobs.last_error is
-'The error of the last failed attempt before; null: none.';
-comment on column pgq.archived_jobs.key is 'Its key; null: none.';
-comment on column pgq.archived_jobs.label is 'Its label; null: none.';
-comment on column pgq.archived_jobs.headers is 'Its headers, a JSON object; null: none.';
-comment on column pgq.archived_jobs.payload is 'Its content as JSON; null when it had a body.';
-comment on column pgq.archived_jobs.body is 'Its content as raw bytes; null when it had a payload.';
+comment on column pgq.archived_jobs.result is 'The result given to archive_job; null: none.';
+comment on column pgq.archived_jobs.last_error is 'Error of the last failed attempt; null: none.';
+comment on column pgq.archived_jobs.key is 'Key; null: none.';
+comment on column pgq.archived_jobs.label is 'Label; null: none.';
+comment on column pgq.archived_jobs.headers is 'Headers, a JSON object; null: none.';
+comment on column pgq.archived_jobs.payload is 'Content as JSON; null if it had a body.';
+comment on column pgq.archived_jobs.body is 'Content as raw bytes; null if it had a payload.';
 
 create view pgq.effects
 with (security_barrier) as
@@ -222,17 +222,17 @@ inner join pgq._visible_queues(
     on v.queue_id = coalesce(j.queue_id, d.queue_id);
 
 comment on view pgq.effects is
-'Effects of jobs that are to happen once, as long as the jobs are not finished; see begin_effect.';
-comment on column pgq.effects.queue is 'The queue.';
-comment on column pgq.effects.job_id is 'The id of the job.';
-comment on column pgq.effects.effect is 'Which of the effects of the job.';
+'Effects of jobs that must happen once, for jobs that are unfinished or dead; see begin_effect.';
+comment on column pgq.effects.queue is 'Queue name.';
+comment on column pgq.effects.job_id is 'Job id.';
+comment on column pgq.effects.effect is 'Name of the effect.';
 comment on column pgq.effects.state is
 'begun: its worker may run it; finished: it has happened; interrupted: its worker has lost the job
-or given it back, and nobody knows whether it happened.';
-comment on column pgq.effects.result is 'What finish_effect was given; null: nothing.';
-comment on column pgq.effects.attempt is 'Which attempt of the job began it.';
-comment on column pgq.effects.begun_at is 'When that was.';
+or given it back, and it may have happened or not.';
+comment on column pgq.effects.result is 'The result given to finish_effect; null: none.';
+comment on column pgq.effects.attempt is 'The attempt of the job that began it.';
+comment on column pgq.effects.begun_at is 'When it was begun.';
 comment on column pgq.effects.finished_at is
-'When it was noted that it has happened; null: nobody has said so.';
+'When it was recorded as finished; null: not recorded.';
 comment on column pgq.effects.lease_token is
-'What finish_effect and forget_effect ask for, to record its outcome.';
+'Token to pass to finish_effect or forget_effect, to record the outcome.';
