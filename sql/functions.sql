@@ -282,6 +282,7 @@
 \ir queue/_allowed_claims.sql
 \ir queue/_note_claims.sql
 \ir queue/_met_jobs.sql
+\ir queue/_known_jobs.sql
 \ir queue/_limited_jobs.sql
 \ir queue/_expand_runs.sql
 \ir queue/_with_label_floors.sql
@@ -313,6 +314,8 @@
 \ir queue/extend_lease.sql
 \ir queue/extend_lease_batch.sql
 \ir queue/fetch_dead_letters.sql
+\ir queue/_check_redrive.sql
+\ir queue/_lock_dead_letters.sql
 \ir queue/redrive.sql
 
 -- The queue: effects that happen once

@@ -33,88 +33,7 @@ begin
         );
         exit when met is null;
 
-        -- A job that already holds a slot of its key (it was unblocked, or its lease has expired)
-        -- goes before other jobs of its priority. A holder with another label than this claim's
-        -- takes no slot from it, unless it is leased. Its expired lease ends if its row can be
-        -- locked here, since a locked row cannot be extended; else it still takes a slot.
-        with keyed as materialized (
-            select k.job_id, k.limited_key
-            from (select distinct t.segment from unnest(met) as t) as s
-            cross join lateral pgq._keys_of_jobs(s.segment, met) as k
-        ),
-
-        state as materialized (
-            select k.limited_key, l.job_ids
-            from (select distinct d.limited_key from keyed as d) as k
-            cross join lateral (
-                select h.job_ids
-                from pgq.limited_key as h
-                where h.queue_id = plan.queue_id and h.limited_key = k.limited_key
-                order by h.seq desc
-                limit 1
-            ) as l
-        ),
-
-        holder as materialized (
-            select
-                s.limited_key, j.job_id, j.priority, j.visible_at,
-                j.lease_token is not null and j.visible_at > plan.moment as leased,
-                _limited_jobs.label is null
-                or j.label is not distinct from _limited_jobs.label
-                or j.lease_token is not null
-                and not coalesce(
-                    (
-                        select true
-                        from pgq.job as o
-                        where o.job_id = j.job_id and o.visible_at - plan.moment <= interval '0'
-                        limit 1
-                        for update skip locked
-                    ),
-                    false
-                ) as fits
-            from state as s
-            cross join lateral unnest(s.job_ids) as h (job_id)
-            cross join lateral (select k.* from pgq.job as k where k.job_id = h.job_id limit 1) as j
-            where j.ordered_key = s.limited_key
-                and j.due_at is null
-                and (
-                    j.expires_at is null
-                    or j.expires_at > plan.moment
-                    or (j.lease_token is not null and j.visible_at > plan.moment)
-                )
-        ),
-
-        -- One row for each job of these keys: met here, holding a slot, or taken earlier in this
-        -- call.
-        known as (
-            select
-                a.job_id, min(a.limited_key) as limited_key, min(a.priority) as priority,
-                min(a.visible_at) as visible_at, min(a.number) as number,
-                bool_or(a.has_place) as has_place, bool_or(a.leased) as leased,
-                bool_or(a.fits) as fits
-            from (
-                select
-                    t.job_id, null as limited_key, t.priority, t.visible_at, t.number,
-                    false as has_place, false as leased, true as fits
-                from unnest(met) with ordinality as t (
-                    place, segment, partition_id, log_offset, job_id, priority, visible_at,
-                    unique_key, number
-                )
-                union all
-                select k.job_id, k.limited_key, null, null, null, false, false, false
-                from keyed as k
-                union all
-                select
-                    h.job_id, h.limited_key, h.priority, h.visible_at, null, true, h.leased, h.fits
-                from holder as h
-                union all
-                select e.key::bigint, e.value, null, null, null, true, true, false
-                from jsonb_each_text(chosen.stamps) as e
-            ) as a
-            group by a.job_id
-        ),
-
-        ranked as (
+        with ranked as (
             select
                 k.*,
                 k.limited_key is null
@@ -123,7 +42,7 @@ begin
                     partition by k.limited_key, k.leased or not k.fits
                     order by k.priority, not k.has_place, k.visible_at, k.job_id
                 ) <= plan.max_leased_per_key as free
-            from known as k
+            from pgq._known_jobs(plan, label, met, chosen.stamps) as k
         ),
 
         -- In claim order, until `wanted` jobs are taken.

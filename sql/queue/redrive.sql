@@ -37,58 +37,8 @@ begin
     if target.queue_id is null then
         perform pgq._fail_unknown_queue(queue collate "C");
     end if;
-    if (job_id is not null) = coalesce(all_jobs, false) then
-        raise exception '"job_id", "all_jobs": exactly one is needed'
-            using errcode = '22023', hint = 'Pass job_id, or all_jobs => true.';
-    end if;
-    if job_id is not null and num_nonnulls(max_jobs, per_second) > 0 then
-        raise exception '"job_id" and "%" exclude each other',
-            case when max_jobs is not null then 'max_jobs' else 'per_second' end
-            using errcode = '22023';
-    end if;
-    if max_jobs is not null then
-        perform pgq._check_count('max_jobs', max_jobs, 1, 1000000);
-    end if;
-    if per_second not between 0.001 and 1000000 then
-        raise exception 'argument "per_second" must be from 0.001 to 1000000'
-            using errcode = '22023', detail = format('Given: %s.', per_second);
-    end if;
-
-    -- Lock in ascending order of ids: no deadlock. With max_jobs the oldest are found in another
-    -- order, so SKIP LOCKED: never wait for a letter that is locked.
-    letters := case
-        when redrive.max_jobs is not null then array(
-            select d.job_id
-            from pgq.dead_job as d
-            where d.queue_id = target.queue_id
-                and (
-                    d.unique_key is null
-                    or not exists (
-                        select
-                        from pgq.unique_job as u
-                        where u.queue_id = d.queue_id
-                            and u.unique_key = d.unique_key
-                            and u.job_id <> d.job_id
-                    )
-                )
-            order by d.died_at, d.job_id
-            limit redrive.max_jobs
-            for update skip locked
-        )
-        when redrive.job_id is not null then array(
-            select d.job_id
-            from pgq.dead_job as d
-            where d.job_id = redrive.job_id
-            for update
-        )
-        else array(
-            select d.job_id
-            from pgq.dead_job as d
-            where d.queue_id = target.queue_id
-            order by d.job_id
-            for update
-        )
-    end;
+    perform pgq._check_redrive(job_id, all_jobs, max_jobs, per_second);
+    letters := pgq._lock_dead_letters(target.queue_id, job_id, max_jobs);
 
     -- A letter that stops its key still holds it.
     ordered_keys := array(

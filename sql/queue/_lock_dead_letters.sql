@@ -1,0 +1,46 @@
+create function pgq._lock_dead_letters(queue_id bigint, job_id bigint, max_jobs integer)
+returns bigint[]
+language plpgsql volatile parallel unsafe
+as $$
+begin
+    -- Lock in ascending order of ids: no deadlock. With max_jobs the oldest are found in another
+    -- order, so SKIP LOCKED: never wait for a letter that is locked.
+    return case
+        when _lock_dead_letters.max_jobs is not null then array(
+            select d.job_id
+            from pgq.dead_job as d
+            where d.queue_id = _lock_dead_letters.queue_id
+                and (
+                    d.unique_key is null
+                    or not exists (
+                        select
+                        from pgq.unique_job as u
+                        where u.queue_id = d.queue_id
+                            and u.unique_key = d.unique_key
+                            and u.job_id <> d.job_id
+                    )
+                )
+            order by d.died_at, d.job_id
+            limit _lock_dead_letters.max_jobs
+            for update skip locked
+        )
+        when _lock_dead_letters.job_id is not null then array(
+            select d.job_id
+            from pgq.dead_job as d
+            where d.job_id = _lock_dead_letters.job_id
+            for update
+        )
+        else array(
+            select d.job_id
+            from pgq.dead_job as d
+            where d.queue_id = _lock_dead_letters.queue_id
+            order by d.job_id
+            for update
+        )
+    end;
+end
+$$;
+
+comment on function pgq._lock_dead_letters(bigint, bigint, integer) is
+'Locks the dead letters that a redrive moves and returns their ids: the named job, up to max_jobs of
+the oldest whose unique keys are free, or all of the queue.';
