@@ -33,6 +33,7 @@ declare
     moment timestamptz;
     visible_at timestamptz;
     size integer;
+    new_jobs integer;
     ids bigint[];
     holders bigint[];
     ordered boolean;
@@ -109,6 +110,7 @@ begin
         return;
     end if;
 
+    new_jobs := size;
     ids := array(select nextval('pgq.job_id') from generate_series(1, size));
 
     if unique_keys is not null then
@@ -119,39 +121,25 @@ begin
         from unnest(holders, ids) with ordinality as h (holder_id, job_id, place)
         order by h.place;
 
-        -- From here on the arrays have only the new jobs.
-        if holders <> ids then
-            select
-                coalesce(array_agg(b.job_id order by b.place), '{}'),
-                array_agg(b.key order by b.place),
-                array_agg(b.header order by b.place),
-                array_agg(b.payload order by b.place),
-                array_agg(b.label order by b.place),
-                array_agg(b.unique_key order by b.place),
-                array_agg(b.body order by b.place)
-            into
-                ids,
-                enqueue_batch.keys,
-                enqueue_batch.headers,
-                enqueue_batch.payloads,
-                enqueue_batch.labels,
-                enqueue_batch.unique_keys,
-                enqueue_batch.bodies
-            from unnest(
-                ids, holders, enqueue_batch.keys, enqueue_batch.headers, enqueue_batch.payloads,
-                enqueue_batch.labels, enqueue_batch.unique_keys, enqueue_batch.bodies
-            ) with ordinality
-                as b (job_id, holder_id, key, header, payload, label, unique_key, body, place)
-            where b.job_id = b.holder_id;
-            notify := notify and cardinality(ids) > 0;
-        end if;
+        new_jobs := (
+            select count(*)
+            from unnest(ids, holders) as h (job_id, holder_id)
+            where h.job_id = h.holder_id
+        );
+        notify := notify and new_jobs > 0;
     end if;
 
-    if room is not null and cardinality(ids) > 0 then
-        perform pgq._check_room(target_id, room, cardinality(ids), ids[cardinality(ids)]);
+    if room is not null and new_jobs > 0 then
+        perform pgq._check_room(target_id, room, new_jobs, ids[size]);
     end if;
     if ordered then
-        turn_keys := keys;
+        -- A duplicate takes no turn.
+        turn_keys := array(
+            select case when h.holder_id is null or h.holder_id = h.job_id then h.key end
+            from unnest(ids, holders, enqueue_batch.keys) with ordinality
+                as h (job_id, holder_id, key, ordinal)
+            order by h.ordinal
+        );
         turns := pgq._turns(target_id, turn_keys, free);
     end if;
 
@@ -162,10 +150,11 @@ begin
     select store_id, b.job_id, moment, leaf, b.key, b.header, b.payload, b.body
     from (
         select
-            unnest(ids) as job_id, unnest(enqueue_batch.keys) as key,
+            unnest(ids) as job_id, unnest(holders) as holder_id, unnest(enqueue_batch.keys) as key,
             unnest(enqueue_batch.headers) as header, unnest(enqueue_batch.payloads) as payload,
             unnest(enqueue_batch.bodies) as body
-    ) as b;
+    ) as b
+    where b.holder_id is null or b.holder_id = b.job_id;
 
     insert into pgq.job (
         job_id,
@@ -200,10 +189,12 @@ begin
         case when b.waits then visible_at end
     from (
         select
-            unnest(ids) as job_id, unnest(enqueue_batch.labels) as label,
+            unnest(ids) as job_id, unnest(holders) as holder_id,
+            unnest(enqueue_batch.labels) as label,
             unnest(enqueue_batch.unique_keys) as unique_key, unnest(turn_keys) as turn_key,
             unnest(turns) as waits
-    ) as b;
+    ) as b
+    where b.holder_id is null or b.holder_id = b.job_id;
 
     return query select unnest(ids), false where holders is null;
 
