@@ -1,6 +1,6 @@
--- Contents and build order: one file per function, named like it.
+-- The functions in build order: one file for each, with its name.
 
--- Shared: the clock and the checks
+-- Shared: clock, argument checks, privileges
 \ir shared/_clock.sql
 \ir shared/version.sql
 \ir shared/_keeps_snapshot.sql
@@ -48,7 +48,7 @@
 \ir store/_note_keys.sql
 \ir store/_place_keys.sql
 
--- The log: what is wrong with an argument
+-- The log: argument checks
 \ir log/_fail_unknown_topic.sql
 \ir log/_check_topic.sql
 \ir log/_fail_unknown_partition.sql
@@ -61,7 +61,7 @@
 \ir log/_check_dead_letters.sql
 \ir log/_check_both_set.sql
 
--- The log: where things stand
+-- The log: offsets
 \ir log/_home.sql
 \ir log/_first_available.sql
 \ir log/_first_readable.sql
@@ -79,7 +79,7 @@
 \ir log/_topic_info.sql
 \ir log/_group_info.sql
 
--- Access: who may do what with a topic or a queue
+-- Access: rights of roles on topics and queues
 \ir access/_caller.sql
 \ir access/_act_for.sql
 \ir access/_has_role.sql
@@ -210,7 +210,7 @@
 \ir log/_assign_staged.sql
 \ir log/_leave_segment.sql
 
--- The queue: what is wrong with an argument
+-- The queue: argument checks
 \ir queue/_fail_unknown_queue.sql
 \ir queue/_check_queue.sql
 \ir queue/_unchanged.sql
@@ -226,7 +226,7 @@
 \ir queue/_write_queue.sql
 \ir queue/_check_queue_together.sql
 
--- The queue: keys of jobs
+-- The queue: unique, ordered and limited keys
 \ir queue/_moved_job.sql
 \ir queue/_let_next.sql
 \ir queue/_free_keys.sql
@@ -257,7 +257,7 @@
 \ir queue/resume_queue.sql
 \ir queue/purge_queue.sql
 
--- The queue: jobs in
+-- The queue: enqueuing
 \ir queue/_due_at.sql
 \ir queue/_enqueue_keyed.sql
 \ir queue/_take_key.sql
@@ -268,7 +268,7 @@
 \ir queue/enqueue.sql
 \ir queue/enqueue_batch.sql
 
--- The queue: jobs out
+-- The queue: claiming and finishing
 \ir queue/_bury.sql
 \ir queue/_bury_exhausted.sql
 \ir queue/_bury_front.sql
@@ -353,7 +353,7 @@
 \ir queue/_remove_archived.sql
 \ir queue/_settle_queues.sql
 
--- Bulk writes: what is wrong with a chunk
+-- Bulk writes: argument checks
 \ir bulk/_fail_write_lost.sql
 \ir bulk/_check_no_write.sql
 \ir bulk/_check_lengths.sql
@@ -365,7 +365,7 @@
 \ir bulk/_check_chunk_options.sql
 \ir bulk/_check_target.sql
 
--- Bulk writes: what is left of them
+-- Bulk writes: forgetting
 \ir bulk/_forget_runs.sql
 \ir bulk/_forget_staged.sql
 \ir bulk/_forget_published.sql
@@ -397,7 +397,7 @@
 \ir bulk/_publish_chunk.sql
 \ir bulk/write_chunk.sql
 
--- Bulk writes: ending
+-- Bulk writes: committing and aborting
 \ir bulk/_lock_write.sql
 \ir bulk/_count_written.sql
 \ir bulk/_check_staged_delays.sql
@@ -420,7 +420,7 @@
 \ir bulk/_forget_write.sql
 \ir bulk/_clean_writes.sql
 
--- Schedules: what is wrong with an argument
+-- Schedules: argument checks
 \ir schedule/_fail_unknown_schedule.sql
 \ir schedule/_fail_cron.sql
 \ir schedule/_check_time_zone.sql

@@ -1,4 +1,4 @@
--- The order in which the database is built; each line is a file of this folder.
+-- The order in which the database is built; each line includes a file of this folder.
 -- python/tools/build.py joins them into migrations/pgq--X.Y.Z.sql.
 
 \ir shared/guard.sql

@@ -12,7 +12,7 @@ end
 $$;
 
 comment on function pgq._act_for(boolean) is
-'Lets a function publish or enqueue where its caller may not: what a schedule writes, or goes to a
-dead-letter topic, was allowed to whoever set that up. Between true and false there is nothing but
-that; a rollback undoes it too. It is a row and not a setting, since those who may read all tables
-could find out a secret.';
+'Lets a function publish or enqueue on behalf of the role that set it up: the maker of a schedule,
+or the role that set a dead-letter topic. Call it with true before the write and with false after
+it, with nothing else between; a rollback removes the row as well. It is a row and not a setting,
+since a role that can read all tables could learn a secret value.';

@@ -16,4 +16,4 @@ on conflict do nothing
 $$;
 
 comment on function pgq._add_grant(text, bigint, bigint, text, text) is
-'Notes a grant, unless it is there; without an id one for all topics or queues.';
+'Records a grant, unless it exists already; without an id, one for all topics or all queues.';

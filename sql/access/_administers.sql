@@ -23,5 +23,5 @@ or exists (
 $$;
 
 comment on function pgq._administers(text, text) is
-'Whether the caller administers a topic or a queue: by a grant of admin, as the maker of one that is
-open, or as an owner of pgq.';
+'Whether the caller administers a topic or a queue: by an admin grant, as the maker while it is not
+restricted, or as an owner of pgq.';

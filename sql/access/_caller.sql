@@ -3,10 +3,11 @@ returns text
 language plpgsql volatile parallel unsafe
 as $$
 begin
-    -- Where PostgreSQL works on a table for its owner, deallocate is refused before the statement
-    -- is looked for, and nothing else tells. unlisten would be cheaper, but a session that has
-    -- listened prepares no transaction after it. No function that comes here may be called in
-    -- parallel.
+    -- In a security-restricted operation (PostgreSQL maintains a table with the rights of its
+    -- owner), deallocate is refused before the statement is looked up; no other test shows this.
+    -- unlisten would be cheaper, but after it a session that has listened cannot prepare a
+    -- transaction. Parallel plans must not contain deallocate: every function that calls this is
+    -- parallel unsafe.
     begin
         deallocate "pgq: who calls";
     exception
@@ -21,7 +22,7 @@ end
 $$;
 
 comment on function pgq._caller() is
-'The role that calls: the one that was set by SET ROLE, else that of the session; within functions
-of pgq current_user is its owner. Null where that would be somebody else: when PostgreSQL, or an
-administrator, analyzes, reindexes or refreshes a table, the functions in its indexes run with the
-rights of its owner, but the session is the administrator''s.';
+'The role that calls: the one set by SET ROLE, else the session user; inside functions of pgq,
+current_user is the owner of pgq. Null in a security-restricted operation: during ANALYZE, REINDEX
+or REFRESH, functions in indexes run with the rights of the table''s owner, but the session user is
+the administrator.';

@@ -3,7 +3,7 @@ returns void
 language plpgsql stable parallel unsafe
 as $$
 begin
-    -- Usually it is open to all.
+    -- Fast path: the topic is not restricted.
     if exists (
         select
         from pgq.topic as t
@@ -14,8 +14,8 @@ begin
         return;
     end if;
 
-    -- What may not be known and what is not there fail at the same place: the context of an error
-    -- says where.
+    -- Report a hidden name as unknown, and on the same line as a missing one: the context of an
+    -- error has the line number.
     if _check_access.topic is not null and not (
         exists (select from pgq.topic as t where t.topic = _check_access.topic collate "C")
         and pgq._may_use(_check_access.topic, null, 'monitor')
@@ -42,5 +42,5 @@ end
 $$;
 
 comment on function pgq._check_access(text, text, text) is
-'Raises MQ001 or MQ002 when there is no such topic or queue, or the caller may know nothing of it,
-and 42501 when he has other access than this. Where no name is given it says nothing.';
+'Raises MQ001 or MQ002 when the topic or queue does not exist or is hidden from the caller, and
+42501 when the caller can see it but does not have this access. A null name is not checked.';

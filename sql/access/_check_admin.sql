@@ -17,5 +17,5 @@ end
 $$;
 
 comment on function pgq._check_admin(text, text) is
-'What _check_access does for admin access; raises 42501 as well for an open topic or queue that
-somebody else has made.';
+'Like _check_access for admin access; also raises 42501 for an unrestricted topic or queue that
+another role has made.';

@@ -27,5 +27,5 @@ end
 $$;
 
 comment on function pgq._check_grant(text, text, text, text) is
-'Checks the arguments of grant_access and revoke_access; of those for all topics or queues, whether
-the caller has admin access. Raises 22004, 22023, 42501.';
+'Checks the arguments of grant_access and revoke_access (22004, 22023); for *, also that the caller
+has admin access to all topics or all queues (42501).';

@@ -9,7 +9,7 @@ begin
         select r.rolname, r.rolcanlogin, m.members
         from pg_catalog.pg_roles as r
         cross join lateral (
-            -- Whoever may create roles becomes a member of what he creates, from 16 on.
+            -- From PostgreSQL 16 on, the creator of a role becomes a member of it: do not count it.
             select string_agg(format('"%s"', a.rolname), ', ' order by a.rolname) as members
             from pg_catalog.pg_auth_members as g
             inner join pg_catalog.pg_roles as a on a.oid = g.member
@@ -51,5 +51,5 @@ end
 $$;
 
 comment on function pgq._check_roles(text[]) is
-'Raises 42501 when one of these roles is there that create_roles has not met in this database, and
-others than the caller have it.';
+'Raises 42501 when one of these roles exists without rights in this pgq, and may log in, has members
+other than the caller, or is not administered by the caller.';

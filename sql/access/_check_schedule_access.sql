@@ -15,4 +15,5 @@ end
 $$;
 
 comment on function pgq._check_schedule_access(text) is
-'Raises MQ009 when there is no such schedule, or the caller may not publish to its topic or queue.';
+'Raises MQ009 when the schedule does not exist, or the caller may not publish to its topic or
+queue.';

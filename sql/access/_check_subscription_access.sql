@@ -26,6 +26,6 @@ end
 $$;
 
 comment on function pgq._check_subscription_access(text) is
-'Raises 42501 for a subscription whose topic the caller may not consume, or to whose queue he may
-not publish; MQ011 where there is none, or he may not see one of them. Who administers one of them
-needs nothing else.';
+'Raises 42501 when the caller may not consume the topic of a subscription or not publish to its
+queue, and MQ011 when the subscription does not exist or one of the two is hidden from the caller.
+Admin access to one of the two is enough.';

@@ -15,4 +15,5 @@ end
 $$;
 
 comment on function pgq._check_taken(text, text) is
-'Raises MQ005, without its settings, for a topic or a queue of which the caller may know nothing.';
+'Raises MQ005, without showing settings, when a topic or queue of this name is hidden from the
+caller.';

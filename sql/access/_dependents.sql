@@ -36,6 +36,6 @@ where d.scope = _dependents.scope
 $$;
 
 comment on function pgq._dependents(text, bigint) is
-'What goes on by itself though its maker has not the access that it needs, or is gone:
-subscriptions, schedules, and consumer groups by their dead-letter topic. Of a topic or a queue by
-its id, or of all where that is null.';
+'Subscriptions, active schedules and consumer groups with a dead-letter topic whose maker no longer
+exists or lacks the access that they need: of the topic or queue with this id, or of all when it is
+null.';

@@ -35,7 +35,7 @@ begin
         return;
     end if;
 
-    -- Whoever may change access may end these, whatever else they name.
+    -- The right to change access covers ending these, even if they name other topics or queues.
     perform pgq._act_for(true);
     for lost in
         select d.*
@@ -60,5 +60,5 @@ end
 $$;
 
 comment on function pgq._end_dependents(text, bigint, boolean) is
-'Ends what _dependents finds, or refuses the change of access (2BP01). The caller has written it,
-and locked the topic or the queue, so nothing is added meanwhile.';
+'Ends the dependents that _dependents returns, or raises 2BP01. The caller has already written the
+change of access and holds the lock on the topic or queue, so no dependent can be added meanwhile.';

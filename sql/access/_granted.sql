@@ -20,5 +20,5 @@ from (
 $$;
 
 comment on function pgq._granted(text, bigint, text) is
-'The roles that have this access to a topic or a queue, or to all of them. Each access includes
-monitor, and admin includes each. The one that most callers will be members of comes first.';
+'The roles that have this access to a topic or a queue, or to all of them. Every access includes
+monitor; admin includes every access. The roles that most callers are members of come first.';

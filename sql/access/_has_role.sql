@@ -3,7 +3,7 @@ returns boolean
 language plpgsql stable parallel safe cost 1
 as $$
 declare
-    -- One that is no more, or has another name by now, is nobody.
+    -- Null if the role was dropped or renamed; pg_has_role then returns null.
     caller_id oid := to_regrole(quote_ident(caller));
     member text;
 begin
@@ -17,7 +17,7 @@ begin
         end if;
     end loop;
 
-    -- The owner of the schema may do everything, and so may superusers.
+    -- The owner of the schema and superusers have every access.
     return coalesce(
         pg_has_role(
             caller_id,
@@ -29,4 +29,5 @@ end
 $$;
 
 comment on function pgq._has_role(text, text[]) is
-'Whether somebody is one of these roles or has their privileges, or those of the owner of pgq.';
+'Whether a role is one of these roles, or has the privileges of one of them or of the owner of
+pgq.';

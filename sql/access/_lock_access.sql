@@ -34,5 +34,6 @@ end
 $$;
 
 comment on function pgq._lock_access(text, text, boolean) is
-'Begins a change of access: others wait until this transaction ends, and so do those who publish to
-the topic or change the queue that is named, whose id is returned. Raises 42501, MQ001, MQ002.';
+'Starts a change of access and returns the id of the topic or queue. Until the transaction ends, it
+blocks other changes of access, publishes to the topic and changes of the queue. Raises 42501,
+MQ001, MQ002.';

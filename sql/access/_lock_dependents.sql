@@ -28,5 +28,5 @@ end
 $$;
 
 comment on function pgq._lock_dependents(text, text) is
-'Locks what _end_dependents is about to change, before the topic or the queue: those who run a
-schedule, consume for a group or publish to a topic lock the target of these last.';
+'Locks the rows that _end_dependents will change. Call it before locking the topic or queue:
+run_schedules, consumers and publishers lock that last, so the other order could deadlock.';

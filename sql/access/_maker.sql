@@ -14,5 +14,5 @@ end
 $$;
 
 comment on function pgq._maker() is
-'The role that answers for what the caller creates, by its name; null: the owner of pgq, or who has
-his privileges.';
+'The role that answers for objects that the caller creates, by name; null for the owner of pgq and
+roles that have its privileges.';

@@ -10,5 +10,5 @@ end
 $$;
 
 comment on function pgq._may(text[]) is
-'Whether the caller is one of these roles or has their privileges, or those of the owner of pgq;
-null stands for every role.';
+'Whether the caller is one of these roles, or has the privileges of one of them or of the owner of
+pgq; a null list means every role. Always true while _act_for is in effect.';

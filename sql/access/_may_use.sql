@@ -21,5 +21,5 @@ end
 $$;
 
 comment on function pgq._may_use(text, text, text) is
-'Whether the caller has this access to a topic, to a queue, or to both; also where there is none of
-that name, or none is given.';
+'Whether the caller has this access to a topic, a queue, or both. True for a name that is null or
+does not exist.';

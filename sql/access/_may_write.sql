@@ -9,4 +9,4 @@ select pgq._may_use(
 $$;
 
 comment on function pgq._may_write(bigint, bigint) is
-'Whether the caller may publish to the target of a bulk write, by its id.';
+'Whether the caller may publish to the target of a bulk write, given by its id.';

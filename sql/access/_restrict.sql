@@ -16,7 +16,7 @@ begin
     else
         target_queue_id := pgq._lock_access(null, queue, end_dependents);
     end if;
-    -- Somebody may have restricted it in between.
+    -- Check again under the lock: another transaction may have restricted it meanwhile.
     perform pgq._check_admin(topic, queue);
 
     was_open := exists (
@@ -28,7 +28,7 @@ begin
         delete from pgq.access_grant as g
         where g.topic_id = target_topic_id or g.queue_id = target_queue_id;
     elsif not pgq._may(pgq._granted(kind, coalesce(target_topic_id, target_queue_id), 'admin')) then
-        -- Who restricts it is not to lose it.
+        -- The caller must not lose access to what it restricts.
         perform pgq._add_grant(kind, target_topic_id, target_queue_id, pgq._caller(), 'admin');
     end if;
     if role is not null then
@@ -45,5 +45,5 @@ end
 $$;
 
 comment on function pgq._restrict(text, text, boolean, text, text, boolean) is
-'Restricts a topic or a queue, to its maker at first unless he is an owner of pgq, and to a role
-that is given, or opens it and removes its grants. Raises 2BP01, 42501, MQ001, MQ002.';
+'Restricts a topic or queue to the caller, unless it has admin access anyway, and to the given role;
+or opens it and deletes its grants. Raises 2BP01, 42501, MQ001, MQ002.';

@@ -16,5 +16,6 @@ end
 $$;
 
 comment on function pgq._sees_schedule(text, bigint, bigint) is
-'Whether the caller may see and change a schedule: who may publish to its target. When that was
-dropped, with its grants: the maker of the schedule, and who administers all topics or queues.';
+'Whether the caller may see and change a schedule: it may publish to the target. If the target was
+dropped, with its grants: it is the maker of the schedule, or administers all topics or all
+queues.';

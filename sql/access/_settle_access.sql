@@ -3,7 +3,8 @@ returns void
 language plpgsql volatile parallel unsafe
 as $$
 begin
-    -- The row of the topic changes in any case: so nobody adds partitions by an older snapshot.
+    -- Update the row of the topic in any case: a transaction with an older snapshot then gets 40001
+    -- instead of adding partitions without the new access.
     update pgq.topic as t
     set restricted = _settle_access.restricted, updated_at = pgq._clock()
     where t.topic_id = _settle_access.topic_id;
@@ -36,5 +37,5 @@ end
 $$;
 
 comment on function pgq._settle_access(bigint, bigint, boolean) is
-'Restricts a topic or a queue or opens it, and writes who may publish and consume to the rows that
-publishers and consumers read anyway. The caller has locked it.';
+'Restricts or opens a topic or queue, and copies the roles that may publish and consume to the rows
+that publishers and consumers read anyway. The caller holds the lock on it.';

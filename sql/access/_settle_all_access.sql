@@ -15,7 +15,7 @@ begin
         where _settle_all_access.scope = 'queue' and q.restricted
         order by 1, 2
     loop
-        -- One that is dropped meanwhile is no concern of ours.
+        -- Skip a topic or queue that was dropped meanwhile.
         begin
             if target.topic is not null then
                 perform pgq._settle_access(
@@ -35,4 +35,5 @@ end
 $$;
 
 comment on function pgq._settle_all_access(text, boolean) is
-'Writes anew who may publish and consume, for all restricted topics or queues.';
+'Copies the roles that may publish and consume again for all restricted topics or all restricted
+queues.';

@@ -9,4 +9,4 @@ end
 $$;
 
 comment on function pgq._shown_target(text) is
-'What cleanup says that it cleaned, without names that the caller may not know.';
+'The target of an action of cleanup, or (restricted) when its name is hidden from the caller.';

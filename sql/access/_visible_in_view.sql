@@ -18,5 +18,5 @@ end
 $$;
 
 comment on function pgq._visible_in_view(text, text, text) is
-'The same for a view, which says itself who reads it, so that plans with it may be parallel. Where
-that is not the role of the session, in a function or for an index, both need the access.';
+'Like _visible, for a view: it passes its reader, so that plans with it may be parallel. If the
+reader is not the role of the session (in a function, or for an index), both need the access.';

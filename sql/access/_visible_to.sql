@@ -3,7 +3,7 @@ returns bigint[]
 language plpgsql stable parallel safe
 as $$
 begin
-    -- Usually nothing is restricted, or the caller may see all.
+    -- Fast path: the role has this access to everything.
     if pgq._has_role(role, pgq._granted(scope, 0, access)) then
         return array(
             select t.topic_id
@@ -16,7 +16,7 @@ begin
         );
     end if;
 
-    -- There are thousands of grants and few roles, and each question about a role takes its time.
+    -- Test each role once: there may be thousands of grants but few roles, and a test takes time.
     return array(
         with roles as materialized (
             select distinct g.role

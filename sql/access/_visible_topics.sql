@@ -24,6 +24,6 @@ end
 $$;
 
 comment on function pgq._visible_topics(uuid, text, text) is
-'The topics to which the reader of a view has this access. The key is what only the views can
-read.
+'The topics to which the reader of a view has this access. The key, which only the views can read,
+proves that a view calls.
 Errors: 42501 no permission.';

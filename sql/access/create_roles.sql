@@ -27,7 +27,7 @@ begin
     grant insert on pgq.publish_rows, pgq.enqueue_rows, pgq.write_chunks
         to pgq_admin, pgq_publisher;
 
-    -- A test holds these lists against the functions that there are.
+    -- A test compares these lists with the functions that exist.
     grant execute on function pgq.version, pgq.list_topics, pgq.list_queues
         to pgq_monitor, pgq_publisher, pgq_consumer;
     grant select on pgq.topic_stats, pgq.group_lag, pgq.queue_stats
@@ -67,15 +67,16 @@ end
 $$;
 
 comment on function pgq.create_roles(boolean) is
-'Creates roles for pgq, and grants them what they need in this database.
-pgq_admin may call every function and administer all topics and queues; pgq_monitor sees names and
-figures of all of them, and no messages; pgq_publisher may call what publish access is for, and
-pgq_consumer what consume access is for: both may use what is open to all, and of the rest what they
-or their members were given by grant_access. Grant them to whom you like: grant pgq_monitor to
-prometheus. A row says whether a role was created now; one that has USAGE on the schema pgq already
-gets the rights, so call it again after an upgrade, which may bring functions. Another one of these
-names is refused if it may log in, has members, or is not administered by the caller: all of them
-would get the rights. With adopt it is taken as it is. The caller is the owner of pgq and may create
-roles; where he may not, have somebody create them first.
+'Creates the roles of pgq, and grants them their rights in this database.
+pgq_admin may call every function and administer all topics and queues. pgq_monitor sees names and
+figures of all of them, but no messages. pgq_publisher may call the functions that need publish
+access, pgq_consumer those that need consume access: both can use every topic and queue that is not
+restricted, and the restricted ones to which grant_access gave them or their members access. Grant
+them to your own roles: grant pgq_monitor to prometheus. Each row says whether the role was created
+now. A role that already has USAGE on the schema pgq gets the rights again, so repeat the call after
+an upgrade, which may add functions. Any other existing role of these names is refused if it may log
+in, has members, or is not administered by the caller, since all of them would get the rights; adopt
+=> true (default false) takes it as it is. The caller must be the owner of pgq and be allowed to
+create roles; if it is not, have another role create them first.
 Errors: 40001 above READ COMMITTED when another transaction was first (try again), 42501 the caller
 may not create roles, or is not the owner of pgq, or a role was made by somebody else.';

@@ -52,19 +52,20 @@ $$;
 
 comment on function pgq.grant_access(text, text, text, text, boolean) is
 'Lets a role publish to a topic or queue, consume it, see its figures, or administer it.
-With the first grant the topic or queue is restricted: it is open only to roles that have a grant,
-to the owner of pgq and to superusers; without one, EXECUTE decides, which each role needs in any
+The first grant restricts the topic or queue: from then on only roles with a grant, the owner of pgq
+and superusers can use it. Until then, EXECUTE on the functions decides; each role needs that in any
 case. access: publish (publish, enqueue, bulk writes, schedules), consume (read, consumer groups,
-claims, jobs, dead letters), monitor (names and figures, which each of the others includes), admin
-(all of these, settings, drop, purge, redrive, grants). topic or queue *: all that are there or
-come, without restricting them. role public: every role. The caller is the role that was set by SET
-ROLE, else that of the session, and has what the roles have that he inherits from; the owner of a
-function of yours cannot be seen. Roles are known by their names: revoke before one is dropped or
-renamed. It waits for those who are publishing. The first grant is for the role that made the topic
-or queue, which keeps admin access, or for an admin of all of them. Where it takes access from roles
-that have made subscriptions or schedules with it, or set a dead_letter_topic, these go on in their
-name: so it is refused, unless end_dependents is true, which ends such subscriptions, pauses such
-schedules and lifts the max_attempts of such groups, which then stay at what fails.
+claims, jobs, dead letters), monitor (names and figures; included in each of the others), admin (all
+of these, settings, drop, purge, redrive, grants). topic or queue *: all existing and future ones,
+without restricting them. role public: every role. The caller is the role set by SET ROLE, else the
+session user, and has the access of roles whose privileges it inherits; the owner of a security
+definer function that calls pgq does not count. Roles are stored by name: revoke before one is
+dropped or renamed. The call waits for open publishes. Only the role that made the topic or queue,
+which keeps admin access, or an admin of all of them can give the first grant. Subscriptions,
+schedules and dead_letter_topics go on in the name of the roles that set them up: where the first
+grant takes the access that they need, the call is refused. end_dependents => true (default false)
+instead ends such subscriptions, pauses such schedules and lifts the max_attempts of such groups,
+which then stop at a message that fails.
 Errors: MQ001 unknown topic, MQ002 unknown queue, 22004 a required argument is null, 22023 topic and
 queue, or a bad access, 2BP01 what others have set up needs the access that they lose, 40001 above
 READ COMMITTED when another transaction was first (try again), 42501 the caller has no admin access,

@@ -34,7 +34,7 @@ end
 $$;
 
 comment on function pgq.list_access(text, text) is
-'What roles may do with restricted topics and queues, as grant_access gave it.
-Of one topic and one queue, or all. A role sees what it has itself, and all grants of what it
-administers; topic or queue * stands for all of them.
+'Lists the access of roles to restricted topics and queues, as given by grant_access.
+Of one topic and one queue, or of all when both are null (the default). A role sees its own grants,
+and all grants of topics and queues that it administers; topic or queue * stands for all of them.
 Errors: MQ001 unknown topic, MQ002 unknown queue.';

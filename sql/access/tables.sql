@@ -16,20 +16,20 @@ create index access_grant_topic on pgq.access_grant (topic_id) where topic_id is
 create index access_grant_queue on pgq.access_grant (queue_id) where queue_id is not null;
 
 comment on table pgq.access_grant is
-'What roles may do with restricted topics and queues. What publish and claims ask for stands in the
-rows that they read anyway, see _settle_access.';
-comment on column pgq.access_grant.grant_id is 'Its id.';
-comment on column pgq.access_grant.scope is 'Whether it is about topics or queues.';
+'Grants of access to restricted topics and queues. _settle_access copies what publish and claims
+check to the rows that they read anyway.';
+comment on column pgq.access_grant.grant_id is 'Id of the grant.';
+comment on column pgq.access_grant.scope is 'topic or queue.';
 comment on column pgq.access_grant.topic_id is 'The topic; null: all topics, or a queue.';
 comment on column pgq.access_grant.queue_id is 'The queue; null: all queues, or a topic.';
 comment on column pgq.access_grant.role is
-'The role, by its name, so that a dump can be restored where its id is another; public: all roles.';
+'The role, by name: a dump can be restored where it has another id; public: every role.';
 comment on column pgq.access_grant.access is 'publish, consume, monitor, or admin for all of them.';
-comment on column pgq.access_grant.granted_by is 'Who granted it.';
-comment on column pgq.access_grant.granted_at is 'When.';
+comment on column pgq.access_grant.granted_by is 'The role that granted it.';
+comment on column pgq.access_grant.granted_at is 'When it was granted.';
 
--- One row, which every change of access updates before anything else: so changes are one after the
--- other, and one with an older snapshot raises 40001.
+-- Every change of access updates the only row first: changes are serialized, and one with an older
+-- snapshot raises 40001.
 create table pgq.access_change (
     only_row boolean primary key default true check (only_row),
     changed_at timestamptz not null
@@ -39,29 +39,30 @@ insert into pgq.access_change (changed_at)
 values ('-infinity');
 
 comment on table pgq.access_change is
-'One row, which every change of access updates before anything else.';
-comment on column pgq.access_change.only_row is 'There is one row.';
-comment on column pgq.access_change.changed_at is 'When access was changed last.';
+'One row, which every change of access updates first, so that changes are serialized.';
+comment on column pgq.access_change.only_row is 'Always true: there is only one row.';
+comment on column pgq.access_change.changed_at is 'When access was last changed.';
 
 create table pgq.acting (
     xid bigint primary key
 );
 
 comment on table pgq.acting is
-'Transactions that publish or enqueue what somebody else has allowed, see _act_for. No row of it is
-ever committed.';
-comment on column pgq.acting.xid is 'The transaction.';
+'Transactions that publish or enqueue on behalf of another role, see _act_for. Its rows are deleted
+before commit.';
+comment on column pgq.acting.xid is 'The transaction id.';
 
 create table pgq.view_key (
     key uuid not null
 );
 
--- A key of one row would be slower to look up than the row. Why it is needed: see bulk_producer.
+-- No primary key: an index lookup would be slower than reading the only row. So it needs a replica
+-- identity: without one, updates fail where all tables are published.
 alter table pgq.view_key replica identity full;
 
 insert into pgq.view_key (key)
 values (gen_random_uuid());
 
 comment on table pgq.view_key is
-'What the views show to the functions that they call. Who reads a view may call these, but does not
-know the key.';
+'The key that views pass to the functions that they call. A reader of a view may execute these
+functions, but cannot read the key.';

@@ -10,7 +10,7 @@ begin
         raise exception 'argument "sources" must not contain null' using errcode = '22004';
     end if;
 
-    -- Characters, not bytes: a client that shortens what it says need not know the encoding.
+    -- Characters, not bytes: a client can shorten its texts without knowing the encoding.
     if cardinality(sources) > 1000 or length(array_to_string(sources, '')) > 16384 then
         raise exception 'argument "sources" must have at most 1000 names of 16384 characters in all'
             using errcode = '22023', detail = format('Given: %s names.', cardinality(sources));
@@ -26,4 +26,5 @@ end
 $$;
 
 comment on function pgq._check_heartbeat(text, text[], jsonb) is
-'Refuses what a heartbeat must not say: 22004 a null among the sources, 22023 anything too large.';
+'Checks the arguments of a heartbeat: raises 22004 for a null among the sources, 22023 for one that
+is too large.';

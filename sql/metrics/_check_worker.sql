@@ -16,4 +16,4 @@ end
 $$;
 
 comment on function pgq._check_worker(text) is
-'Refuses the name of a worker that is null (22004), or a bad one (22023).';
+'Raises 22004 for a worker name that is null, 22023 for a bad one.';

@@ -3,7 +3,7 @@ returns setof pgq.cleanup_action
 language plpgsql volatile parallel unsafe
 as $$
 declare
-    -- So many in one call.
+    -- The limit of one call.
     most constant integer := 1000;
     removed bigint;
 begin
@@ -30,4 +30,4 @@ end
 $$;
 
 comment on function pgq._clean_workers(timestamptz) is
-'The part of cleanup that forgets workers which were not seen for a day. It waits for nobody.';
+'The part of cleanup that removes workers without a heartbeat for a day. It skips locked rows.';

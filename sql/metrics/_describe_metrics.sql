@@ -102,4 +102,4 @@ from (
 $$;
 
 comment on function pgq._describe_metrics() is
-'The metrics: their types and help texts.';
+'The metrics: their names, types and help texts.';

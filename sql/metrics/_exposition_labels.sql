@@ -11,4 +11,4 @@ from jsonb_each_text(_exposition_labels.labels) as e
 $$;
 
 comment on function pgq._exposition_labels(jsonb) is
-'Labels as in Prometheus'' text format, whatever their values.';
+'Labels in Prometheus'' text format, for any values.';

@@ -2,9 +2,9 @@ create function pgq._exposition_line(name text, labels jsonb, written text, valu
 returns text
 language sql immutable parallel safe
 as $$
--- The planner writes it out where it is called, so it must stay one expression, and the labels come
--- as a text as well, which takes a while to make. JSON differs from what is wanted by what stands
--- between the texts, where these have neither quotes nor the like.
+-- Keep this a single expression, so that the planner inlines it. The labels come as text too, since
+-- a conversion here would be repeated and is slow. Text of JSON differs from the format only in the
+-- separators, unless a value has quotes or backslashes.
 select _exposition_line.name
     || case
         when _exposition_line.written = '{}' then ''
@@ -24,4 +24,4 @@ select _exposition_line.name
 $$;
 
 comment on function pgq._exposition_line(text, jsonb, text, double precision) is
-'A figure as a line of Prometheus'' text format.';
+'A sample as a line of Prometheus'' text format.';

@@ -6,4 +6,4 @@ select replace(replace(replace(_exposition_text.value, E'\\', E'\\\\'), '"', E'\
 $$;
 
 comment on function pgq._exposition_text(text) is
-'The value of a label as it stands between quotes in Prometheus'' text format.';
+'A label value, escaped as it stands between quotes in Prometheus'' text format.';

@@ -4,7 +4,7 @@ language plpgsql stable parallel safe
 set jit = off
 as $$
 declare
-    -- Rows are added at the end: so many pages there are read of each leaf.
+    -- Rows are appended: read at most this many pages, the last ones of each leaf.
     most_pages constant bigint := 50;
     page_size bigint := current_setting('block_size')::bigint;
     since timestamptz := moment - interval '1 minute';
@@ -21,7 +21,8 @@ begin
             and f.bytes > 0
     loop
         first_page := greatest(target.bytes / page_size - most_pages, 0);
-        -- Where all of these pages are of the last minute, there are more: then the rate counts.
+        -- If all of these pages are from the last minute, there are more: extrapolate from their
+        -- rate.
         return query execute format(
             'with lately as materialized (
                 select a.queue_id, a.ended_at
@@ -53,5 +54,5 @@ end
 $$;
 
 comment on function pgq._finished_lately(timestamptz) is
-'How many jobs of each queue were archived during the last minute: a row for each segment. It reads
-the end of the archive.';
+'The number of jobs of each queue archived during the last minute, a row for each segment. It reads
+only the end of the archive.';

@@ -12,7 +12,7 @@ begin
                 coalesce(nullif(a.application_name, ''), a.backend_type, '') as name,
                 a.pid::text as pid, coalesce(a.usename, '') as role,
                 coalesce(a.datname, '') as database,
-                -- Of another role's session this is hidden, where the owner of pgq may not see it.
+                -- Null for sessions of other roles that the owner of pgq may not see.
                 a.xact_start as since,
                 greatest(age(a.backend_xid), age(a.backend_xmin)) as transactions
             from pg_stat_activity as a
@@ -73,5 +73,5 @@ end
 $$;
 
 comment on function pgq._holder_samples() is
-'What holds back cleanup and vacuum: the oldest transaction and prepared transaction of the server,
-and its replication slots.';
+'Samples of what holds back cleanup and vacuum: the oldest transaction and prepared transaction of
+the server, and its replication slots.';

@@ -67,4 +67,4 @@ end
 $$;
 
 comment on function pgq._house_samples(timestamptz) is
-'The figures of segments, tables, cleanup and schedules.';
+'Samples of segments, tables, cleanup and schedules.';

@@ -7,7 +7,8 @@ set jit = off
 set plan_cache_mode = force_custom_plan
 as $$
 declare
-    -- A table of so many pages is read as a whole, of a larger one as many are picked.
+    -- A table of at most this many pages is read as a whole; of a larger one, about as many are
+    -- sampled.
     most_pages constant double precision := 500;
     page_size double precision := current_setting('block_size')::double precision;
     job_share double precision := least(
@@ -19,7 +20,7 @@ declare
     dead_share double precision := least(
         most_pages / 2 * page_size / greatest(pg_relation_size('pgq.dead_job'), 1), 1
     );
-    -- What stands first in a large table is counted for each queue, so many of each priority.
+    -- In a large table, the first rows of each queue and priority are counted, at most this many.
     most constant integer := greatest(least(20000 / greatest(cardinality(queue_ids), 1), 1000), 20);
 begin
     return query
@@ -67,9 +68,9 @@ begin
         group by d.queue_id
     ),
 
-    -- Short queues are hardly met in a sample, and what is leased of a long one neither: these are
-    -- the first rows of each priority, and the first that are not due. Claims begin at the floors,
-    -- and so does this: in front of them there may be many dead entries of the index.
+    -- A sample misses short queues, and the leased jobs of long ones: count by index the first rows
+    -- of each priority, and the first that are not due. Begin at the low-water marks (floors), as
+    -- claims do: below them there may be many dead index entries.
     first_due as materialized (
         select
             q.queue_id, sum(k.seen) as jobs, sum(k.retrying) as retrying,
@@ -190,5 +191,5 @@ end
 $$;
 
 comment on function pgq._job_counts(bigint[], timestamptz) is
-'How many jobs queues have, by state: counted while the tables are short, else a sample of their
-pages says how many, and short queues are counted one by one. What it reads has a bound.';
+'The number of jobs of queues, by state: counted while the tables are small, else estimated from a
+sample of their pages, with short queues counted by index. The rows read are bounded.';

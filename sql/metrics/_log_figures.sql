@@ -19,13 +19,13 @@ set enable_nestloop = off
 set plan_cache_mode = force_custom_plan
 as $$
 declare
-    -- Who is shown: topics by their ids.
+    -- The topics that the caller may see.
     shown_ids bigint[];
     shown_names text[];
     target record;
     more_offsets bigint[];
-    -- Of each partition its topic, the oldest offset that is kept, its segment, where that begins,
-    -- and its newest message.
+    -- For each partition: its topic, ids, oldest offset kept, segment, the first offset there, and
+    -- its newest offset.
     newest_topics bigint[] := '{}';
     newest_ids bigint[] := '{}';
     newest_stored_ids bigint[] := '{}';
@@ -33,13 +33,14 @@ declare
     newest_segments integer[] := '{}';
     newest_firsts bigint[] := '{}';
     newest_offsets bigint[] := '{}';
-    -- Of each group and partition what it reads next.
+    -- For each group and partition: what it reads next.
     group_ids bigint[];
     group_partitions integer[];
     next_offsets bigint[];
     attempts integer[];
     last_offsets bigint[];
-    -- Where that is stored, or when it was published: that of the messages in a run is known.
+    -- Where that message is stored, and its publish time where segment_range gives it (one for all
+    -- messages of an extent).
     due_leaves integer[];
     due_ids bigint[];
     due_offsets bigint[];
@@ -57,9 +58,9 @@ begin
     into shown_ids, shown_names
     from topics as t;
 
-    -- Leaf by leaf: a plan that goes through the parent would lock all leaves. For each partition
-    -- the server looks at a page of entries, with a second condition twice at each of them, and for
-    -- an index-only scan it copies them all.
+    -- Leaf by leaf: a plan through the parent would lock every leaf. A lookup examines a page of
+    -- index entries: a second condition would be tested twice at each of them, and an index-only
+    -- scan would copy them all.
     for target in
         with ranges as (
             select r.partition_id, min(r.first_offset) as first_offset
@@ -131,8 +132,8 @@ begin
     ) as w
     inner join unnest(shown_ids, shown_names) as t (topic_id, topic) on t.topic_id = w.topic_id;
 
-    -- What each group reads next, and where that is stored. A partition that has left its segment
-    -- says so in segment_range.
+    -- The next offset of each group and partition, and where it is stored: segment_range lists the
+    -- segments that a partition has left.
     select
         array_agg(l.group_id),
         array_agg(l.partition),
@@ -191,7 +192,7 @@ begin
         limit 1
     ) as o on true;
 
-    -- Each message in its own leaf, all in one statement: nothing has to be joined to it again.
+    -- Read each message from its own leaf, all in one statement, which saves joining the results.
     select
         string_agg(
             format(
@@ -277,4 +278,4 @@ $$;
 comment on function pgq._log_figures(timestamptz) is
 'The figures of topics, a row each, and of consumer groups, with their partitions in arrays.
 It reads the newest message of each partition, the newest position of each group and partition, and
-the message that stands there; it counts nothing.';
+the message at that position; it counts no messages.';

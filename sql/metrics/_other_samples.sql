@@ -24,4 +24,4 @@ end
 $$;
 
 comment on function pgq._other_samples(timestamptz) is
-'All figures but those of topics and groups, which are thousands.';
+'All samples except those of topics and groups, of which there are thousands.';

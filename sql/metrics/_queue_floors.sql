@@ -14,4 +14,4 @@ left join lateral (
 $$;
 
 comment on function pgq._queue_floors(bigint) is
-'From when on claims of a queue look for jobs, for each priority.';
+'The low-water mark (floor) of each priority of a queue: claims look for jobs from this time on.';

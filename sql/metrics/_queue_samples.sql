@@ -7,7 +7,7 @@ set jit = off
 set plan_cache_mode = force_custom_plan
 as $$
 declare
-    -- Who is shown.
+    -- The queues that the caller may see.
     queue_ids bigint[];
     queue_names text[];
     paused boolean[];
@@ -34,7 +34,7 @@ begin
         group by j.queue_id
     ),
 
-    -- Some may have expired; of these it looks at no more than a hundred of each priority.
+    -- Skip expired jobs, but look at no more than 100 jobs of each priority.
     due as materialized (
         select
             q.queue_id, min(o.visible_at) as oldest,
@@ -140,4 +140,4 @@ end
 $$;
 
 comment on function pgq._queue_samples(timestamptz) is
-'The figures of queues.';
+'Samples of queues.';

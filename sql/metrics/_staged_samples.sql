@@ -29,7 +29,7 @@ begin
         inner join pgq.partition as p on p.topic_id = t.topic_id
         cross join lateral unnest(p.left_segments || p.segment) as s (segment)
     loop
-        -- The ids of transactions come first in the order, so the first one is among the oldest.
+        -- The index order begins with the transaction id, so the first row is among the oldest.
         execute format(
             'select count(*), (array_agg(m.published_at))[1]
             from (
@@ -68,5 +68,5 @@ end
 $$;
 
 comment on function pgq._staged_samples(timestamptz) is
-'How many messages of deferred topics wait for their offsets; it counts 1000 for each segment of a
-partition.';
+'Samples of unsequenced messages of deferred topics: their number, at most 1000 counted for each
+segment of a partition, and the age of the oldest.';

@@ -3,7 +3,7 @@ returns setof pgq._sample
 language plpgsql stable parallel unsafe
 as $$
 declare
-    -- A role can send heartbeats under any number of names, and each would be a series for ever.
+    -- A role can send heartbeats under any number of names, each a new time series: limit them.
     most constant integer := 100;
 begin
     return query
@@ -47,4 +47,4 @@ end
 $$;
 
 comment on function pgq._worker_samples(timestamptz) is
-'The figures of workers: of each role those of the 100 that were seen last, and how many it has.';
+'Samples of workers: for each role, those of the 100 workers seen last, and how many it has.';

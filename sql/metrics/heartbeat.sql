@@ -54,13 +54,13 @@ end
 $$;
 
 comment on function pgq.heartbeat(text, text, text, integer, text[], integer, timestamptz, jsonb) is
-'Notes that a worker is alive, and what it is doing; list_workers and metrics show it.
-Call it every 10 s or so, under a name that nothing else has, such as host:pid:number. What calls it
-is up to you: nothing in pgq depends on it, and leases are kept by other calls. Names belong to the
-role that calls: another role under the same name makes a row of its own. sources are the queues or
-topics that it works on, running is how many jobs or messages it has in hand; details is any JSON,
-which only those may read from whom no topic or queue is hidden, and the role itself. It waits for a
-lock for a second at most. cleanup forgets who was not seen for a day.
+'Records that a worker is alive, and what it is doing; list_workers and metrics show it.
+Call it every 10 s or so, under a unique name such as host:pid:number. Any process may send
+heartbeats: nothing in pgq depends on them, and they do not extend leases. Names belong to the
+calling role: another role under the same name gets its own row. sources are the queues or topics
+that the worker works on, running is the number of jobs or messages that it is working on. details
+is any JSON; only callers from whom no topic or queue is hidden, and the role itself, can read it.
+It waits 1 s at most for a lock. cleanup removes workers without a heartbeat for a day.
 Errors: 22004 a required argument is null, 22023 a bad argument, such as details of more than 8192
 characters, more than 1000 sources, or sources of more than 16 KiB of characters together, 40001
 above READ COMMITTED when another transaction was first (try again), 42501 no permission, 55P03

@@ -63,7 +63,7 @@ begin
             )
         end,
         w.running,
-        -- It may name anything, and so can only be hidden as a whole.
+        -- details may have hidden names anywhere, so hide them as a whole.
         case when hidden = '{}' or w.role = any(own) then w.details end, w.started_at,
         w.last_seen_at, w.last_seen_at < pgq._clock() - patience, w.role
     from pgq.worker as w
@@ -72,9 +72,10 @@ end
 $$;
 
 comment on function pgq.list_workers(interval) is
-'The workers that have told of themselves by heartbeat, by name; stale: not within this time.
-One that ended in order has been forgotten. A stale one was killed, or has lost its connection; what
-it held is handed out again when its leases end. role is the one that sends its heartbeats. Of its
-sources the caller sees those to which he has access. details are null for a caller from whom any
-topic or queue is hidden, unless he has the privileges of that role.
+'Lists the workers that have sent a heartbeat, by name; stale: none within seen_within.
+seen_within is 1 minute by default. A worker that ended in order is not listed any more. A stale one
+was killed or has lost its connection; its jobs are handed out again when their leases end. role is
+the role that sends the heartbeats. sources has only those to which the caller has access. details
+are null for a caller from whom any topic or queue is hidden, unless it has the privileges of that
+role.
 Errors: 22023 a bad argument.';

@@ -10,7 +10,7 @@ declare
     begun timestamptz := clock_timestamp();
     moment timestamptz := pgq._clock();
 begin
-    -- One after the other, and not sorted: with thousands of rows that takes a fifth of the time.
+    -- Separate queries, not sorted: with thousands of rows this takes a fifth of the time.
     return query
     select d.name, d.type, d.help, s.labels, s.value
     from pgq._other_samples(moment) as s
@@ -67,7 +67,7 @@ end
 $$;
 
 comment on function pgq.metrics() is
-'Figures for those who watch: lag, depth, ages, counts, and what holds cleanup back, a row each.
-Names, types and labels are those of Prometheus: seconds and bytes, _total for what only rises. It
-reads the newest message of each partition and counts no messages; jobs are counted as long as they
-are few, else estimated (pgq_queue_jobs_estimated). sql/metrics/README.md tells more of each one.';
+'Returns metrics: lag, depth, ages, counts, and what holds cleanup back, a row for each sample.
+Names, types and labels are those of Prometheus: seconds and bytes, _total for counters. It reads
+the newest message of each partition and counts no messages; jobs are counted while there are few,
+else estimated (pgq_queue_jobs_estimated). sql/metrics/README.md describes each metric.';

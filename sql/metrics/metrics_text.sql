@@ -20,8 +20,9 @@ begin
             from pgq._log_figures(moment) as f
         ),
 
-        -- What metrics returns. The figures of topics and groups, of which there are thousands,
-        -- become lines at once: as rows with labels in JSON they take half as long again.
+        -- The samples that metrics returns. Those of topics and groups, of which there are
+        -- thousands, become lines at once: through rows with labels in JSON they take half as long
+        -- again.
         lines as (
             select s.name, pgq._exposition_line(s.name, s.labels, l.written, s.value) as line
             from pgq._other_samples(moment) as s
@@ -88,5 +89,5 @@ end
 $$;
 
 comment on function pgq.metrics_text() is
-'What metrics returns, as text in the exposition format 0.0.4 of Prometheus.
+'Returns the metrics as text in the exposition format 0.0.4 of Prometheus.
 Over HTTP, PostgREST serves it as text/plain, so that Prometheus can scrape it there.';

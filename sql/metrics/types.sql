@@ -7,17 +7,18 @@ create type pgq.metric as (
     value double precision
 );
 
-comment on type pgq.metric is 'A figure, as Prometheus knows them.';
-comment on column pgq.metric.name is 'Its name: seconds and bytes, _total for what only rises.';
+comment on type pgq.metric is 'A sample of a metric, as in Prometheus.';
+comment on column pgq.metric.name is
+'The name of the metric: with seconds or bytes as unit, _total for counters.';
 comment on column pgq.metric.type is 'gauge or counter.';
-comment on column pgq.metric.help is 'What it says.';
-comment on column pgq.metric.labels is 'Of what it is: texts by their names.';
-comment on column pgq.metric.value is 'The figure.';
+comment on column pgq.metric.help is 'A description of the metric.';
+comment on column pgq.metric.labels is 'What the sample is about: a JSON object of texts.';
+comment on column pgq.metric.value is 'The value of the sample.';
 
--- PostgREST knows by this name what kind of text it is.
+-- PostgREST takes the media type of the response from this name.
 create domain pgq."text/plain" as text;
 
-comment on domain pgq."text/plain" is 'A text that is served as it is.';
+comment on domain pgq."text/plain" is 'A text that PostgREST serves as text/plain.';
 
 create type pgq._sample as (
     name text,
@@ -25,7 +26,7 @@ create type pgq._sample as (
     value double precision
 );
 
-comment on type pgq._sample is 'A figure: of which metric, of what, and how much.';
+comment on type pgq._sample is 'A sample: the name of its metric, its labels and its value.';
 
 create type pgq._job_figures as (
     queue_id bigint,
@@ -39,11 +40,11 @@ create type pgq._job_figures as (
     estimated boolean
 );
 
-comment on type pgq._job_figures is 'How many jobs a queue has, by state.';
+comment on type pgq._job_figures is 'The number of jobs of a queue, by state.';
 
 create type pgq._finished_jobs as (
     queue_id bigint,
     finished double precision
 );
 
-comment on type pgq._finished_jobs is 'How many jobs of a queue have ended.';
+comment on type pgq._finished_jobs is 'The number of finished jobs of a queue.';

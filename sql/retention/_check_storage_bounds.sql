@@ -27,7 +27,8 @@ begin
         return;
     end if;
 
-    -- One after the other from here on. A new statement sees what the one before has added.
+    -- Serialize from here on. The next statement has a fresh snapshot, which shows classes and
+    -- settings that others have committed meanwhile.
     insert into pgq.storage_bound default values on conflict do nothing;
     select b.* into bounds from pgq.storage_bound as b for update;
 
@@ -70,5 +71,5 @@ end
 $$;
 
 comment on function pgq._check_storage_bounds(interval, interval, boolean, bigint) is
-'Refuses a retention, an idempotency window or a max_bytes that would take one more storage class
-than there may be (54000). A publish is never refused.';
+'Raises 54000 for a retention, an idempotency window or a max_bytes that would need more storage
+classes than allowed. A publish is never refused.';

@@ -8,8 +8,9 @@ begin
     ) or exists (
         select from pgq.queue as q where q.storage_class_id = _class_in_use.storage_class_id
     ) or exists (
-        -- A class for keys stays until nobody has a window of this tier. A call that is the first
-        -- one to note a key in it does not say so in its row, which would make others wait.
+        -- A class for keys stays as long as there is a window of this tier. Look for keys as well:
+        -- the first call that stores one does not set for_keys, since a lock on the row would block
+        -- others.
         select
         from pgq.storage_class as c
         where c.storage_class_id = _class_in_use.storage_class_id

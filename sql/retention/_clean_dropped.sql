@@ -19,8 +19,8 @@ begin
             or o.horizon >= pg_snapshot_xmax(pg_current_snapshot())
         for update skip locked
     loop
-        -- Jobs that live on keep their payloads, elsewhere: those of a queue, or those that point
-        -- at messages of a topic.
+        -- Relocate the payloads of jobs that live on first: jobs of the queue, or jobs that point
+        -- at messages of the topic.
         for report in
             select r.*
             from pgq._carry_jobs(
@@ -39,7 +39,7 @@ begin
             return;
         end if;
 
-        -- Messages whose jobs are not all carried stay for now, with all of their partition.
+        -- If some jobs could not be relocated, keep all messages of the partition for now.
         if target.queue_id is null
             and pgq._has_jobs(target.segment, null, target.partition_id)
         then
@@ -94,13 +94,13 @@ begin
             return;
         end if;
 
-        -- Jobs that were locked are looked for again.
+        -- Retry jobs that were locked in a later call.
         continue when target.queue_id is not null
             and pgq._has_jobs(target.segment, target.queue_id, null);
 
-        -- An enqueue that began before this was noted may store a job when it is over. So there is
-        -- a second look, behind all that had an id before the note was seen, and none between. One
-        -- that is too high is from before a restore into another cluster.
+        -- An enqueue that began before the range was recorded may still store a job in it. Look
+        -- again once all transactions below the horizon have ended, and not before. A horizon above
+        -- the snapshot dates from before a restore into another cluster.
         if target.noted_xid is not null
             and (
                 target.horizon is null
@@ -128,4 +128,5 @@ end
 $$;
 
 comment on function pgq._clean_dropped(pg_snapshot, xid8, xid8, timestamptz) is
-'The part of cleanup that deletes what was dropped where no segment is ever truncated.';
+'The part of cleanup that deletes messages of dropped topics and queues in segments that are never
+truncated.';

@@ -49,4 +49,4 @@ end
 $$;
 
 comment on function pgq._clean_part(text, pg_snapshot, xid8, xid8, timestamptz) is
-'Does a part of cleanup, and returns what was done.';
+'Runs a part of cleanup, and returns its actions.';

@@ -5,14 +5,14 @@ returns void
 language plpgsql volatile parallel unsafe
 as $$
 begin
-    -- One that ends too late was noted while the clock was ahead.
+    -- Correct an ends_at that was written while the clock was ahead.
     update pgq.former_window as f
     set ends_at = _clean_windows.moment + f.keep
     where f.ends_at > _clean_windows.moment + f.keep;
 
-    -- As in _close_segments: once all have ended who may know nothing but the former window, no
-    -- more keys are noted by it. What they noted counts from now at most. An id from before a
-    -- restore into another cluster may lie in the future here.
+    -- As in _close_segments: once all transactions below the horizon have ended, none stores keys
+    -- by the former window; the last key counts from now at most. An xid above the snapshot dates
+    -- from before a restore into another cluster.
     update pgq.former_window as f
     set ends_at = _clean_windows.moment + f.keep
     where f.ends_at is null and f.horizon <= _clean_windows.settled;
@@ -31,4 +31,4 @@ end
 $$;
 
 comment on function pgq._clean_windows(pg_snapshot, xid8, xid8, timestamptz) is
-'The part of cleanup that forgets former windows of idempotency keys.';
+'The part of cleanup that deletes former idempotency windows whose keys have all expired.';

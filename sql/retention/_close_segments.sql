@@ -15,21 +15,23 @@ begin
         where s.state = 'sealed'
             and (
                 s.horizon is null
-                -- Whoever takes an id from now on sees it sealed, however old those at work are.
+                -- A transaction that takes its id from now on sees the segment sealed, even while
+                -- older transactions are open.
                 and (
                     pg_visible_in_snapshot(s.sealed_xid, _close_segments.started)
                     or s.sealed_xid >= pg_snapshot_xmax(pg_current_snapshot())
                 )
-                -- Others do not see what this transaction sealed.
+                -- Other transactions do not see what this one has sealed.
                 and s.sealed_xid <> pg_current_xact_id()
                 or s.horizon >= pg_snapshot_xmax(pg_current_snapshot())
             )
         for update skip locked
     loop
-        -- Note from which transaction on nobody can write to it any more: an id taken after it was
-        -- seen sealed. Where this transaction had its own before, the row has one, for cleanup does
-        -- each of its parts in a subtransaction. An id from before a restore into another cluster
-        -- may lie in the future here: all its contemporaries are gone.
+        -- Record the horizon, an xid taken after the segment was seen sealed: no transaction from
+        -- that one on can write to it. If this transaction had an id before (horizon is null), use
+        -- the xmin of the row: cleanup runs each part in a subtransaction, which has an xid of its
+        -- own. An xid above the snapshot dates from before a restore into another cluster: all
+        -- transactions of that time are gone.
         update pgq.segment as s
         set horizon = _close_segments.horizon
         where s.segment = target.segment
@@ -46,7 +48,7 @@ begin
         update pgq.segment as s set horizon = row_xid::text::xid8 where s.segment = target.segment;
     end loop;
 
-    -- Partitions that had no message since still point to a sealed one.
+    -- Partitions without a new message still point to a sealed segment.
     if pgq._settle_partitions(null, 1000) = 1000 then
         return next row('more', 'closing', 1)::pgq.cleanup_action;
     end if;
@@ -58,7 +60,7 @@ begin
         order by s.segment
         for update skip locked
     loop
-        -- A publisher may hold one of them.
+        -- A publisher may have locked one of its partitions: leave it to a later call.
         continue when exists (select from pgq.partition as p where p.segment = target.segment);
         continue when not pgq._leave_segment(target.segment);
 
@@ -72,4 +74,4 @@ end
 $$;
 
 comment on function pgq._close_segments(pg_snapshot, xid8, xid8, timestamptz) is
-'The part of cleanup that closes sealed segments once nobody can write to them any more.';
+'The part of cleanup that closes sealed segments once no transaction can write to them any more.';

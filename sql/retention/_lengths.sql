@@ -20,5 +20,5 @@ from (
 $$;
 
 comment on function pgq._lengths() is
-'The different retentions and tiers of idempotency windows: of settings, and of storage classes that
-still hold something.';
+'The different retentions, and tiers of idempotency windows, of all settings and of storage classes
+that still hold data.';

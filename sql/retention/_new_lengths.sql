@@ -24,4 +24,5 @@ where not exists (
 $$;
 
 comment on function pgq._new_lengths(interval[]) is
-'How many of these retentions no setting and no storage class has yet; null: for ever.';
+'How many of these retentions are new: in no setting and no storage class yet; null: without
+limit.';

@@ -5,7 +5,7 @@ as $$
 declare
     kept boolean;
 begin
-    -- Undone, and the locks on the leaf with it: there may be thousands of open ones.
+    -- A subtransaction, rolled back to release its locks: thousands of segments may be open.
     begin
         kept := pgq._is_kept(segment);
         raise exception 'these locks are not needed any more' using errcode = '55P03';
@@ -23,4 +23,4 @@ end
 $$;
 
 comment on function pgq._restore_mark(integer) is
-'Gives a segment that is in use its first row again, where a dump was restored without messages.';
+'Inserts the first row of a segment in use again, after a dump was restored without messages.';

@@ -8,13 +8,12 @@ declare
     used boolean;
     filled boolean;
 begin
-    -- Whoever enters its segment holds this row, and would wait, so it is locked only when there is
-    -- something to do.
+    -- Check before locking: transactions that enter the segment lock this row, and would wait.
     if not pgq._segment_due(storage_class_id, moment) then
         return null;
     end if;
 
-    -- Before the class: whoever alters a queue has it already when he asks for the class.
+    -- Lock queues before the class, in the order of alter_queue: the reverse could deadlock.
     if wait then
         perform
         from pgq.queue as q
@@ -22,7 +21,7 @@ begin
         order by q.queue_id
         for no key update;
     else
-        -- What would have to be waited for is left to the next cleanup.
+        -- NOWAIT: leave a locked queue to the next cleanup.
         perform
         from pgq.queue as q
         where q.storage_class_id = _seal_segment.storage_class_id
@@ -44,7 +43,7 @@ begin
     used := pgq._class_in_use(class.storage_class_id);
 
     if class.segment is null then
-        -- Nobody keeps anything in this class any more.
+        -- The class is out of use: delete it once it has no segments.
         if not used
             and not exists (
                 select from pgq.segment as s
@@ -100,5 +99,5 @@ end
 $$;
 
 comment on function pgq._seal_segment(bigint, timestamptz, boolean) is
-'Moves a storage class to a new segment when its open one is old or large enough, and returns
-the number of the one before; forgets a class that is out of use.';
+'Moves a storage class to a new segment when its open one is old or large enough, and returns the
+number of the sealed one; deletes a class that is out of use.';

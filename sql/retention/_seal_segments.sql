@@ -6,13 +6,13 @@ declare
     class_id bigint;
     sealed integer;
     met_lock boolean := false;
-    -- One call does so many: it keeps locks on the leaves that it makes.
+    -- A limit for each call, which keeps locks on the leaves that it creates.
     room integer := 100;
 begin
     foreach class_id in array array(
         select c.storage_class_id from pgq.storage_class as c order by c.storage_class_id
     ) loop
-        -- Each for itself: one that is busy does not hinder the others.
+        -- One subtransaction for each class, so that a locked one does not stop the others.
         begin
             perform pgq._restore_mark(c.segment)
             from pgq.storage_class as c
@@ -25,7 +25,7 @@ begin
             end if;
         exception
             when lock_not_available then
-                -- One wait is enough: publishers may be waiting behind this.
+                -- Wait for a lock only once: publishers may be queued after this request.
                 met_lock := true;
                 return next row('busy', 'sealing', 1)::pgq.cleanup_action;
         end;
@@ -39,5 +39,5 @@ end
 $$;
 
 comment on function pgq._seal_segments(timestamptz) is
-'The part of cleanup that moves storage classes to a new segment, and removes those out of
-use. It seals 100 at most.';
+'The part of cleanup that moves storage classes to new segments, and deletes classes out of use. It
+seals 100 segments at most.';

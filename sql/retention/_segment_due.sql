@@ -27,11 +27,11 @@ begin
         return true;
     end if;
 
-    -- One that nobody uses any more goes at once.
+    -- A class out of use is due at once.
     return not pgq._class_in_use(class.storage_class_id);
 end
 $$;
 
 comment on function pgq._segment_due(bigint, timestamptz) is
-'Whether a storage class has to move to another segment, or can be removed: its open one is old
-or large enough, or nobody uses it.';
+'Whether a storage class has to move to another segment, or can be deleted: its open segment is old
+or large enough, or the class is out of use.';

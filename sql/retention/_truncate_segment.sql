@@ -3,7 +3,7 @@ returns setof pgq.cleanup_action
 language plpgsql volatile parallel unsafe
 as $$
 declare
-    -- Most segments have no keys: an empty leaf is left as it is.
+    -- Most segments have no keys: leave an empty leaf out.
     tables text := format(
         case
             when pg_relation_size(to_regclass('pgq.idempotency_' || segment)) > 0
@@ -13,8 +13,8 @@ declare
         segment
     );
 begin
-    -- Only those who read this very segment block this. Wait a moment at most, and try again
-    -- next time: whoever reads behind us would wait as well.
+    -- Only transactions that use this segment block the lock. Wait briefly (lock_timeout) and leave
+    -- it to a later call: new readers queue after this request.
     begin
         execute format(
             'lock table %s in access exclusive mode %s', tables,
@@ -22,7 +22,7 @@ begin
         );
         execute format('truncate %s', tables);
     exception
-        -- the second: this session reads it itself, by an open cursor
+        -- object_in_use: this session itself reads the segment, by an open cursor.
         when lock_not_available or object_in_use then
             return next row('segment busy', segment::text, 1)::pgq.cleanup_action;
             return;
@@ -38,4 +38,4 @@ end
 $$;
 
 comment on function pgq._truncate_segment(integer, boolean) is
-'Empties a segment that nobody needs any more, unless somebody is reading it.';
+'Truncates a segment that is no longer needed, unless a transaction is using it.';

@@ -8,7 +8,7 @@ declare
     budget bigint := 10000;
     report pgq.cleanup_action;
     met_reader boolean := false;
-    -- One call does so many: it keeps locks on all of their tables.
+    -- A limit for each call, which keeps locks on all of their tables.
     room integer := 100;
     unfinished boolean := false;
 begin
@@ -50,13 +50,13 @@ begin
                 or pgq._has_keys(target.segment)
             );
 
-        -- What is staged there may still be taken into the log. None comes to it any more.
+        -- Staged messages in it may still be committed to the log. A closed segment gets no more.
         if exists (select from pgq.staged_run as r where r.segment = target.segment) then
             return next row('segment busy', target.segment::text, 1)::pgq.cleanup_action;
             continue;
         end if;
 
-        -- Jobs that live on get their payloads elsewhere first: nobody waits for that.
+        -- Relocate the payloads of jobs that live on first: this needs no strong lock.
         if budget > 0 then
             for report in
                 select r.*
@@ -69,8 +69,7 @@ begin
             end loop;
         end if;
 
-        -- None can come to it any more: it is closed, and who changes a job leaves the payload
-        -- where it is.
+        -- No job can be added: the segment is closed, and changing a job does not move its payload.
         if pgq._has_jobs(target.segment, null, null) then
             if budget > 0 then
                 return next row('segment busy', target.segment::text, 1)::pgq.cleanup_action;
@@ -80,10 +79,10 @@ begin
             continue;
         end if;
 
-        -- Only now: what finishes a job notes it in the segment of its payload.
+        -- Check only after the jobs: a job that ends is archived in the segment of its payload.
         continue when not target.due and pgq._has_archived(target.segment);
 
-        -- One reader of all segments costs one wait.
+        -- Wait for a lock only once: one transaction may be reading all segments.
         for report in select r.* from pgq._truncate_segment(target.segment, not met_reader) as r
         loop
             met_reader := met_reader or report.action = 'segment busy';
@@ -100,5 +99,5 @@ end
 $$;
 
 comment on function pgq._truncate_segments(timestamptz) is
-'The part of cleanup that empties closed segments whose messages are older than their retention,
-100 at most.';
+'The part of cleanup that truncates closed segments that are past their retention or not needed for
+max_bytes, 100 at most.';

@@ -8,11 +8,11 @@ set enable_seqscan = off
 set jit = off
 as $$
 declare
-    -- An id that is higher than all that run now: not if this transaction had one before.
+    -- An xid above all that run now; null if this transaction had an id before.
     started pg_snapshot := pg_current_snapshot();
     horizon xid8 := case when pg_current_xact_id_if_assigned() is null then pg_current_xact_id()
     end;
-    -- Before the clock is read: what those have written who have ended is not later than that.
+    -- Before reading the clock: transactions below it that have ended wrote no later time.
     settled xid8 := pgq._settled_xid(null);
     moment timestamptz := pgq._clock();
     part text;
@@ -21,8 +21,8 @@ declare
 begin
     perform pgq._check_read_committed('cleanup');
 
-    -- A part that meets a lock or an error is undone and reported, the others are done. What locks
-    -- rows that consumers and publishers need comes last: behind all that may wait or take long.
+    -- A part that meets a lock or an error is rolled back and reported; the others go on. Parts
+    -- that lock rows of consumers and publishers come last, after those that may wait or take long.
     foreach part in array array[
         'jobs', 'effects', 'subscriptions', 'workers', 'writes', 'dropped messages', 'truncation',
         'positions', 'windows', 'offsets', 'closing', 'sealing'
@@ -35,15 +35,15 @@ begin
         exception
             when lock_not_available or deadlock_detected then
                 done := array[row('busy', part, 1)::pgq.cleanup_action];
-            -- Not query_canceled, which ends the call. A full disk is no exception: truncation, a
-            -- later part, is what gives space back.
+            -- OTHERS does not catch query_canceled, which ends the call. A full disk is caught:
+            -- truncation, a later part, frees space.
             when others then
                 done := array[row('failed', part || ': ' || sqlstate, 1)::pgq.cleanup_action];
                 get stacked diagnostics place = pg_exception_context;
                 raise warning 'cleanup could not do its part "%"', part
                     using errcode = sqlstate,
                         detail = case
-                            -- It may name what the caller must not know.
+                            -- The message may have names that are hidden from the caller.
                             when pgq._may('{}') then format('%s. %s', sqlerrm, place)
                             else format('SQLSTATE %s; the owner of pgq is told more.', sqlstate)
                         end,
@@ -55,29 +55,30 @@ end
 $$;
 
 comment on function pgq.cleanup() is
-'Does the housekeeping, and returns what was done, a row per thing.
-Call it every minute or so, from cron or pg_cron or any client; delivery never depends on it, disk
-space does. One call does a bounded piece of work, and waits 0.2 s at most for a lock. Several at
-once do no harm.
-What it does, by the action that the row has:
-- jobs expired: unfinished jobs of a queue, past its job_ttl, are removed;
-- jobs died: jobs of a queue, whose worker was lost on the last attempt, are dead letters now;
-- dead letters removed: those of a queue, past its retention;
-- floor lowered: claims of a queue begin further in front again, after the clock went back;
-- effects removed: notes of `begin_effect` about jobs that have ended;
-- workers forgotten: those that sent no heartbeat for a day;
-- positions trimmed: old positions of a group, which nothing needs any more, are removed;
-- offsets assigned: messages of a deferred topic, which nobody consumed yet, got their offsets;
-- bulk write forgotten: it was not committed within its timeout, or what it writes to was dropped;
-- staged write removed: nothing is left of what was staged for a write that was given up;
-- dropped messages deleted: of a topic, queue or write without a retention that was dropped;
+'Does the housekeeping of pgq, and returns one row for each action.
+Call it every minute or so, from cron, pg_cron or any client; delivery never depends on it, disk
+space does. One call does a bounded amount of work, and waits 0.2 s at most for a lock. Concurrent
+calls do no harm.
+The actions:
+- jobs expired: unfinished jobs of a queue, past its job_ttl, were removed;
+- jobs died: jobs of a queue, whose worker was lost on the last attempt, became dead letters;
+- dead letters removed: dead letters of a queue, past its retention, were removed;
+- floor lowered: the low-water mark from which claims of a queue look for jobs was lowered, after
+  the clock was set back;
+- effects removed: records of `begin_effect` for jobs that have ended were removed;
+- workers forgotten: workers without a heartbeat for a day were removed;
+- positions trimmed: old positions of a group that are no longer needed were removed;
+- offsets assigned: messages of a deferred topic that no group had consumed yet got their offsets;
+- bulk write forgotten: it was not committed within its timeout, or its target was dropped;
+- staged write removed: all staged data of an abandoned write was removed;
+- dropped messages deleted: messages of a dropped topic, queue or write without a retention;
 - segment sealed: new messages go to another segment from now on;
-- segment closed: nothing is added to it any more;
-- payloads moved: those of jobs that live on, and of dead letters, to another segment;
-- segment truncated: it is older than its retention, or not needed for max_bytes, and empty now;
-- segment busy: it is due as well, but somebody reads it or works on its jobs; a later call goes on;
-- busy: a part of the work met a lock; what it did is undone, and the next call does it;
-- failed: a part of the work met an error; what it did is undone. The target is the part and the
+- segment closed: nothing can be added to it any more;
+- payloads moved: payloads of unfinished jobs and dead letters went to another segment;
+- segment truncated: it was past its retention, or not needed for max_bytes, and is empty now;
+- segment busy: due as well, but a transaction reads it or works on its jobs; a later call retries;
+- busy: a part of the work met a lock; it was rolled back, and the next call retries it;
+- failed: a part of the work met an error and was rolled back. The target is the part and the
   SQLSTATE, like "jobs: 22P02"; a warning has the message, for the owner of pgq;
 - more: a part of the work has more to do than one call does; call again at once.
 Errors: 25001 not under READ COMMITTED.';

@@ -20,11 +20,12 @@ begin
     perform pgq._check_admin_of_all();
     perform pgq._check_read_committed('repair_clock');
 
-    -- The transaction id first, then the clock: the floor relies on it.
+    -- Take the transaction id before reading the clock: the low-water marks (floors) of queues rely
+    -- on it.
     perform pg_current_xact_id();
     moment := pgq._clock();
 
-    -- In the order of locks.
+    -- The order of locks, so that this cannot deadlock.
     return query select r.* from pgq._repair_schedules(moment, most) as r;
     return query select r.* from pgq._repair_groups(moment, most) as r;
     return query select r.* from pgq._repair_jobs(moment, longest, most) as r;
@@ -49,22 +50,26 @@ end
 $$;
 
 comment on function pgq.repair_clock(interval, integer) is
-'Takes back what was written while the clock was ahead, once it is right, and returns what was done.
-Hazard: it cuts a lease of a job that ends later than longest_lease from now to the lease of its
-queue, since nothing tells when it began. A worker that extends it keeps it; one that does not may
-find its job done by another as well. So name the longest lease that your workers ask for.
-It changes, by the action that the row has:
+'Corrects times that were written while the clock was ahead, and returns what was done.
+Call it once the clock is right again.
+Hazard: a lease of a job that ends later than longest_lease (default 12 hours) from now is cut to
+the lease of its queue, since its start is not recorded. A worker that extends it keeps it; for one
+that does not, another worker may do the job as well. So pass the longest lease that your workers
+ask for.
+The actions:
 - jobs set back: jobs of a queue that were enqueued by that clock without a delay or a run_at of
-  their own, or given back by a nack and enqueued by it too;
-- leases cut: those of jobs, and those of a group as topic/group, which keep their length;
-- schedules set back: its next tick is the next one from now that was not written last. Of ticks
-  that were written ahead, others than the last are written again when their time comes. Where
-  missed is all, what is due next stays, since everything before was written;
+  their own, or enqueued by it and given back by a nack;
+- leases cut: leases of jobs; and leases of a group, as topic/group, which keep their length;
+- schedules set back: the next tick is the next one from now that is not the last one written. Other
+  ticks that were written ahead of time are written again when their time comes. If missed is all,
+  the next tick stays, since all ticks before it were written;
 - workers set back: they would look alive until then;
 - floor lowered: see cleanup;
-- more: something is left, after max_rows of a kind, or since it was locked; call again.
-Left alone are jobs with a delay or a run_at of their own, and those that were given back by that
-clock but enqueued by a right one: nothing tells these from what was delayed on purpose. So are jobs
-of a schedule before the time of their tick. It looks at all jobs that wait for a later time.
+- more: some rows are left, because of max_rows (of each kind; default 10000) or because they were
+  locked; call again.
+It leaves alone jobs with a delay or a run_at of their own, and jobs that were given back by that
+clock but enqueued by a right one: they look like jobs that were delayed on purpose. It also leaves
+alone jobs of a schedule before the time of their tick. It reads all jobs that wait for a later
+time.
 Errors: 22023 a bad argument, 25001 not under READ COMMITTED, 42501 no permission, 55P03 waited 1 s
 for a lock (call it again).';

@@ -16,7 +16,7 @@ begin
                     ' cron.schedule_in_database in the one that it is.';
     end if;
 
-    -- By its name: a job that is there gets the schedule.
+    -- pg_cron finds its job by the name: an existing one gets the new schedule.
     execute 'select cron.schedule($1, $2, $3)'
     into cron_job_id
     using 'pgq cleanup', coalesce(schedule, '* * * * *'), 'select count(*) from pgq.cleanup()';
@@ -26,9 +26,9 @@ end
 $$;
 
 comment on function pgq.schedule_cleanup(text) is
-'Has pg_cron call cleanup, every minute by default; returns the id of its job.
-A job that is there already gets the schedule, so there is never more than one. It runs as the owner
-of pgq, who needs USAGE on the schema cron. A schedule is what pg_cron understands: five fields, in
+'Has pg_cron call cleanup, every minute by default; returns the id of the pg_cron job.
+An existing job gets the new schedule, so there is never more than one. It runs as the owner of pgq,
+which needs USAGE on the schema cron. schedule: a cron expression for pg_cron, of five fields, in
 the time zone of cron.timezone.
 Errors: 0A000 pg_cron is not installed in this database, 22023 a bad schedule, 40001 above READ
 COMMITTED when another transaction was first (try again), 42501 the caller has no admin access to

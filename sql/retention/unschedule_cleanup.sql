@@ -26,6 +26,6 @@ end
 $$;
 
 comment on function pgq.unschedule_cleanup() is
-'Ends what schedule_cleanup began; false when there is nothing to end, also without pg_cron.
+'Removes the job of schedule_cleanup from pg_cron; false when there is none, also without pg_cron.
 Errors: 40001 above READ COMMITTED when another transaction was first (try again), 42501 the caller
 has no admin access to all topics and queues, or the owner of pgq may not use pg_cron.';

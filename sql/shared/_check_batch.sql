@@ -52,5 +52,5 @@ end
 $$;
 
 comment on function pgq._check_batch(jsonb[], text[], jsonb[], text[], bytea[]) is
-'The number of messages of a batch; refuses one that has none of the contents, or both, or a null,
-or arrays of other lengths (22004, 22023).';
+'Returns the number of messages of a batch. Raises 22004 or 22023 unless exactly one kind of content
+is given, without nulls, and all arrays have one dimension, equal lengths and valid headers.';

@@ -16,4 +16,5 @@ end
 $$;
 
 comment on function pgq._check_content(jsonb, jsonb, bytea) is
-'Refuses a message or job without content (22004), with two contents, or with odd headers (22023).';
+'Raises 22004 for a message or job without content, 22023 for two contents or for headers that are
+not a JSON object.';

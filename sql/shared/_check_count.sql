@@ -15,4 +15,4 @@ end
 $$;
 
 comment on function pgq._check_count(text, bigint, bigint, bigint) is
-'Refuses a number that is null (22004) or outside the bounds (22023).';
+'Raises 22004 for a null, 22023 for a number outside the bounds.';

@@ -29,4 +29,5 @@ end
 $$;
 
 comment on function pgq._check_idempotency_keys(text, text[], integer) is
-'Refuses idempotency keys that are empty or too long, or other than one for each message (22023).';
+'Raises 22023 unless the array has one element for each message, each null or of 1 to 255
+characters.';

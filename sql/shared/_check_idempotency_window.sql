@@ -12,4 +12,4 @@ end
 $$;
 
 comment on function pgq._check_idempotency_window(interval) is
-'Refuses a window of idempotency keys that is null (22004), too short or too long (22023).';
+'Raises 22004 for a null, 22023 for a window that is not from 1 second to 366 days.';

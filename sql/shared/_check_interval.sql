@@ -6,8 +6,8 @@ begin
     if length is null then
         raise exception 'argument "%" must not be null', argument using errcode = '22004';
     end if;
-    -- Months, days and hours are added to a date one after the other, so a length whose parts have
-    -- different signs may lead back although it compares as more than nothing.
+    -- Months, days and hours are added to a date one after the other: an interval of mixed signs
+    -- may lead to the past although it compares as positive.
     if least(
         date_part('year', length) * 12 + date_part('month', length), date_part('day', length),
         date_part('hour', length), date_part('minute', length), date_part('second', length)
@@ -25,5 +25,5 @@ end
 $$;
 
 comment on function pgq._check_interval(text, interval, boolean) is
-'Refuses a length of time that is null (22004), longer than 36500 days, or has a negative part
-(22023).';
+'Raises 22004 for a null, 22023 for an interval that has a negative part, is longer than 36500 days,
+or is 0 where that is not allowed.';

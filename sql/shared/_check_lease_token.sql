@@ -10,4 +10,4 @@ end
 $$;
 
 comment on function pgq._check_lease_token(uuid) is
-'Refuses a null token (22004).';
+'Raises 22004 for a null token.';

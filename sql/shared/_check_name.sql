@@ -17,5 +17,6 @@ end
 $$;
 
 comment on function pgq._check_name(text, text) is
-'Refuses a name that is null (22004), or a bad one (22023).
-It has the form [A-Za-z0-9._-]{1,63} and does not begin with pg_, a prefix that PostgreSQL keeps.';
+'Raises 22004 for a name that is null, 22023 for a bad one.
+A name has the form [A-Za-z0-9._-]{1,63} and does not begin with pg_, a prefix reserved by
+PostgreSQL.';

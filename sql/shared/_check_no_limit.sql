@@ -36,6 +36,6 @@ end
 $$;
 
 comment on function pgq._check_no_limit(text[], jsonb) is
-'Refuses in no_limit the name of a setting that has no limit to lift, that of one that is given, and
-names in several dimensions (22023). given has the settings whose limits can be lifted, null where
-they are not given.';
+'Raises 22023 when no_limit names a setting that has no limit to lift, or one that is given, or has
+several dimensions. given has the settings whose limits can be lifted, null for those that are not
+given.';

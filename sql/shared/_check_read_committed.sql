@@ -3,8 +3,7 @@ returns void
 language plpgsql stable parallel safe
 as $$
 begin
-    -- A standby has no tables that are not logged, and says no more of them. This is its own error
-    -- for what writes.
+    -- A standby cannot read unlogged tables: raise its usual error for writes first.
     if pg_is_in_recovery() then
         perform pg_current_xact_id();
     end if;
@@ -16,5 +15,5 @@ end
 $$;
 
 comment on function pgq._check_read_committed(text) is
-'Raises 25001 above READ COMMITTED: an old snapshot does not show all that the function is for;
-25006 on a standby.';
+'Raises 25001 above READ COMMITTED, where an old snapshot would hide rows from the function; 25006
+on a standby.';

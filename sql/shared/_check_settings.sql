@@ -28,4 +28,4 @@ end
 $$;
 
 comment on function pgq._check_settings(jsonb, pgq._setting[]) is
-'Refuses settings that are outside what is declared of them, each looked at by itself (22023).';
+'Raises 22023 for a setting outside its declared bounds; each is checked by itself.';

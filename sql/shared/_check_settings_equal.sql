@@ -8,8 +8,8 @@ declare
     lacking text := case when kind in ('schedule', 'subscription') then 'none' else 'no limit' end;
     differences text;
 begin
-    -- As texts, as which JSON writes them: a month and 30 days are two settings. But a client may
-    -- know no hour above 23, as Python does, so a day and 12 hours are the same as 36 hours.
+    -- Compare intervals as texts: 1 month and 30 days are different settings. But normalize hours:
+    -- a client without hours above 23, like Python, writes 36 hours as 1 day 12 hours.
     select string_agg(
         format(
             '%s: given %s, has %s', s.name, coalesce(left(s.given, 100), lacking),
@@ -56,4 +56,5 @@ end
 $$;
 
 comment on function pgq._check_settings_equal(text, text, jsonb, text[], jsonb) is
-'Refuses to create what exists with other settings than those given (MQ005), and names them.';
+'Raises MQ005, naming the differences, for an object that exists with settings other than those
+given.';

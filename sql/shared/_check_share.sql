@@ -10,4 +10,4 @@ end
 $$;
 
 comment on function pgq._check_share(text, double precision) is
-'Refuses a share that is less than nothing or more than all (22023).';
+'Raises 22023 for a share that is not from 0 to 1.';

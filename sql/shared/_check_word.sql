@@ -13,4 +13,4 @@ end
 $$;
 
 comment on function pgq._check_word(text, text, text[]) is
-'Refuses what is none of these words (22023).';
+'Raises 22023 for a word that is not in the list.';

@@ -6,5 +6,5 @@ select clock_timestamp()
 $$;
 
 comment on function pgq._clock() is
-'The time by which leases, delays and retention are counted.
+'The time by which leases, delays and retention are measured.
 Every function reads the clock here, so that a test can move it.';

@@ -7,7 +7,7 @@ begin
         execute new.statement;
     exception
         when undefined_function or undefined_table or undefined_column then
-            -- It is gone in the version that was reached in the end.
+            -- The object does not exist in the version that the upgrade reached.
             null;
     end;
 
@@ -18,4 +18,4 @@ end
 $$;
 
 comment on function pgq._give_back_grant() is
-'Grants what an upgrade noted in kept_grant.';
+'Executes a GRANT that an upgrade has saved in kept_grant.';

@@ -6,5 +6,5 @@ select current_setting('transaction_isolation') in ('repeatable read', 'serializ
 $$;
 
 comment on function pgq._keeps_snapshot() is
-'Whether the transaction reads all along as of its first statement, and so may miss what others have
-committed since.';
+'Whether the transaction keeps the snapshot of its first statement (above READ COMMITTED), and so
+may not see rows that were committed since.';

@@ -8,4 +8,4 @@ where d.may_lift
 $$;
 
 comment on function pgq._liftable(jsonb, pgq._setting[]) is
-'Of the settings that are given those whose limit can be lifted: what _check_no_limit asks for.';
+'The given settings whose limit can be lifted, as _check_no_limit needs them.';

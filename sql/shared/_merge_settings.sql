@@ -5,7 +5,7 @@ as $$
 declare
     merged record;
 begin
-    -- Typed, so that each value stays as it is under any setting of the session.
+    -- Typed columns, not texts: a conversion would depend on settings of the session.
     execute (
         select
             format(
@@ -31,4 +31,4 @@ end
 $$;
 
 comment on function pgq._merge_settings(anyelement, anyelement, text[]) is
-'Settings that are given, and those from before where they are not; null where no_limit names one.';
+'The given settings, with those from before where they are null; null where no_limit names one.';

@@ -35,6 +35,6 @@ end
 $$;
 
 comment on function pgq._revoke_others(text[]) is
-'Takes from all but the owner what they have on these relations and functions, or on all. Called for
-what has just been made: PUBLIC may call new functions, and default privileges of the owner give
-more.';
+'Revokes all privileges of roles other than the owner on these relations and functions, or on all.
+Call it for new objects: PUBLIC may execute new functions, and default privileges of the owner may
+grant more.';

@@ -10,13 +10,13 @@ declare
     bystanders bigint[];
     next_xid bigint := pg_snapshot_xmax(snapshot)::text::bigint;
 begin
-    -- Above READ COMMITTED the next statement sees no more than this one.
+    -- Above READ COMMITTED the next statement has the same snapshot.
     if open_xids = '{}' or database_id is null or pgq._keeps_snapshot() then
         return pg_snapshot_xmin(snapshot);
     end if;
 
     if tables is null then
-        -- Without sequences: these keep their locks when a savepoint is undone.
+        -- Without sequences: their locks survive a rollback to a savepoint.
         table_ids := array(
             select c.oid
             from pg_class as c
@@ -29,10 +29,11 @@ begin
         );
     end if;
 
-    -- Open transactions without a lock on these tables have read nothing of them: locks are taken
-    -- before anything is read, and kept to the end. What they read later they read as one whose id
-    -- comes later. Each has to be met, with its id, in this one look: one that has just ended is
-    -- not, and one whose id is not shown yet. No joins, whatever settings the caller has.
+    -- An open transaction without a lock on these tables has read none of them, since locks are
+    -- taken before reads and kept to the end: it counts as one that begins later. Exempt only
+    -- transactions whose xid lock is visible in this one scan; one that starts or ends during it
+    -- counts as active. No join: pg_locks must be scanned once, whatever the settings of the
+    -- caller.
     bystanders := array(
         select unnest(
             array_agg(l.transactionid::text::bigint) filter (where l.locktype = 'transactionid')
@@ -48,7 +49,8 @@ begin
         having not bool_or(l.locktype = 'relation')
     );
 
-    -- Half of an id stands with its lock; of those that are open it tells all.
+    -- pg_locks shows only the low 32 bits of an xid; that is enough to identify a running
+    -- transaction.
     return least(
         next_xid, pg_current_xact_id_if_assigned()::text::bigint,
         (
@@ -65,6 +67,6 @@ end
 $$;
 
 comment on function pgq._settled_xid(text[]) is
-'Every transaction with a lower id than this one has ended, or has read nothing of these tables of
-pgq so far (null: of any), and so will read what is there by then. The next statement sees the rows
-of those that have ended.';
+'The oldest active xid: each transaction with a lower id has ended, or has read none of these tables
+of pgq (null: none at all) so far and will see what is committed by then. The next statement sees
+the rows of those that have ended.';

@@ -27,4 +27,4 @@ end
 $$;
 
 comment on function pgq._standard_settings(anyelement, pgq._setting[]) is
-'A row of this type with the defaults of the settings that are declared, and else nulls.';
+'A row of this type with the declared defaults of the settings; other columns are null.';

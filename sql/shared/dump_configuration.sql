@@ -1,4 +1,4 @@
--- As an extension, pgq would be dumped without its contents; this makes pg_dump take them along.
+-- pg_dump omits the rows of tables that belong to an extension; this makes it include them.
 do $dump_configuration$
 declare
     relation regclass;
@@ -11,9 +11,10 @@ begin
         from pg_class as c
         where c.relnamespace = 'pgq'::regnamespace
             and c.relkind in ('r', 'S')
-            -- Each installation has its own.
+            -- Each installation creates its own rows.
             and c.relname not in ('leaf', 'view_key', 'access_change')
-            -- Leaves that were made since are no part of it; they are dumped anyway.
+            -- Leaves that were created later do not belong to the extension; pg_dump includes them
+            -- anyway.
             and exists (
                 select
                 from pg_depend as d

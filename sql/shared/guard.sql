@@ -1,7 +1,8 @@
--- Stop before anything is changed when a schema pgq is already there, whoever made it.
+-- Stop before any change if a schema pgq exists, created by this package or by another.
 do $guard$
 begin
-    -- Lasts to the end of the transaction. In a block, so that it does not warn outside of one.
+    -- SET LOCAL lasts until the transaction ends; inside DO it does not warn outside a transaction
+    -- block.
     set local standard_conforming_strings = on;
     if to_regnamespace('pgq') is null then
         return;

@@ -1,5 +1,5 @@
--- An upgrade cannot grant this itself: what the script of an extension grants counts as the
--- extension's own, and no dump has it.
+-- An upgrade must not execute these GRANTs itself: privileges granted by an extension script count
+-- as part of the extension, and dumps omit them.
 create table pgq.kept_grant (
     statement text primary key
 );
@@ -10,6 +10,6 @@ deferrable initially deferred
 for each row execute function pgq._give_back_grant();
 
 comment on table pgq.kept_grant is
-'What others were granted on functions and views that an upgrade makes anew: noted while it runs,
-granted again when its transaction ends, then removed.';
-comment on column pgq.kept_grant.statement is 'The GRANT.';
+'GRANTs to other roles on functions and views that an upgrade recreates: saved while it runs,
+executed again when its transaction ends, then deleted.';
+comment on column pgq.kept_grant.statement is 'The GRANT statement.';

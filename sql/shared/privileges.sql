@@ -1,10 +1,10 @@
--- Only the owner may use anything until he grants it. An upgrade does this for what is new in it.
+-- Only the owner has privileges until it grants some. An upgrade does this for new objects.
 do $revoke_others$
 begin
     perform pgq._revoke_others(null);
 end
 $revoke_others$;
--- Whoever reads a view needs the right to the functions in it.
+-- Reading a view requires EXECUTE on the functions in it.
 grant execute on function pgq._clock() to public;
 grant execute on function pgq._partition_figures(
     uuid, bigint, bigint, integer, bigint, bigint, timestamptz

@@ -4,13 +4,13 @@ create type pgq.cleanup_action as (
     amount bigint
 );
 
-comment on type pgq.cleanup_action is 'One thing that cleanup did.';
+comment on type pgq.cleanup_action is 'An action of cleanup.';
 comment on column pgq.cleanup_action.action is
-'What: one of the actions that the comment of cleanup lists.';
+'The name of the action: one of those in the comment of cleanup.';
 comment on column pgq.cleanup_action.target is
-'To what: a queue, a group as topic/group, a write_id, a segment; for busy and more, the part of the
-work; for failed, the part and the SQLSTATE of its error.';
-comment on column pgq.cleanup_action.amount is 'To how many.';
+'The target: a queue, a group as topic/group, a write_id, a segment; for busy and more, the part of
+the work; for failed, the part and the SQLSTATE of its error.';
+comment on column pgq.cleanup_action.amount is 'How many items the action concerned.';
 
 create type pgq._setting as (
     name text,
@@ -23,5 +23,6 @@ create type pgq._setting as (
 );
 
 comment on type pgq._setting is
-'What is declared of a setting: interval (least 0: it may be 0), count, share, word, window or flag;
-its default; whether no_limit may name it; and its bounds, or the words that it may be.';
+'The declaration of a setting. kind: interval (least 0: it may be 0), count, share, word, window or
+flag; standard: its default; may_lift: whether no_limit may name it; least and most: its bounds;
+words: the allowed words.';

@@ -6,4 +6,4 @@ select '1.0.0'
 $$;
 
 comment on function pgq.version() is
-'The version of pgq that this database has.';
+'The version of pgq in this database.';

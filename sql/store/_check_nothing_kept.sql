@@ -12,7 +12,8 @@ begin
         inner join pgq.storage_class as c on c.storage_class_id = s.storage_class_id
         where c.retention is null
     loop
-        -- Messages of a deferred topic without an offset have its id in the upper bits of theirs.
+        -- Unsequenced messages of a deferred topic have the partition_id in the upper bits of
+        -- theirs.
         execute format(
             'select exists (
                 select
@@ -52,6 +53,6 @@ end
 $$;
 
 comment on function pgq._check_nothing_kept(text, bigint[]) is
-'Refuses a retention for a topic or queue that has stored messages without one (22023), since these
-stand in segments that are never truncated. What an open transaction stores is not seen; it stays
-until the topic or queue is dropped.';
+'Raises 22023 when a topic or queue that has stored messages without a retention is to get one:
+these stand in segments that are never truncated. Messages of open transactions are not seen; they
+stay until the topic or queue is dropped.';

@@ -3,7 +3,8 @@ returns void
 language plpgsql volatile parallel unsafe
 as $$
 begin
-    -- ATTACH locks out nobody who reads or writes the parent; CREATE TABLE PARTITION OF would.
+    -- ATTACH PARTITION does not block readers and writers of the parent; CREATE TABLE PARTITION OF
+    -- would.
     execute format(
         'create table pgq.message_%1$s (like pgq.message, primary key (partition_id, log_offset))',
         leaf
@@ -13,7 +14,7 @@ begin
         leaf
     );
     execute format('create table pgq.job_archive_%1$s (like pgq.job_archive)', leaf);
-    -- It has no key. Without this nothing could be deleted where all tables are published.
+    -- No primary key: without a replica identity, deletes fail where all tables are published.
     execute format(
         'alter table pgq.job_archive_%1$s replica identity full', leaf
     );
@@ -53,4 +54,4 @@ end
 $$;
 
 comment on function pgq._create_leaf(integer) is
-'Adds a leaf to message, to job_archive and to idempotency.';
+'Creates a leaf: a partition of message, of job_archive and of idempotency.';

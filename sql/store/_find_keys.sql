@@ -3,7 +3,7 @@ returns setof pgq._noted_key
 language plpgsql stable parallel safe
 as $$
 begin
-    -- Key by key: a plan for an array might read all keys of the scope.
+    -- One lookup per key: a plan for the whole array might read all keys of the scope.
     -- for the first 48 leaves: _find_keys.segment
     return query
     select f.idempotency_key, f.ends_at, f.job_id, f.partition, f.log_offset
@@ -19,4 +19,4 @@ end
 $$;
 
 comment on function pgq._find_keys(integer, bigint, text[]) is
-'The rows of idempotency keys in a segment, also those that have ended.';
+'The rows of idempotency keys in a segment, including expired ones.';

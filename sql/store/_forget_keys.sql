@@ -20,5 +20,5 @@ end
 $$;
 
 comment on function pgq._forget_keys(integer[], bigint, text[]) is
-'Removes keys that this call has noted in these segments before it found that another transaction
-was first.';
+'Deletes keys that this call has inserted into these segments before it found that another
+transaction was first.';

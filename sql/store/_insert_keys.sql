@@ -10,8 +10,8 @@ declare
     kept text[];
 begin
     perform pgq._lock_leaf(segment);
-    -- Waits for others who have inserted one of them and are still at work. Without a lock on what
-    -- they leave: those who find the same would wait for each other.
+    -- Waits for open transactions that have inserted one of these keys. DO NOTHING, not DO UPDATE,
+    -- which locks existing rows: transactions that find the same ones could deadlock.
     insert into pgq.idempotency (scope_id, ends_at, segment, idempotency_key)
     select
         _insert_keys.scope_id,
@@ -26,7 +26,7 @@ begin
         return idempotency_keys;
     end if;
 
-    -- The row of a key that has ended is used again.
+    -- Reuse the rows of expired keys.
     execute format(
         'insert into pgq.idempotency_%1$s as k (scope_id, ends_at, segment, idempotency_key)
         select $1, $2, %1$s, w.idempotency_key
@@ -54,7 +54,7 @@ begin
         idempotency_keys,
         moment;
 
-    -- Of rows without a position only those of this call are visible.
+    -- Visible rows without a job or partition were inserted by this call.
     execute format(
         'select array_agg(f.idempotency_key order by f.idempotency_key)
         from unnest($2) as w (idempotency_key)
@@ -77,5 +77,5 @@ end
 $$;
 
 comment on function pgq._insert_keys(integer, bigint, text[], timestamptz, timestamptz) is
-'Notes keys in a segment, without a position, and returns them but for those that somebody else has
-noted there meanwhile. The keys come in ascending order.';
+'Inserts keys into a segment, without a job or message yet, and returns them except those that
+another transaction has inserted there meanwhile. The keys must be in ascending order.';

@@ -8,5 +8,6 @@ end
 $$;
 
 comment on function pgq._is_kept(integer) is
-'Whether a segment that the snapshot shows has not been emptied since. TRUNCATE is seen by snapshots
-that are older, too; what they still see of a segment is its first row, or it was emptied.';
+'Whether a segment that the snapshot shows has not been truncated since. TRUNCATE empties a leaf for
+older snapshots too: if the first row of the segment (see _mark_segment) is missing, it was
+truncated.';

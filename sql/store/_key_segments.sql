@@ -6,13 +6,14 @@ declare
     state pgq._key_segments;
     unopened interval;
 begin
-    -- Again when a class has to be made, or to be opened, first.
+    -- Repeat after a class was created, or got its first segment.
     loop
         select
             array_agg(distinct c.storage_class_id),
             array_agg(distinct s.segment) filter (where s.segment is not null),
-            -- Everybody who may still be at work and wrote to a segment while it was the open one
-            -- is found there. Who began behind its horizon did not.
+            -- A transaction that read the class while a segment was open may still insert keys
+            -- there. A sealed segment is out of its reach once all transactions below its horizon
+            -- have ended.
             array_agg(distinct s.segment order by s.segment) filter (
                 where w.written
                     and (
@@ -44,6 +45,6 @@ end
 $$;
 
 comment on function pgq._key_segments(bigint, interval) is
-'Where the keys of a queue or topic with this window stand, and where new ones are to be written: to
-all segments that others who write at the same time may have written to. The caller has taken its
+'Where the keys of a queue or topic with this window stand, and where new ones must be inserted:
+into every segment into which a concurrent transaction may insert. The caller has taken its
 transaction id before.';

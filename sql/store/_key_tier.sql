@@ -13,5 +13,5 @@ select
 $$;
 
 comment on function pgq._key_tier(interval) is
-'The retention of the storage class that keeps idempotency keys of a window: one of five, so that
-many different windows do not take many segments. Each key ends by its own window all the same.';
+'The retention of the storage class for the idempotency keys of a window: one of five, which bounds
+the number of segments. Each key still expires by its own window.';

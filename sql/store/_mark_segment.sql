@@ -13,5 +13,5 @@ end
 $$;
 
 comment on function pgq._mark_segment(integer) is
-'Gives a segment its first row, by which a reader knows that it has not been emptied (_is_kept). It
-has the id 0, which no partition and no queue has.';
+'Inserts the first row of a segment, by which readers see that it has not been truncated (_is_kept).
+It has the partition_id 0, which no partition and no queue has.';

@@ -23,4 +23,4 @@ end
 $$;
 
 comment on function pgq._newest(bigint, integer, bigint, bigint) is
-'The offset of the last message of a range, and when it was published; null when there is none.';
+'The offset and publish time of the last message of a range of offsets; null when there is none.';

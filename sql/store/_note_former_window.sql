@@ -24,5 +24,6 @@ end
 $$;
 
 comment on function pgq._note_former_window(bigint, interval, interval) is
-'Notes that a queue or topic, whose row the caller has locked, gets another window: keys that were
-noted by the one before are still to be found, and others who know only that one may note more.';
+'Records the window that a queue or topic had before: its keys must still be found, and transactions
+that know only that window may insert more. The caller holds the lock on the row of the queue or
+topic.';

@@ -28,19 +28,19 @@ begin
         order by 1
     );
 
-    -- Usually once; again for keys that another transaction was first with.
+    -- Repeat for keys that another transaction has inserted first.
     while cardinality(pending) > 0 loop
         state := pgq._key_segments(scope_id, idempotency_window);
         moment := pgq._clock();
         looked := false;
 
-        -- Undone, and the locks with it: overlapping transactions that had looked into an old
-        -- segment would keep it from being emptied for ever, and their locks on rows would keep
-        -- the open one from being sealed.
+        -- A subtransaction, rolled back to release its locks. Held to the end, the table locks of
+        -- overlapping transactions would keep an old segment from ever being truncated, and their
+        -- row locks would keep the open one from being sealed.
         begin
             if pgq._keeps_snapshot() then
-                -- The snapshot may be older than the transaction id. What has changed since raises
-                -- 40001.
+                -- The snapshot may be older than the transaction id: lock the rows that were read,
+                -- which raises 40001 if they have changed since.
                 perform
                 from pgq.storage_class as c
                 where c.storage_class_id = any(state.class_ids)
@@ -83,8 +83,8 @@ begin
             exit when cardinality(pending) = 0;
         end if;
 
-        -- In ascending order, of segments and then of keys, as everywhere: whoever waits for
-        -- another one here holds nothing that stands behind.
+        -- Ascending order of segments, then of keys: a transaction that waits here holds no later
+        -- key, so this cannot deadlock.
         lost := '{}';
         done := '{}';
         foreach leaf in array state.written loop
@@ -116,7 +116,8 @@ begin
         );
     end loop;
 
-    -- Each place follows the first one of its key; what was found stands before all of them.
+    -- The leader of an element is the first element with its key. Keys that were found have
+    -- negative numbers, so they come first.
     select array_agg(w.leader order by w.place)
     into notes.leaders
     from (
@@ -150,6 +151,7 @@ end
 $$;
 
 comment on function pgq._note_keys(bigint, interval, text[]) is
-'Notes the idempotency keys of a batch for a queue or topic with this window, or finds what they
-stand for; null elements have no key. Waits for other transactions that note one of them. The caller
-has taken its transaction id before it read the window, and calls _place_keys in the end.';
+'Inserts the idempotency keys of a batch for a queue or topic with this window, or finds the jobs or
+messages that they stand for; null elements have no key. Waits for open transactions that insert one
+of them. The caller has taken its transaction id before it read the window, and calls _place_keys at
+the end.';

@@ -6,13 +6,13 @@ declare
     free_leaf integer;
 begin
     loop
-        -- A leaf that another transaction is about to take is passed over. Under REPEATABLE READ
-        -- one that was taken since the snapshot raises 40001.
+        -- SKIP LOCKED: another transaction is taking that leaf. Above READ COMMITTED, a leaf taken
+        -- since the snapshot raises 40001.
         select l.leaf
         into free_leaf
         from pgq.leaf as l
         where l.free
-            -- After a restore all count as free.
+            -- After a restore every leaf counts as free.
             and not exists (select from pgq.segment as s where s.segment = l.leaf)
         order by l.leaf
         limit 1
@@ -20,7 +20,8 @@ begin
 
         exit when free_leaf is not null;
 
-        -- A new one. Under REPEATABLE READ another one that made it raises 40001.
+        -- No leaf is free: add one. Above READ COMMITTED, a concurrent insert of the same leaf
+        -- raises 40001.
         insert into pgq.leaf (leaf, free)
         select min(n.leaf), true
         from generate_series(
@@ -55,5 +56,5 @@ end
 $$;
 
 comment on function pgq._open_segment(bigint) is
-'Takes a free leaf, or makes one, as the open segment of a storage class whose row the caller has
-locked, and returns its number.';
+'Takes a free leaf, or creates one, as the open segment of a storage class, and returns its number.
+The caller holds the lock on the row of the class.';

@@ -11,7 +11,7 @@ as $$
 #variable_conflict use_column
 declare
     leaf integer;
-    -- Only now: the call may have waited.
+    -- Read the clock only now: the call may have waited for locks.
     until timestamptz := pgq._clock() + idempotency_window;
 begin
     foreach leaf in array coalesce(segments, '{}') loop
@@ -44,4 +44,4 @@ $$;
 comment on function pgq._place_keys(
     integer[], bigint, interval, text[], bigint[], integer[], bigint[]
 ) is
-'Notes what the keys stand for that this call has noted in these segments.';
+'Records the jobs or messages of the keys that this call has inserted into these segments.';

@@ -13,5 +13,5 @@ where s.segment = (_segment_until.class).segment
 $$;
 
 comment on function pgq._segment_until(pgq.storage_class) is
-'Until when a storage class writes to its open segment for sure: before that it does not age out.
-A class with a size limit may move to the next one at any time.';
+'Until when a storage class is sure to write to its open segment: the segment does not age out
+before. A class with a size limit may move to the next one at any time (-infinity).';

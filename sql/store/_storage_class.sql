@@ -5,10 +5,10 @@ as $$
 declare
     class pgq.storage_class;
 begin
-    -- Again when cleanup removes a class out of use between two statements.
+    -- Repeat when cleanup deletes an unused class between two statements.
     while class.storage_class_id is null loop
-        -- The share lock keeps the segment open to the end of the transaction. Under REPEATABLE
-        -- READ, a class that has gone on to another segment since the snapshot raises 40001.
+        -- FOR SHARE keeps the segment open until the transaction ends. Above READ COMMITTED, a
+        -- class that has moved to another segment since the snapshot raises 40001.
         begin
             select c.*
             into class
@@ -19,8 +19,7 @@ begin
                 and coalesce(c.owner_id, 0) = coalesce(_storage_class.owner_id, 0)
             for share;
 
-            -- Undone, and the lock with it: several that have it and want more than that would
-            -- block each other.
+            -- Roll back to release the share lock: transactions that upgrade it would deadlock.
             if class.segment is null or class.max_bytes is distinct from max_bytes then
                 raise exception 'the storage class is no longer in use' using errcode = '55P03';
             end if;
@@ -60,5 +59,5 @@ end
 $$;
 
 comment on function pgq._storage_class(interval, bigint, bigint) is
-'The storage class for a retention, made on first use together with its first segment; its segment
-stays the open one to the end of the transaction.';
+'The storage class for a retention, created on first use together with its first segment. Its open
+segment stays open until the transaction ends.';

@@ -1,5 +1,4 @@
--- The leaves that an installation starts with: those that statements name. More are made when all
--- of these are in use.
+-- The leaves of a new installation. _open_segment creates more when all of them are in use.
 do $leaves$
 begin
     for leaf in 0 .. 15 loop

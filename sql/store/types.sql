@@ -3,7 +3,8 @@ create type pgq._newest_message as (
     published_at timestamptz
 );
 
-comment on type pgq._newest_message is 'Which is the last message of a range, and from when.';
+comment on type pgq._newest_message is
+'The offset and publish time of the last message of a range.';
 
 create type pgq._stored_message as (
     log_offset bigint,
@@ -33,10 +34,10 @@ create type pgq._key_segments as (
 );
 
 comment on type pgq._key_segments is
-'Where the keys of a queue or topic stand: in these segments of these classes; new ones are written
-to some of them.';
+'Where the keys of a queue or topic stand: storage classes, their segments, and those segments
+(written) into which new keys are inserted.';
 
--- Flat arrays: they are read element by element.
+-- Flat arrays, because they are read element by element.
 create type pgq._key_notes as (
     segments integer array,
     leaders integer array,
@@ -46,6 +47,7 @@ create type pgq._key_notes as (
 );
 
 comment on type pgq._key_notes is
-'What became of the keys of a batch: to which segments the new ones were written; for each place its
-own number if it is new, that of the place that has the same key, or -n for the nth of those that
-were found; and what these stand for.';
+'The result of _note_keys. segments: where new keys were inserted. leaders: for each element of the
+batch its own number if its key is new, the number of the first element with the same key, or -n for
+the nth key that was found. job_ids, partitions, log_offsets: the jobs or messages of the keys that
+were found.';
