@@ -61,11 +61,12 @@ without restricting them. role public: every role. The caller is the role set by
 session user, and has the access of roles whose privileges it inherits; the owner of a security
 definer function that calls pgq does not count. Roles are stored by name: revoke before one is
 dropped or renamed. The call waits for open publishes. Only the role that made the topic or queue,
-which keeps admin access, or an admin of all of them can give the first grant. Subscriptions,
-schedules and dead_letter_topics go on in the name of the roles that set them up: where the first
-grant takes the access that they need, the call is refused. end_dependents => true (default false)
-instead ends such subscriptions, pauses such schedules and lifts the max_attempts of such groups,
-which then stop at a message that fails.
+or an admin of all of them, can give the first grant. The maker then keeps admin access; after the
+first grant of another admin the maker has only the access that is granted. Subscriptions, schedules
+and dead_letter_topics go on in the name of the roles that set them up: where the first grant takes
+the access that they need, the call is refused. end_dependents => true (default false) instead ends
+such subscriptions, pauses such schedules and lifts the max_attempts of such groups, which then stop
+at a message that fails.
 Errors: MQ001 unknown topic, MQ002 unknown queue, 22004 a required argument is null, 22023 topic and
 queue, or a bad access, 2BP01 what others have set up needs the access that they lose, 40001 above
 READ COMMITTED when another transaction was first (try again), 42501 the caller has no admin access,
