@@ -10,7 +10,8 @@ begin
         from pgq.job as j
         where j.job_id = any(_bury_exhausted.job_ids)
             and j.attempt >= coalesce(j.max_attempts, _bury_exhausted.max_attempts)
-            and j.visible_at <= _bury_exhausted.moment
+            -- In no index in this form: a plan made on a small table would scan all due jobs.
+            and j.visible_at - _bury_exhausted.moment <= interval '0'
         for update skip locked
     );
 

@@ -1,6 +1,7 @@
 create function pgq._bury_front(plan pgq._claim_plan, label text)
 returns void
 language plpgsql volatile parallel unsafe
+set enable_sort = off
 as $$
 declare
     looked_at integer;

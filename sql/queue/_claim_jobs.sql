@@ -49,6 +49,7 @@ begin
             end loop;
         end if;
 
+        -- Lateral, with a limit: a plan made while the leaf was small could read all of it for a join.
         -- for the first 16 leaves: leaf
         return query
         with gone as (
@@ -100,9 +101,12 @@ begin
             g.job_id, {token}, g.attempt + 1, {keep_until}, m.published_at, g.priority::integer,
             m.key, g.label, m.headers, m.payload, m.body
         from gone as g
-        left join pgq.message_{leaf} as m
-            on m.partition_id = g.partition_id
-            and m.log_offset = g.log_offset
+        left join lateral (
+            select k.published_at, k.key, k.headers, k.payload, k.body
+            from pgq.message_{leaf} as k
+            where k.partition_id = g.partition_id and k.log_offset = g.log_offset
+            limit 1
+        ) as m on true
         order by g.priority, g.visible_at, g.job_id;
         -- end of the leaf
 
