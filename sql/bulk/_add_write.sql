@@ -37,5 +37,5 @@ end
 $$;
 
 comment on function pgq._add_write(pgq.bulk_write, interval) is
-'Adds a write with its mark; null: somebody else has added one of the same producer and seq. Raises
-22023 when the producer may have made it before and it is forgotten.';
+'Adds a bulk write with its marker row; null when a concurrent transaction has added the same
+producer and seq. Raises 22023 when the write may have been made before and forgotten.';

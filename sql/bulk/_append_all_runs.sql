@@ -17,4 +17,4 @@ end
 $$;
 
 comment on function pgq._append_all_runs(text, bigint[], boolean) is
-'What _append_runs does, for runs of several partitions.';
+'Like _append_runs, for extents of several partitions.';

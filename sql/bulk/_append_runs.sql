@@ -5,7 +5,7 @@ returns void
 language plpgsql volatile parallel unsafe
 as $$
 declare
-    -- Fewer messages are copied: each run makes reading a little slower.
+    -- Smaller extents are copied: each range is one more row that readers pass.
     least_messages constant integer := 500;
     state pgq._partition_state;
     newest pgq._newest_message;
@@ -17,7 +17,7 @@ declare
 begin
     state := pgq._lock_partition(topic, partition, null);
 
-    -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
+    -- Read after the lock: only a new statement's snapshot is sure to show the newest offset.
     newest := pgq._newest(state.stored_partition_id, state.segment, state.segment_first_offset);
     next_offset := coalesce(newest.log_offset + 1, state.segment_first_offset);
     stamp := greatest(pgq._clock(), newest.published_at, state.segment_entered_at);
@@ -35,7 +35,7 @@ begin
             and size >= least_messages
             and not only_copy
         then
-            -- What begins here so far has no message.
+            -- Replace a range that starts at this offset: it has no messages yet.
             insert into pgq.segment_range (
                 partition_id, first_offset, segment, stored_partition_id, shift, published_at
             )
@@ -100,6 +100,6 @@ end
 $$;
 
 comment on function pgq._append_runs(text, integer, bigint[], boolean) is
-'Takes runs of staged messages into a partition, in this order: those that are long, and stored in
-the segment that it writes to, by noting where they are; others by a copy. only_copy: all of them,
-since somebody gets jobs that point at them.';
+'Appends extents (staged runs) to a partition, in this order: a long one in the partition''s current
+segment is attached by a range that refers to it, others are copied. only_copy: copy all, since jobs
+will point at the messages.';

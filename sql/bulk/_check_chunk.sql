@@ -32,5 +32,5 @@ end
 $$;
 
 comment on function pgq._check_chunk(integer, text, integer, integer[], bytea, bytea) is
-'Refuses a chunk without its numbers, its lengths or its contents (22004), or with both kinds of
-contents or a negative number (22023).';
+'Refuses a chunk with a null task, attempt, number, lengths or contents (22004), with both kinds of
+contents, or with a negative number (22023).';

@@ -42,5 +42,5 @@ $$;
 comment on function pgq._check_chunk_options(
     pgq._write_target, integer, interval, integer, text[]
 ) is
-'Refuses now what publish_batch or enqueue_batch would refuse later, when the chunk is published
+'Refuses options that publish_batch or enqueue_batch would refuse later, when the chunk is published
 (22023, MQ007).';

@@ -19,5 +19,5 @@ end
 $$;
 
 comment on function pgq._check_contents(integer[], bytea, text[], jsonb[], integer[], bytea) is
-'Refuses a chunk of messages that is not right in itself (22004, 22023), and returns where each of
-its contents begins.';
+'Checks the arrays and contents of a chunk of messages (22004, 22023), and returns the position of
+the first byte of each content.';

@@ -38,5 +38,5 @@ end
 $$;
 
 comment on function pgq._check_lengths(bytea, integer[]) is
-'The number of messages of a chunk; refuses lengths that are null (22004), negative, do not fit
-or have several dimensions (22023).';
+'Returns the number of messages of a chunk; refuses lengths that are null (22004), negative, do not
+add up to its size or have several dimensions (22023).';

@@ -7,7 +7,8 @@ begin
         return;
     end if;
 
-    -- One that the snapshot does not show cannot be added: that raises 40001.
+    -- A write that the snapshot does not show conflicts with this write_id: the insert raises
+    -- 40001.
     insert into pgq.bulk_write (queue_id, atomic, write_id, begun_at, expires_at)
     select 0, true, _check_no_write.write_id, pgq._clock(), pgq._clock()
     where _check_no_write.write_id is not null
@@ -19,5 +20,5 @@ end
 $$;
 
 comment on function pgq._check_no_write(uuid) is
-'Called where no write of this id was found: above READ COMMITTED it raises 40001 when there is one
-that the snapshot is too old to show.';
+'Called when no write of this id was found: above READ COMMITTED it raises 40001 if one exists that
+the snapshot is too old to show.';

@@ -23,8 +23,8 @@ begin
             using errcode = '22004', detail = 'Nothing was stored.';
     end if;
 
-    -- Whether each content begins where the one before ends is for the writer to see to; here is
-    -- looked at the first and the last one.
+    -- Only the first and the last content are checked: the writer must make each one start where
+    -- the previous one ends.
     if size > 0
         and (
             starts[array_lower(starts, 1)] <> 1
@@ -51,4 +51,5 @@ end
 $$;
 
 comment on function pgq._check_packed(bytea, integer[], integer[], text[], jsonb[]) is
-'The number of messages of a chunk that is stored as it is; refuses what does not add up.';
+'Returns the number of messages of a packed chunk; refuses arrays that do not fit together (22004,
+22023).';

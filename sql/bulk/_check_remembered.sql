@@ -10,8 +10,8 @@ begin
     end if;
 
     if pgq._keeps_snapshot() then
-        -- An old snapshot may show neither the write nor that it was forgotten. Then one of these
-        -- raises 40001.
+        -- An old snapshot may show neither the write nor that it was forgotten. The insert raises
+        -- 40001 if the producer's row is invisible, the row lock if it was updated since.
         insert into pgq.bulk_producer (producer, topic_id, queue_id)
         values (
             (_check_remembered.target).producer, (_check_remembered.target).topic_id,
@@ -46,5 +46,6 @@ end
 $$;
 
 comment on function pgq._check_remembered(pgq.bulk_write) is
-'Refuses a write that is begun for the first time, as it seems, and may have been forgotten (22023).
-It must have been inserted before this is called, so that nobody else can write and forget it.';
+'Refuses a new write whose seq is not above the producer''s forgotten writes, since it may have been
+one of them (22023). Insert the write before calling this: then no other transaction can write and
+forget the same seq.';

@@ -30,4 +30,4 @@ $$;
 comment on function pgq._check_staged(
     uuid, integer, integer, jsonb[], text[], jsonb[], integer, interval, integer, text[], bytea[]
 ) is
-'Refuses a chunk when another one was staged under the same number (22023).';
+'Refuses a chunk when different contents were staged under the same number (22023).';

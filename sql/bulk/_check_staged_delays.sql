@@ -29,4 +29,5 @@ end
 $$;
 
 comment on function pgq._check_staged_delays(uuid, bigint) is
-'Refuses staged jobs that a queue takes no longer, since its job_ttl has become shorter (22023).';
+'Refuses staged jobs whose delay the queue no longer accepts, because its job_ttl became shorter
+(22023).';

@@ -12,5 +12,5 @@ end
 $$;
 
 comment on function pgq._check_target(uuid, bigint, bigint) is
-'Raises MQ008 when the topic or queue was dropped while it was written to.
-Messages and jobs are stored by name, and there may be another of the same name by now.';
+'Raises MQ008 when the topic or queue was dropped during the write.
+Messages and jobs are written by name, and the name may belong to a new topic or queue by then.';

@@ -3,7 +3,7 @@ returns setof pgq.cleanup_action
 language plpgsql volatile parallel unsafe
 as $$
 declare
-    -- One call does so much of each; the next one goes on.
+    -- Limit per kind and call; the next call continues.
     most constant integer := 1000;
     room integer;
     seen integer := 0;
@@ -12,7 +12,7 @@ declare
     unfinished boolean;
     target record;
 begin
-    -- Given up: nobody came to commit them, or there is nothing left to write to.
+    -- Expired writes that were never committed.
     for target in
         select w.bulk_write_id, w.write_id
         from pgq.bulk_write as w
@@ -27,7 +27,8 @@ begin
         forgotten := forgotten + 1;
         return next row('bulk write forgotten', target.write_id::text, 1)::pgq.cleanup_action;
     end loop;
-    -- Where all those that one call looks at are in use, the next one would find the same.
+    -- Report more only after progress: if all candidates are locked, the next call would find the
+    -- same ones.
     unfinished := seen = most and forgotten > 0;
 
     seen := 0;
@@ -57,7 +58,7 @@ begin
     where not exists (select from pgq.topic as t where t.topic_id = p.topic_id)
         and not exists (select from pgq.queue as q where q.queue_id = p.queue_id);
 
-    -- Writes that no producer can ask for again are kept a day, for a repeated commit_write.
+    -- Unnamed writes cannot be begun again; keep them for one day, for a repeated commit_write.
     delete from pgq.bulk_write as w
     where w.bulk_write_id = any(
         array(
@@ -72,7 +73,7 @@ begin
     get diagnostics removed = row_count;
     unfinished := unfinished or removed = most;
 
-    -- What is left of writes that have ended, where no chunk is open.
+    -- Remains of writes that have ended, unless a chunk is still open.
     room := most;
     for target in
         select s.write_id
@@ -115,5 +116,5 @@ end
 $$;
 
 comment on function pgq._clean_writes(timestamptz) is
-'The part of cleanup that forgets bulk writes nobody commits, and what was staged for them.
-It waits for nobody, and removes 1000 of a kind at most.';
+'The part of cleanup that forgets abandoned bulk writes and removes their staged data.
+It skips locked rows, and removes at most 1000 of each kind.';

@@ -65,6 +65,6 @@ end
 $$;
 
 comment on function pgq._count_written(pgq.bulk_write, bigint) is
-'How many messages a bulk write has. Raises MQ008 when something that belongs to it is missing, and
-22023 when the number is not the expected one, or when an earlier attempt published chunks that
-this one did not write.';
+'Returns the number of messages of a bulk write. Raises MQ008 when a part of it is missing, and
+22023 when the number is not the expected one, or when an earlier attempt published chunks of a task
+that this attempt did not write.';

@@ -2,8 +2,7 @@ create function pgq._dropped_targets()
 returns table (topic_id bigint, queue_id bigint)
 language sql stable parallel safe
 as $$
--- From one target to the next in the index, so that it takes a step for each and not for each
--- write.
+-- Loose index scan: one index probe per target, not one step per write.
 with recursive target as (
     (
         select coalesce(w.topic_id, 0) as topic_id, coalesce(w.queue_id, 0) as queue_id
@@ -30,4 +29,4 @@ where not exists (select from pgq.topic as t where t.topic_id = d.topic_id)
 $$;
 
 comment on function pgq._dropped_targets() is
-'The topics and queues that bulk writes went to and that are dropped by now; 0 stands for none.';
+'The dropped topics and queues that bulk writes still refer to; 0 stands for none.';

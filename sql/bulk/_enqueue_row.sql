@@ -16,4 +16,4 @@ end
 $$;
 
 comment on function pgq._enqueue_row() is
-'Calls enqueue for each row inserted into enqueue_rows.';
+'Trigger of enqueue_rows: calls enqueue for each inserted row.';

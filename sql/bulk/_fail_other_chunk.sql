@@ -11,4 +11,4 @@ end
 $$;
 
 comment on function pgq._fail_other_chunk(integer, integer) is
-'Raises 22023.';
+'Raises 22023: the same chunk number was written before with different contents.';

@@ -19,4 +19,4 @@ end
 $$;
 
 comment on function pgq._fail_write_lost(uuid, text) is
-'Raises MQ008; without a reason, because there is no open write of this id.';
+'Raises MQ008 with this reason; without one, the detail says that no open write has this id.';

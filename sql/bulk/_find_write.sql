@@ -54,4 +54,4 @@ end
 $$;
 
 comment on function pgq._find_write(uuid) is
-'The open write of this id, and what it writes to. Raises MQ008.';
+'Returns the open write of this id and its target, without a lock. Raises MQ008.';

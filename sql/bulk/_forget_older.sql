@@ -22,8 +22,8 @@ begin
         return;
     end if;
 
-    -- All but the one that was just committed, since its commit may be repeated. The upsert is what
-    -- a begin_write with an old snapshot conflicts with: it would not know what was forgotten.
+    -- Keep the write that was just committed, since its commit may be repeated. The upsert makes a
+    -- begin_write with an old snapshot fail (40001): it would not know what was forgotten.
     with forgotten as (
         delete from pgq.bulk_write as w
         where w.bulk_write_id = any(
@@ -54,4 +54,4 @@ end
 $$;
 
 comment on function pgq._forget_older(pgq.bulk_write) is
-'Forgets the writes of a producer that are older than its newest 1000, by seq.';
+'Forgets the writes of a producer that are older, by seq, than its newest 1000.';

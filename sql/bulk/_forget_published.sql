@@ -5,7 +5,7 @@ as $$
 declare
     removed integer;
 begin
-    -- As in _forget_staged.
+    -- As in _forget_staged: an old snapshot does not show all chunks.
     if pgq._keeps_snapshot() then
         return null;
     end if;
@@ -19,7 +19,8 @@ begin
         return null;
     end if;
 
-    -- By address, which nobody changes now: a join has bad plans while statistics are missing.
+    -- By ctid, which is stable while the marker is locked: a join gets bad plans while statistics
+    -- are missing.
     delete from pgq.published_chunk as p
     where p.ctid = any(
         array(
@@ -42,4 +43,4 @@ end
 $$;
 
 comment on function pgq._forget_published(bigint, integer) is
-'Removes what is noted of the chunks that a bulk write published; otherwise like _forget_staged.';
+'Removes the records of the chunks that a bulk write published; otherwise like _forget_staged.';

@@ -3,7 +3,8 @@ returns void
 language plpgsql volatile parallel unsafe
 as $$
 begin
-    -- What they store goes with its segment; where nothing is truncated it is deleted.
+    -- The messages go when their segment is truncated; in a storage class without retention, have
+    -- cleanup delete them.
     insert into pgq.dropped_range (partition_id, segment, first_offset, last_offset)
     select r.stored_partition_id, r.segment, 1, 9223372036854775807
     from pgq.staged_run as r
@@ -16,4 +17,5 @@ end
 $$;
 
 comment on function pgq._forget_runs(uuid) is
-'Forgets the runs of a write that were not taken into the log, whose mark the caller has locked.';
+'Forgets the extents of a write that were not attached to the log. The caller has locked the marker
+of the write.';

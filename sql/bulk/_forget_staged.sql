@@ -5,7 +5,7 @@ as $$
 declare
     removed integer;
 begin
-    -- An old snapshot does not show all that is staged.
+    -- An old snapshot does not show all staged chunks.
     if pgq._keeps_snapshot() then
         return null;
     end if;
@@ -19,7 +19,8 @@ begin
         return null;
     end if;
 
-    -- By address, which nobody changes now: a join has bad plans while statistics are missing.
+    -- By ctid, which is stable while the marker is locked: a join gets bad plans while statistics
+    -- are missing.
     delete from pgq.staged_chunk as c
     where c.ctid = any(
         array(
@@ -46,7 +47,7 @@ end
 $$;
 
 comment on function pgq._forget_staged(uuid, integer) is
-'Removes what was staged for a bulk write, and returns how many chunks it removed.
-most: the most that it may remove; when it removed fewer, nothing is left. Null: nothing was
-removed, because transactions with chunks of it are open, or nothing is staged, or under REPEATABLE
-READ or SERIALIZABLE; cleanup then removes it. It waits for nobody.';
+'Removes the staged data of a bulk write, and returns the number of chunks removed.
+most: the limit; after fewer, nothing is left. Returns null, and removes nothing, while a
+transaction with chunks of the write is open, when nothing is staged, and above READ COMMITTED;
+cleanup then removes the rest. It never waits for a lock.';

@@ -15,8 +15,8 @@ begin
         return false;
     end if;
 
-    -- A chunk that is about to be published keeps its write, so that it is not published again by
-    -- one that has forgotten it.
+    -- An open chunk holds the marker. Keep its write: a repeat that has forgotten it would publish
+    -- the chunk again.
     if target.committed_at is null and not target.atomic then
         perform
         from pgq.published_write as g
@@ -35,4 +35,4 @@ end
 $$;
 
 comment on function pgq._forget_write(bigint) is
-'Forgets a bulk write; false when somebody is at work on it.';
+'Forgets a bulk write; false when another transaction has locked it.';

@@ -7,8 +7,8 @@ as $$
 declare
     moved pgq._partition_state := state;
 begin
-    -- Under another id than before: whoever still knows that one sees what came before the runs,
-    -- and nothing behind a gap.
+    -- New epoch (stored_partition_id): a reader that still knows the old one sees only the messages
+    -- before the extents, and nothing after a gap.
     moved.stored_partition_id := -nextval('pgq.run_id');
     moved.segment_first_offset := first_offset;
     moved.segment_entered_at := stamp;
@@ -29,4 +29,5 @@ end
 $$;
 
 comment on function pgq._go_on_behind(pgq._partition_state, bigint, timestamptz) is
-'Lets a partition, whose row the caller has locked, go on behind runs that it took in.';
+'Lets a partition continue after attached extents, under a new epoch. The caller has locked its
+row.';

@@ -23,4 +23,4 @@ end
 $$;
 
 comment on function pgq._keys_of_runs(uuid) is
-'The keys and headers of the messages of a write that are in runs.';
+'The keys and headers of the messages of a write that are in extents.';

@@ -13,7 +13,7 @@ begin
         and coalesce(w.queue_id, 0) = coalesce((_known_write.wanted).queue_id, 0)
         and w.seq = (_known_write.wanted).seq;
 
-    -- One that is committed stays committed, so it is returned without a lock and without a wait.
+    -- A committed write does not change any more: return it without a lock, so without waiting.
     if known.committed_at is null and known.bulk_write_id is not null then
         select w.*
         into known
@@ -26,4 +26,5 @@ end
 $$;
 
 comment on function pgq._known_write(pgq.bulk_write) is
-'The write of this producer and seq, locked unless it is committed; null: there is none.';
+'Returns the write of this producer and seq, locked unless it is committed; null when it does not
+exist.';

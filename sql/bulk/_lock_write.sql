@@ -18,7 +18,7 @@ begin
         return target;
     end if;
 
-    -- The mark first: open chunks hold it, and while this waits for them, begin_write and
+    -- Lock the marker first: open chunks hold it, and while this waits for them, begin_write and
     -- abort_write can still lock the row of the write.
     if target.atomic then
         perform from pgq.staged_write as s where s.write_id = target.write_id for update;
@@ -49,5 +49,5 @@ end
 $$;
 
 comment on function pgq._lock_write(uuid) is
-'The write of this id: committed, or open and locked with its mark, so that no chunk of it is under
-way. Raises MQ008.';
+'Returns the write of this id: either committed, or open and locked with its marker, so that no
+transaction with a chunk of it is open. Raises MQ008.';

@@ -6,7 +6,8 @@ returns boolean
 language plpgsql volatile parallel unsafe
 as $$
 begin
-    -- The lock lets commit_write wait for this chunk, and this chunk see that it comes too late.
+    -- FOR KEY SHARE: commit_write waits for this chunk, and a chunk that comes after the commit
+    -- finds no marker.
     perform
     from pgq.published_write as g
     where g.bulk_write_id = (_note_chunk.target).bulk_write_id
@@ -27,7 +28,7 @@ begin
         return true;
     end if;
 
-    -- A writer of an earlier attempt may come after one of a later attempt.
+    -- A writer of an earlier attempt may come after one of a later attempt: keep the higher number.
     update pgq.published_chunk as p
     set attempt = greatest(p.attempt, (_note_chunk.target).attempt)
     where p.bulk_write_id = (_note_chunk.target).bulk_write_id
@@ -48,5 +49,6 @@ end
 $$;
 
 comment on function pgq._note_chunk(uuid, pgq._write_target, integer, integer, integer, bigint) is
-'Notes a chunk of a write that is not atomic; true when it is new. The write then stays open until
-the transaction of the chunk ends. Raises MQ008, and 22023 when another chunk has these numbers.';
+'Records a chunk of a write that is not atomic; true when it is new. The write then stays open until
+the transaction of the chunk ends. Raises MQ008, and 22023 when a different chunk has these
+numbers.';

@@ -14,4 +14,5 @@ end
 $$;
 
 comment on function pgq._note_last_chunk(uuid, integer) is
-'Notes how many messages a task has staged, so that commit_write sees whether one is missing.';
+'Records the number of messages that a task has staged, so that commit_write notices a missing
+chunk.';

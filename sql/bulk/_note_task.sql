@@ -5,8 +5,8 @@ as $$
 declare
     owner_attempt text;
 begin
-    -- The first attempt of a task that commits is the one that counts. Another one waits here
-    -- until that is decided.
+    -- The first attempt of a task that commits counts. A concurrent attempt waits here until that
+    -- is decided.
     insert into pgq.staged_task (write_id, task, task_attempt)
     values (_note_task.write_id, _note_task.task, _note_task.task_attempt)
     on conflict do nothing;
@@ -22,7 +22,7 @@ begin
         end if;
     end if;
 
-    -- Only now, so that an attempt whose chunks are left out holds up nobody.
+    -- Lock the marker only now: an attempt whose chunks are ignored must not delay commit_write.
     perform from pgq.staged_write as s where s.write_id = _note_task.write_id for key share;
 
     if not found then
@@ -43,5 +43,5 @@ end
 $$;
 
 comment on function pgq._note_task(uuid, integer, text) is
-'Notes the attempt of a task; true when it is the one that counts. The write then stays open until
+'Records the attempt of a task; true when it is the one that counts. The write then stays open until
 the transaction of the attempt ends. Raises MQ008.';

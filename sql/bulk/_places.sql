@@ -3,7 +3,7 @@ returns table (home integer, places integer[])
 language plpgsql immutable parallel safe
 as $$
 declare
-    -- Of so many each is looked for by itself, which is quick.
+    -- Up to this many partitions, one array_positions for each is faster than grouping.
     few constant integer := 32;
     homes integer[];
 begin
@@ -40,6 +40,7 @@ end
 $$;
 
 comment on function pgq._places(text[], integer, integer, integer) is
-'Which messages of a chunk go to which partition, in ascending order: places are their numbers, from
-1; null: all. Those with a key go where it belongs, others to the partition keyless. Without keys
-all go to the one that is named, which may be null.';
+'Divides the messages of a chunk among partitions, in ascending order of partition. places: the
+ordinals of its messages, from 1; null: all. A message with a key goes to the partition of the key,
+one without to the partition keyless. Without keys, all go to the named partition, which may be
+null.';

@@ -7,7 +7,8 @@ returns boolean
 language plpgsql volatile parallel unsafe
 as $$
 begin
-    -- The digest is of all that a writer says about the messages: starts follow from lengths.
+    -- The digest covers everything that the writer says about the messages, without starts: they
+    -- follow from lengths.
     if not pgq._note_chunk(
         write_id, target, task, chunk, cardinality(lengths),
         hash_record_extended(
@@ -35,7 +36,7 @@ begin
             packed_bodies
         );
     else
-        -- They are not needed here, but what is wrong is wrong everywhere.
+        -- starts is not used on this path, but refuse bad values all the same.
         if starts is not null then
             perform pgq._check_contents(
                 lengths, packed_payloads, keys, headers, starts, packed_bodies

@@ -12,7 +12,7 @@ declare
     newest pgq._newest_message;
     first_offset bigint;
     size integer;
-    -- Of each partition that gets something.
+    -- One element for each partition that gets messages.
     ids bigint[] := '{}';
     stored_ids bigint[] := '{}';
     segments integer[] := '{}';
@@ -32,7 +32,7 @@ begin
         end if;
     end if;
 
-    -- In ascending order: a partition is locked when its messages are stored.
+    -- In ascending order, against deadlocks: each partition is locked when its messages are stored.
     for part in
         select g.home, g.places
         from pgq._places(
@@ -42,7 +42,7 @@ begin
     loop
         state := pgq._lock_partition(topic, part.home, null);
 
-        -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
+        -- Read after the lock: only a new statement's snapshot is sure to show the newest offset.
         newest := pgq._newest(state.stored_partition_id, state.segment, state.segment_first_offset);
         first_offset := coalesce(newest.log_offset + 1, state.segment_first_offset);
         size := cardinality(coalesce(part.places, lengths));
@@ -73,5 +73,5 @@ $$;
 comment on function pgq._publish_contents(
     text, integer[], bytea, text[], jsonb[], integer, integer, integer[], bytea
 ) is
-'Publishes the messages of a chunk, which _check_contents has checked. keyless: of messages with
-keys, those without one go to this partition, modulo the number of partitions.';
+'Publishes the messages of a chunk that _check_contents has checked. keyless: if the chunk has keys,
+messages without one go to this partition, modulo the number of partitions.';

@@ -15,4 +15,4 @@ end
 $$;
 
 comment on function pgq._publish_row() is
-'Calls publish for each row inserted into publish_rows.';
+'Trigger of publish_rows: calls publish for each inserted row.';

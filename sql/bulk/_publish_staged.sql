@@ -20,7 +20,8 @@ begin
     from pgq.topic as t
     where t.topic_id = (_publish_staged.target).topic_id;
 
-    -- In ascending order, as everywhere: the pieces need them in any order.
+    -- Deadlock: lock all partitions now, in ascending order; the loop below needs them in any
+    -- order.
     perform
     from pgq.partition as p
     where p.topic_id = (_publish_staged.target).topic_id
@@ -45,8 +46,8 @@ begin
     order by p.partition
     for no key update;
 
-    -- Only now: a topic whose partitions are locked cannot be dropped and made anew, nor get more
-    -- partitions.
+    -- Read names and counts after the locks: a topic whose partitions are locked cannot be dropped,
+    -- created again or get more partitions.
     select t.topic, t.partitions
     into topic_name, partition_count
     from pgq.topic as t
@@ -98,7 +99,8 @@ begin
         held := pgq._hold_followed((target).topic_id, keyed.keys, keyed.headers);
     end if;
 
-    -- A task has either runs or one chunk, or several chunks.
+    -- In the order of tasks. The messages of a task are in extents, in one chunk, or in several
+    -- chunks.
     for piece in
         select c.task, c.chunk as number, null::bigint as stored_partition_id,
             null::integer as segment, null::boolean as moved
@@ -140,7 +142,7 @@ begin
                 made.starts, made.packed_bodies
             );
         elsif topic_name is not null and (made.partition is null or is_deferred) then
-            -- Those without a key keep to the partition of their task, here too.
+            -- Messages without a key go to the partition of their task, here too.
             perform pgq._publish_spread(
                 topic_name, made.payloads, made.keys, made.headers, made.partition,
                 made.task % partition_count, made.bodies
@@ -161,5 +163,5 @@ end
 $$;
 
 comment on function pgq._publish_staged(pgq.bulk_write) is
-'Publishes what was staged for an atomic write, in the order of tasks and chunks. Raises MQ008, and
-22023 when a chunk has a delay that its queue does not allow any more.';
+'Publishes the staged chunks and extents of an atomic write, in the order of tasks and chunks.
+Raises MQ008, and 22023 when its queue no longer accepts the delay of a chunk.';

@@ -13,15 +13,15 @@ begin
             using errcode = '22023', hint = 'A write that is open goes on as it was begun.';
     end if;
 
-    -- Writers of the earlier attempt may still have transactions open; none of them is waited for.
+    -- Writers of the earlier attempt may still have open transactions; do not wait for them.
     --
-    -- Atomic: what they stage belongs to the old id, which nobody can commit any more. What cannot
-    -- be removed now is left to cleanup.
+    -- Atomic: their chunks belong to the old id, which can no longer be committed. cleanup removes
+    -- what this call cannot.
     --
-    -- Not atomic: their chunks are published if their transactions commit, so they count like
-    -- chunks that were published before this call. A writer that brings an open chunk again waits
-    -- for it, and commit_write waits for all of them. When one of them is not a chunk of the new
-    -- attempt, commit_write sees that by the number of the attempt.
+    -- Not atomic: their chunks are published if their transactions commit, and count like chunks
+    -- published before this call. A writer that repeats an open chunk waits for it, and
+    -- commit_write waits for all of them. It detects a chunk that the new attempt does not have by
+    -- its attempt number.
     if (known).atomic then
         perform pgq._forget_staged((known).write_id, null);
     end if;

@@ -6,12 +6,12 @@ returns pgq._run_place
 language plpgsql volatile parallel unsafe
 as $$
 declare
-    -- Readers that share the work divide it between runs.
+    -- Limit of an extent: readers that share the work divide it by extents.
     most constant integer := 250000;
     run pgq.staged_run;
     place pgq._run_place;
 begin
-    -- The newest one has the lowest number.
+    -- Ids are negative and descend: the newest extent has the lowest.
     select r.*
     into run
     from pgq.staged_run as r
@@ -49,5 +49,5 @@ end
 $$;
 
 comment on function pgq._run_place(uuid, integer, integer, integer, integer, integer, integer) is
-'Where the next messages of a task for a partition are stored until the commit: behind those before,
-or in a new run.';
+'Returns the extent and offset at which the next messages of a task for a partition are staged:
+after its earlier ones, or in a new extent.';

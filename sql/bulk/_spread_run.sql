@@ -46,5 +46,5 @@ end
 $$;
 
 comment on function pgq._spread_run(text, bigint, integer, integer) is
-'Publishes the messages of a run by their keys, where the topic has got more partitions since they
-were stored; those without a key to the partition keyless.';
+'Publishes the messages of an extent by their keys, when the topic got more partitions since they
+were stored; messages without a key go to the partition keyless.';

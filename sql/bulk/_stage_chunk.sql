@@ -7,7 +7,7 @@ returns boolean
 language plpgsql volatile parallel unsafe
 as $$
 declare
-    -- Until they are stored, bodies of messages are not taken apart.
+    -- Message bodies stay packed until the commit stores them.
     stays_packed boolean := (target).topic is not null
     and packed_bodies is not null
     and not pgq._keeps_snapshot();
@@ -16,12 +16,12 @@ declare
     contents bytea[];
     size integer;
 begin
-    -- The task that makes a bad chunk is told now, and not commit_write.
+    -- Check now: the task that made a bad chunk must get the error, not commit_write.
     if stays_packed then
         begins := pgq._check_contents(lengths, null, keys, headers, starts, packed_bodies);
         size := cardinality(begins);
     else
-        -- They are not needed here, but what is wrong is wrong everywhere.
+        -- starts is not used on this path, but refuse bad values all the same.
         if starts is not null then
             perform pgq._check_contents(
                 lengths, packed_payloads, keys, headers, starts, packed_bodies
@@ -87,5 +87,5 @@ comment on function pgq._stage_chunk(
     pgq._write_target, uuid, integer, integer, integer[], bytea, text[], jsonb[], integer, interval,
     integer, text[], integer[], bytea
 ) is
-'Stages a chunk of an atomic write; false when the same chunk is staged already. Refuses what could
-not be published later.';
+'Stages a chunk of an atomic write in staged_chunk; false when the same chunk is staged already.
+Refuses a chunk that could not be published later.';

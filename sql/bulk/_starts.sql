@@ -18,4 +18,5 @@ end
 $$;
 
 comment on function pgq._starts(integer[]) is
-'Where each of the contents of a chunk begins, from 1; for lengths that add up to its size.';
+'The position of the first byte of each content of a chunk, from 1, for lengths that add up to its
+size.';

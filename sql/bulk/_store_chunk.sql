@@ -7,7 +7,7 @@ returns void
 language plpgsql volatile parallel unsafe
 as $$
 declare
-    -- Joined with nothing it is read from storage once, not for every message.
+    -- Concatenation detoasts the value once, not for every message.
     documents bytea := packed_payloads || ''::bytea;
     contents bytea := packed_bodies || ''::bytea;
     size integer := cardinality(coalesce(places, lengths));
@@ -99,5 +99,5 @@ comment on function pgq._store_chunk(
     bigint, integer, bigint, timestamptz, integer[], integer[], bytea, text[], jsonb[], integer[],
     bytea
 ) is
-'Stores messages of a chunk, which _check_contents has checked, under an id, from an offset on.
-places: those that are to be stored, by their numbers from 1; null: all.';
+'Stores messages of a chunk that _check_contents has checked under a stored_partition_id, from an
+offset on. places: the ordinals (from 1) of the messages to store; null: all.';

@@ -3,7 +3,7 @@ returns bytea[]
 language plpgsql immutable parallel safe
 as $$
 declare
-    -- Joined with nothing it is read from storage once, not for every piece.
+    -- Concatenation detoasts the value once, not for every piece.
     whole bytea := packed || ''::bytea;
     size integer;
     pieces bytea[];
@@ -27,5 +27,5 @@ end
 $$;
 
 comment on function pgq._unpack(bytea, integer[]) is
-'The contents of a chunk, one by one; null for null. Refuses lengths that are null, negative or do
+'Splits the packed contents of a chunk; null for null. Refuses lengths that are null, negative or do
 not fit.';

@@ -20,5 +20,5 @@ end
 $$;
 
 comment on function pgq._unpack_payloads(bytea, integer[]) is
-'The same for JSON texts. Refuses contents that are not JSON (22P02, 22P05, 22021), or that the
-database cannot have as JSON (22003, 54001).';
+'Like _unpack, for JSON texts. Refuses contents that are not JSON (22P02, 22P05, 22021), or that the
+database cannot store as JSON (22003, 54001).';

@@ -47,5 +47,5 @@ end
 $$;
 
 comment on function pgq._wanted_write(text, text, text, bigint, boolean) is
-'The write that these arguments of begin_write ask for, without an id. Raises MQ001, MQ002, 22004
-and 22023.';
+'The write, still without an id, that these arguments of begin_write describe. Raises MQ001, MQ002,
+22004 and 22023.';

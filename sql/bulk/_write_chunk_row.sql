@@ -19,4 +19,4 @@ end
 $$;
 
 comment on function pgq._write_chunk_row() is
-'Calls write_chunk for each row inserted into write_chunks.';
+'Trigger of write_chunks: calls write_chunk for each inserted row.';

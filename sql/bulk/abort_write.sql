@@ -29,7 +29,7 @@ begin
         return false;
     end if;
 
-    -- This waits for no open chunk: cleanup removes what they leave behind.
+    -- Do not wait for open chunks: cleanup removes what they leave.
     if target.atomic then
         perform pgq._forget_staged(target.write_id, null);
     elsif target.producer is null then
@@ -39,7 +39,7 @@ begin
     if target.atomic or target.producer is null then
         delete from pgq.bulk_write as w where w.bulk_write_id = target.bulk_write_id;
     else
-        -- What was published stays, and is left out when the write is started again.
+        -- Published chunks stay: keep the write, so that a restart skips them.
         update pgq.bulk_write as w
         set write_id = gen_random_uuid()
         where w.bulk_write_id = target.bulk_write_id;
@@ -49,9 +49,9 @@ end
 $$;
 
 comment on function pgq.abort_write(uuid) is
-'Gives up a bulk write: removes what was staged for it, and refuses writers that come later.
-False when there is no write of this id, or when it is committed. Chunks that were published before
-stay in the topic or queue, and so do chunks of transactions that are still open and then commit;
-when the same producer begins the write again, these are left out.
+'Aborts a bulk write: removes its staged chunks, and refuses later writers.
+False when no write has this id, or when it is committed. Chunks that were published before stay in
+the topic or queue, and so do chunks of transactions that are still open and commit later; when the
+same producer begins the write again, these chunks are skipped.
 Errors: 22004 a required argument is null, 40001 above READ COMMITTED when another transaction was
 first (try again), 55P03 waited 60 s for a lock (call it again).';

@@ -24,7 +24,7 @@ begin
     perform pgq._check_interval('timeout', time_limit, false);
     wanted := pgq._wanted_write(topic collate "C", queue, producer, seq, coalesce(atomic, true));
 
-    -- Somebody else may add it, or remove it, between the look and the insert.
+    -- Race: another transaction may add or remove the write between the look-up and the insert.
     loop
         known := pgq._known_write(wanted);
         exit when known.bulk_write_id is not null;
@@ -46,18 +46,18 @@ end
 $$;
 
 comment on function pgq.begin_write(text, text, text, bigint, boolean, interval) is
-'Begins a write of many writers to a topic or a queue, and returns the id that they all write with.
+'Begins a bulk write to a topic or a queue, and returns the id that all its writers pass.
 Commit the transaction of this call before the writers start: until then they do not see the write.
-They add chunks with write_chunk; commit_write ends the write, abort_write gives it up. atomic: true
-(the default) to stage the chunks, so that all messages are seen at once when the write is
-committed; false to publish each chunk as soon as it comes.
-producer and seq name the write, so that pgq knows it when it is begun a second time. If it was
-committed before, the result has duplicate = true, and there is nothing to do. If it is still open,
-it starts again under a new id: writers that come with the old id are refused, and chunks that were
-published already are left out. Nobody waits for writers that still have a transaction open under
-the old id: what they stage is never published, and what they publish counts as published before.
-The newest 1000 writes of a producer are remembered for each topic and queue.
-timeout: cleanup forgets a write that is not committed for so long (by default 1 day). The chunks
+Writers add chunks with write_chunk; commit_write ends the write, abort_write gives it up. atomic:
+true (the default) stages the chunks, and the commit makes all messages visible at once; false
+publishes each chunk in the transaction that writes it.
+producer and seq name the write, so that pgq recognises it when it is begun again. If it was
+committed before, the result has duplicate = true, and nothing is left to do. If it is still open,
+it starts again under a new id: writers with the old id are refused, and chunks that were published
+already are skipped. The call does not wait for writers that still have a transaction open under the
+old id: chunks that they stage are never published, and chunks that they publish count as published
+before. The newest 1000 writes of a producer are remembered for each topic and queue.
+timeout: cleanup forgets a write that is not committed within this time (default 1 day). The chunks
 that it published stay in the topic or queue, and are published again if the write is begun again.
 Errors: MQ001 unknown topic, MQ002 unknown queue, 22004 neither topic nor queue is given, 22023
 both are, producer without seq or seq without producer, a bad timeout, a seq that is older than

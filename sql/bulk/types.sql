@@ -5,14 +5,14 @@ create type pgq.bulk_write_state as (
     duplicate boolean
 );
 
-comment on type pgq.bulk_write_state is 'Where a bulk write stands.';
+comment on type pgq.bulk_write_state is 'The state of a bulk write.';
 comment on column pgq.bulk_write_state.write_id is
 'The id that write_chunk, commit_write and abort_write take.';
 comment on column pgq.bulk_write_state.messages is
-'How many messages or jobs it wrote; null: not committed.';
-comment on column pgq.bulk_write_state.committed_at is 'When it was committed; null: it was not.';
+'Number of messages or jobs that it wrote; null: not committed.';
+comment on column pgq.bulk_write_state.committed_at is 'Time of the commit; null: not committed.';
 comment on column pgq.bulk_write_state.duplicate is
-'Whether it was committed before this call, which then changed nothing.';
+'True: it was committed before this call, which changed nothing.';
 
 create type pgq._write_target as (
     bulk_write_id bigint,
@@ -26,11 +26,13 @@ create type pgq._write_target as (
     job_ttl interval
 );
 
-comment on type pgq._write_target is 'What write_chunk has to know of the write it adds to.';
+comment on type pgq._write_target is
+'An open bulk write and its target, as write_chunk needs them.';
 
 create type pgq._run_place as (
     stored_partition_id bigint,
     next_offset bigint
 );
 
-comment on type pgq._run_place is 'A run of staged messages, and where its next one is stored.';
+comment on type pgq._run_place is
+'An extent of staged messages, and the offset at which its next message is stored.';

@@ -29,7 +29,7 @@ declare
     target pgq._write_target := pgq._find_write(write_id);
     is_new boolean;
 begin
-    -- Elements are looked up by their numbers.
+    -- Elements are accessed by subscripts from 1: normalise arrays with another lower bound.
     if 1 <> any(
         array[
             array_lower(lengths, 1), array_lower(keys, 1), array_lower(headers, 1),
@@ -58,8 +58,8 @@ begin
         return false;
     end if;
 
-    -- Messages of a task that has several chunks are stored where they will stay, unless jobs will
-    -- point at them. One chunk is as the one before it was.
+    -- Stage messages of a task with several chunks where they will stay (extents), unless jobs will
+    -- point at them. A chunk is staged like the one before it, a repeated one as before.
     if coalesce(
         (
             select c.digest is not null
@@ -98,22 +98,22 @@ comment on function pgq.write_chunk(
 ) is
 'Adds a chunk to a bulk write; false when it was written before, MQ008 when the write is lost.
 Pass packed_payloads (JSON texts) or packed_bodies (raw bytes), not both: the contents of all
-messages, one after the other without anything between them. lengths: the length of each content,
-in bytes. keys, headers, partition, delay, priority and labels are as in publish_batch and
-enqueue_batch. task and chunk are numbers from 0: a task numbers its own chunks. task_attempt is a
-text that is different for each attempt to run the task.
+messages, concatenated without separators. lengths: the length of each content, in bytes. keys,
+headers, partition, delay, priority and labels are as in publish_batch and enqueue_batch. task and
+chunk are numbers from 0: a task numbers its own chunks. task_attempt is a text that is different
+for each attempt to run the task.
 In an atomic write, an attempt writes all its chunks in one transaction, and sets last_chunk in the
 last one. When several attempts of a task commit, the first of them counts. In a write that is not
 atomic, each chunk is published in the transaction of this call, once for each task and chunk: a
 task that runs again must make the same chunks.
-starts: the place of the first byte of each content, counted from 1; null: found from lengths, which
-takes time. Each content must start where the one before
-it ends; this is not checked for every message.
+starts: the position of the first byte of each content, counted from 1; null: computed from lengths,
+which takes time. Each content must start where the previous one ends; this is not checked for every
+message.
 The call waits while another open transaction has written the same chunk, or in an atomic write the
-same task: only the end of that transaction shows which of the two counts. It waits at most 60 s for
-each lock, also when the lock_timeout of the session is longer. After that, roll back and call it
-again, or end the session that holds the lock (see pg_blocking_pids). Clients that can only insert
-rows use the view write_chunks instead.
+same task: the end of that transaction decides which of the two counts. It waits at most 60 s for
+each lock, even when the lock_timeout of the session is longer. After a timeout, roll back and call
+it again, or end the session that holds the lock (see pg_blocking_pids). Clients that can only
+insert rows use the view write_chunks instead.
 Errors: MQ007 unknown partition, MQ008 the write was committed, started again, aborted or
 forgotten, or its topic or queue was dropped, 22003 a number in a payload is
 beyond what the database can have, 22004 a required argument is null, no contents, or a null is in

@@ -8,15 +8,16 @@ returns table (
 language plpgsql stable parallel unsafe
 as $$
 begin
-    -- Where all ticks are wanted, those up to last_at were written. Else the clock that was ahead
-    -- left them out, and of these only last_at was written.
+    -- missed = all: every tick up to last_at was written, so next_at stays. Otherwise the clock
+    -- that was ahead skipped ticks, and of these only last_at was written.
     return query
     select s.schedule, b.starts_at, n.next_at, least(s.due_at, n.next_at)
     from pgq.schedule as s
     cross join lateral (
         select
             case when s.cron is not null then pgq._cron_times(s.cron) end as times,
-            -- Not given, so it is when the schedule was made.
+            -- starts_at was not given: it is the time of creation, maybe by the clock that was
+            -- ahead.
             case
                 when s.starts_at = date_trunc('second', s.created_at)
                     then least(s.starts_at, date_trunc('second', _ahead_schedules.moment))
@@ -50,4 +51,4 @@ end
 $$;
 
 comment on function pgq._ahead_schedules(timestamptz) is
-'Schedules that a clock that was ahead moved on, and where they should stand.';
+'Schedules that a clock that was ahead has moved on, with the times they should have.';

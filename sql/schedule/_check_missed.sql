@@ -3,7 +3,7 @@ returns void
 language plpgsql stable parallel safe
 as $$
 declare
-    -- A queue or a topic takes days for so many.
+    -- Writing this many ticks takes days.
     most constant bigint := 1000000000;
     times pgq._cron_times;
     seconds double precision := extract(
@@ -18,7 +18,7 @@ begin
     if (settings).every is not null then
         missed := seconds / extract(epoch from (_check_missed.settings).every);
     else
-        -- As on days that the expression names, for they are not counted.
+        -- Upper bound: count every day as one that the expression matches.
         times := pgq._cron_times((settings).cron);
         missed := seconds / 86400 * cardinality(times.hours) * cardinality(times.minutes);
     end if;
@@ -36,4 +36,4 @@ end
 $$;
 
 comment on function pgq._check_missed(pgq.schedule_info, timestamptz) is
-'Refuses a schedule that would have to make up for too many ticks (22023).';
+'Refuses a schedule with missed = all that would have too many ticks to write at once (22023).';

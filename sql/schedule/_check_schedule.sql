@@ -64,4 +64,4 @@ end
 $$;
 
 comment on function pgq._check_schedule(pgq.schedule_info) is
-'Refuses settings that a schedule cannot have (22004, 22023).';
+'Refuses invalid settings of a schedule (22004, 22023).';

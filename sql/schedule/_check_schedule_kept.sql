@@ -27,4 +27,5 @@ end
 $$;
 
 comment on function pgq._check_schedule_kept(pgq.schedule) is
-'Refuses a schedule whose topic or queue was dropped (MQ001, MQ002), whatever has its name now.';
+'Refuses a schedule whose topic or queue was dropped (MQ001, MQ002), even if another one has its
+name now.';

@@ -3,8 +3,8 @@ returns void
 language plpgsql stable parallel safe
 as $$
 begin
-    -- PostgreSQL takes abbreviations and rules such as EST or X5 as well, which know no changes of
-    -- the clocks, or look like a name that was meant.
+    -- PostgreSQL also accepts abbreviations and POSIX rules such as CEST or X5: these have no
+    -- daylight saving time, or are a misspelled name.
     if _check_time_zone.time_zone <> 'UTC' and not exists (
         select
         from pg_catalog.pg_timezone_names as z
@@ -19,4 +19,4 @@ end
 $$;
 
 comment on function pgq._check_time_zone(text) is
-'Refuses a time zone that the server does not know by this name (22023).';
+'Refuses a time zone that is not in pg_timezone_names (22023).';

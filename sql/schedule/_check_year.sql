@@ -11,4 +11,5 @@ end
 $$;
 
 comment on function pgq._check_year(text, timestamptz) is
-'Refuses a time from which the next tick may be beyond all that the database can have (22023).';
+'Refuses a time outside the years 1 to 9999 (22023): its next tick could be out of the range of
+timestamptz.';

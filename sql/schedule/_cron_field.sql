@@ -19,8 +19,8 @@ begin
             continue;
         end if;
 
-        -- A star, or a first value and perhaps a last one; then perhaps a step. A weekday may have
-        -- an L after it.
+        -- Forms: *, first or first-last, each with an optional /step. A weekday may have an L after
+        -- it.
         last_of_month := highest = 7 and right(item, 1) in ('L', 'l');
         part := regexp_match(
             lower(left(item, case when last_of_month then -1 else length(item) end) collate "C"),
@@ -39,7 +39,7 @@ begin
                 when part[2] ~ '[0-9]' then part[2]::integer
                 else lowest - 1 + array_position(names, part[2])
             end;
-            -- A week ends with a Sunday too: FRI-SUN.
+            -- Sunday is also 7: FRI-SUN.
             if highest = 7 and last_value = 0 and first_value > 0 then
                 last_value := 7;
             end if;
@@ -68,7 +68,7 @@ begin
             );
         end if;
 
-        -- FRI-MON goes on after the end of the week.
+        -- FRI-MON: wrap around the end of the week.
         if last_value < first_value then
             last_value := last_value + 7;
         end if;
@@ -87,6 +87,7 @@ end
 $$;
 
 comment on function pgq._cron_field(text, text, integer, integer, text[]) is
-'The numbers that a field of a cron expression stands for; refuses what is none (22023).
-names: those of the numbers from the lowest on. Where 7 is the highest it is the same as 0, and 7 to
-13 are the last Sunday to Saturday of a month. The last day of a month is 0.';
+'Returns the numbers that a field of a cron expression stands for; refuses an invalid field (22023).
+names: names of the numbers, from lowest on. In the field with highest = 7 (weekdays), 7 is the same
+as 0, and in the result 7 to 13 are the last Sunday to Saturday of a month. In the field with
+highest = 31 (days), 0 is the last day of the month.';

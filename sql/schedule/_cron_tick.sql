@@ -4,13 +4,14 @@ language plpgsql immutable parallel safe
 as $$
 declare
     local_after timestamp := after at time zone time_zone;
-    -- The same local time, or the second one where it comes twice.
+    -- The same local time, or its second occurrence if it comes twice.
     again timestamptz := local_after at time zone time_zone;
     local_at timestamp;
     moment timestamptz;
     repeated timestamptz;
 begin
-    -- Where an hour is about to come a second time, local times that were before come after.
+    -- after lies in the first occurrence of an hour that comes twice: local times before it will
+    -- come again.
     if times.real_time and again > after then
         local_at := local_after - (again - after);
         loop
@@ -33,4 +34,4 @@ end
 $$;
 
 comment on function pgq._cron_tick(pgq._cron_times, text, timestamptz) is
-'The first moment after another one that a cron expression names in a time zone.';
+'The first moment after another one that a cron expression matches in a time zone.';

@@ -42,9 +42,9 @@ begin
     times.either_day := fields[3] !~ '^[*]' and fields[5] !~ '^[*]';
     times.real_time := fields[1] ~ '^[*]' or fields[2] ~ '^[*]';
 
-    -- Every day of a year falls on every weekday at some time, so only dates that no year has are
-    -- left: days that none of the months has, or that are not among its last seven where only the
-    -- last of a weekday is named.
+    -- Every date falls on every weekday in some year, so refuse only impossible dates: days that
+    -- none of the months has or, where only the last of a weekday is named, days that cannot be
+    -- among the last seven of a month.
     if not times.either_day and not exists (
         select
         from unnest(times.months) as m (month)
@@ -72,4 +72,4 @@ end
 $$;
 
 comment on function pgq._cron_times(text) is
-'What a cron expression says; refuses what is none, and what never comes (22023).';
+'Parses a cron expression; refuses an invalid one, and one that matches no date (22023).';

@@ -15,4 +15,4 @@ end
 $$;
 
 comment on function pgq._fail_cron(text) is
-'Refuses a cron expression (22023); the detail says what is wrong with it.';
+'Refuses a cron expression (22023); the argument becomes the DETAIL.';

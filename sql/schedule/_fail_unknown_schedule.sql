@@ -14,4 +14,4 @@ end
 $$;
 
 comment on function pgq._fail_unknown_schedule(text) is
-'Raises MQ009, or 22004 when no name was given.';
+'Raises MQ009, or 22004 when the name is null.';

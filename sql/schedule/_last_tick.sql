@@ -11,7 +11,7 @@ declare
     middle timestamptz;
     later timestamptz;
 begin
-    -- By halves: years of minutes take some 20 steps. Ticks are a second apart at least.
+    -- Binary search: years of minutes take about 20 steps. Ticks are at least one second apart.
     while open_until - found_at >= interval '1 second' loop
         middle := found_at + (open_until - found_at) / 2;
         later := pgq._next_tick(times, every, time_zone, starts_at, middle);
@@ -28,4 +28,4 @@ $$;
 comment on function pgq._last_tick(
     pgq._cron_times, interval, text, timestamptz, timestamptz, timestamptz
 ) is
-'The last tick of a schedule that is not after a moment, given one that is not.';
+'The last tick of a schedule that is not after moment. tick_at: any tick that is not after it.';

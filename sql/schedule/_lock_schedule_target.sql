@@ -9,9 +9,9 @@ declare
 begin
     perform pgq._check_access(topic, queue, 'publish');
 
-    -- Changed, though not what it says, so that a change of access, which locks it, waits, or
-    -- cannot lock it with an older snapshot. Once: each version of a transaction's own has to be
-    -- walked by all that come later in it.
+    -- Update the row without changing a value: a change of access, which locks the row, then waits,
+    -- or fails under an older snapshot. Once per transaction (xmin): its later statements would
+    -- have to pass each row version that it has made.
     while target_id is null and queue is not null loop
         select q.queue_id, q.xmin = pg_current_xact_id()::xid
         into target_id, is_ours
@@ -49,6 +49,6 @@ end
 $$;
 
 comment on function pgq._lock_schedule_target(text, text, integer) is
-'Locks the queue or the topic that a schedule is to have until the transaction ends, and returns its
-id. Refuses one that is not there, or a partition that is not (MQ001, MQ002, MQ007), and who may not
-publish to it (42501).';
+'Locks the target queue or topic of a schedule until the transaction ends, and returns its id.
+Refuses a missing target or partition (MQ001, MQ002, MQ007), and a caller that may not publish to it
+(42501).';

@@ -5,8 +5,8 @@ returns timestamptz
 language plpgsql immutable parallel safe
 as $$
 declare
-    -- Of a time that comes twice the second one; of one that is skipped, as much after the gap as
-    -- the time lies behind its beginning.
+    -- AT TIME ZONE gives the second occurrence of a local time that comes twice. A skipped one it
+    -- moves past the gap, by its distance from the beginning of the gap.
     moment timestamptz := local_at at time zone time_zone;
     day_before timestamptz := moment - interval '24 hours';
     earlier timestamptz;
@@ -25,7 +25,7 @@ begin
         );
     end if;
 
-    -- The same local time by the clock of the day before.
+    -- With the UTC offset of the day before: the first occurrence, if the local time comes twice.
     earlier := (
         local_at
         - ((day_before at time zone time_zone) - (day_before at time zone 'UTC'))
@@ -41,6 +41,6 @@ end
 $$;
 
 comment on function pgq._moment_of(timestamp, text, boolean, timestamptz) is
-'When a local time comes in a time zone whose clocks are put forward and back.
-One that is skipped comes at the first moment after the gap, but in real time never (null). One that
-comes twice is the first of the two, but in real time the first that is not over.';
+'Converts a local time to a moment, in a time zone with daylight saving time.
+A skipped local time gives the first moment after the gap, but null in real time. One that comes
+twice gives its first occurrence, but in real time the first one after the argument after.';

@@ -25,8 +25,8 @@ begin
                 and date_part('month', day + 7) <> date_part('month', day)
             );
         if (on_day and on_weekday) or (times.either_day and (on_day or on_weekday)) then
-            -- A day that has only just begun has all its times before it; of the first one, look
-            -- for a later minute of this hour, then for a later hour.
+            -- hour is null on all days but the first: take the first time of the day. On the first
+            -- day, look for a later minute of this hour, then for a later hour.
             if hour is null then
                 return day + make_time(times.hours[1], times.minutes[1], 0);
             end if;
@@ -48,6 +48,6 @@ end
 $$;
 
 comment on function pgq._next_minute(pgq._cron_times, timestamp) is
-'The first local time after another one that a cron expression names.
-A date that falls on a certain weekday comes after 40 years at most: February 29, beside a year like
-2100. So the search is over after some hundred months and days.';
+'The first local time after another one that a cron expression matches.
+The loop ends after some hundred months and days: any date that exists falls on a given weekday
+within 40 years (February 29, around a year like 2100).';

@@ -14,8 +14,9 @@ begin
         );
     end if;
 
-    -- In microseconds, as which 24 hours are a day, whatever the clocks do in between. An interval
-    -- is multiplied as a double: whole days and the rest are exact, centuries of microseconds not.
+    -- Count in microseconds: a day has 24 hours, also when daylight saving time changes. Intervals
+    -- are multiplied as doubles, so multiply whole days and the rest separately: these are exact,
+    -- centuries of microseconds are not.
     step := extract(epoch from _next_tick.every) * 1000000;
     passed := step * greatest(
         0,

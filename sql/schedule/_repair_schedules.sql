@@ -27,4 +27,4 @@ end
 $$;
 
 comment on function pgq._repair_schedules(timestamptz, bigint) is
-'The part of repair_clock that sets back schedules, so many at most.';
+'The part of repair_clock that sets back schedules, at most max_rows.';

@@ -31,7 +31,7 @@ begin
         following := pgq._next_tick(
             times, target.every, target.time_zone, target.starts_at, run.tick_at
         );
-        -- The last one may be ahead of the others, see repair_clock.
+        -- After repair_clock last_at may be later than next_at: do not write that tick again.
         continue when run.tick_at = target.last_at
             or (target.missed = 'skip' and run.tick_at < moment - interval '5 minutes');
 
@@ -58,10 +58,11 @@ begin
         target.last_error := null;
         return next run;
     end loop;
-    -- Once more: what is dropped in between could get something under the name of a new one.
+    -- Check again: ticks are written by name, and the target may have been dropped meanwhile and
+    -- its name given to a new one.
     perform pgq._check_schedule_kept(target);
 
-    -- What may not be written any more by this call waits behind what is due by now.
+    -- Fairness: ticks left over by max_ticks go after the other schedules that are due by now.
     update pgq.schedule as s
     set
         next_at = following, due_at = greatest(following, _run_schedule.moment),
@@ -71,4 +72,5 @@ end
 $$;
 
 comment on function pgq._run_schedule(text, timestamptz, integer) is
-'Writes what is due of a schedule at a moment, at most so many ticks, and moves its next tick.';
+'Writes the ticks of a schedule that are due at a moment, at most max_ticks, and updates its next
+tick.';

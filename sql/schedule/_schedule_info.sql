@@ -11,4 +11,4 @@ where s.schedule = _schedule_info.schedule
 $$;
 
 comment on function pgq._schedule_info(text) is
-'A schedule and its settings; no row when there is none of that name.';
+'A schedule and its settings; no row when the name is unknown.';

@@ -38,7 +38,8 @@ begin
 
     select i.* into before from pgq._schedule_info(alter_schedule.schedule collate "C") as i;
 
-    -- One of a pair takes the place of the other, and what belongs to the other goes with it.
+    -- A given setting replaces the other one of its pair, and the settings that belong to that are
+    -- removed.
     settings := before;
     if num_nonnulls(queue, topic) > 0 then
         settings.topic := topic;
@@ -71,7 +72,7 @@ begin
         target_id := pgq._lock_schedule_target(settings.queue, settings.topic, settings.partition);
     end if;
 
-    -- New times count from now on.
+    -- Changed times count from now on.
     if (settings.cron, settings.every, settings.time_zone, settings.starts_at)
         is distinct from (before.cron, before.every, before.time_zone, before.starts_at)
     then
@@ -114,12 +115,13 @@ comment on function pgq.alter_schedule(
     text, text, text, jsonb, text, jsonb, text, interval, text, text, timestamptz, integer, integer,
     text, bytea
 ) is
-'Changes settings of a schedule and returns it; what is null stays as it is.
+'Changes settings of a schedule and returns it; null leaves a setting as it is.
 See create_schedule for the settings. Of queue and topic, cron and every, payload and body, the one
-that is given takes the place of the other. Who names a topic or queue, also the same, answers for
-the schedule from then on: it needs his access, and goes to the topic or queue that has this name
-now. When cron, every, time_zone or starts_at changes, ticks count from now on: what was due before
-and is not written is left out. It waits for a run_schedules that is writing a tick of the schedule.
+given replaces the other. A caller that names a topic or queue, even the same one, becomes the maker
+of the schedule: from then on the schedule needs that role''s access, and writes to the topic or
+queue that has this name now. When cron, every, time_zone or starts_at changes, ticks count from now
+on: earlier ticks that are not written yet are left out. The call waits for a run_schedules that is
+writing a tick of the schedule.
 Errors: MQ001 unknown topic, MQ002 unknown queue, MQ007 unknown partition, MQ009 unknown schedule,
 22004 a required argument is null, 22023 bad settings, 40001 above READ COMMITTED when another
 transaction was first (try again).';

@@ -45,7 +45,7 @@ begin
     settings.label := label;
     settings.body := body;
 
-    -- One that is there is found without a lock.
+    -- Return an existing schedule without taking locks.
     select i.* into existing from pgq._schedule_info(create_schedule.schedule collate "C") as i;
 
     if existing.schedule is not null then
@@ -57,7 +57,7 @@ begin
         ) then
             raise exception 'schedule "%" exists already', schedule using errcode = 'MQ005';
         end if;
-        -- An old snapshot may show one that was dropped since; it cannot be locked.
+        -- An old snapshot may show a schedule that was dropped since: then this lock raises 40001.
         if pgq._keeps_snapshot() then
             perform
             from pgq.schedule as s
@@ -65,7 +65,7 @@ begin
             for key share;
         end if;
 
-        -- Contents as texts: a null within them is one.
+        -- Compare contents as text: a JSON null inside them is a value, not an omitted setting.
         perform pgq._check_settings_equal(
             'schedule', schedule,
             jsonb_build_object(
@@ -145,7 +145,7 @@ begin
     on conflict (schedule) do nothing;
 
     if not found then
-        -- Another transaction has created it in the meantime.
+        -- Race: another transaction has just created it.
         return query
         select c.*
         from pgq.create_schedule(
@@ -166,19 +166,19 @@ comment on function pgq.create_schedule(
     text, text, text, jsonb, text, jsonb, text, interval, text, text, timestamptz, integer, integer,
     text, bytea
 ) is
-'Creates a schedule and returns it; one that exists is returned if it has the settings given.
-Each tick is written by run_schedules: to a queue as a job, to a topic as a message, with payload
-(JSON) or body (raw bytes), and with the time of the tick in the header scheduled_at. cron: minute,
-hour, day of month, month and day of week, like 30 8 * * MON-FRI, or a name like @daily; its times
-are those of time_zone, by default UTC. every: an interval in real time of at least 1 second,
-without months, counted from starts_at, in the place of cron. missed: what becomes of ticks that
-nobody was there to write: one (the last of them is written, the default), skip (the same, but not
-when it is more than 5 minutes late), or all, 1000000000 at most when it is made. starts_at: no tick
-is before, and one at that time counts; by default now, else a time of the years 1 to 9999. key,
-headers: go with each message; partition, for a topic, and priority and label, for a queue: as in
-publish and enqueue. The target is this topic or queue: when it is dropped, a new one of its name
-gets nothing until alter_schedule names it. So that it can be called at each start of an
-application, settings that are not given are not compared.
+'Creates a schedule and returns it; an existing one is returned if it has the settings given.
+run_schedules writes each tick: to a queue as a job, to a topic as a message, with payload (JSON) or
+body (raw bytes), and with the time of the tick in the header scheduled_at. cron: minute, hour, day
+of month, month and day of week, like 30 8 * * MON-FRI, or a name like @daily; its times are those
+of time_zone, by default UTC. every: instead of cron, an interval in real time of at least 1 second,
+without months, counted from starts_at. missed: how run_schedules treats ticks that were not written
+in time: one (it writes the last of them, the default), skip (the same, but not when it is more than
+5 minutes late), or all (it writes all of them, at most 1000000000 when the schedule is created).
+starts_at: the earliest time of a tick, inclusive; by default now, else a time of the years 1 to
+9999. key, headers: go with each message or job; partition, for a topic, and priority and label, for
+a queue: as in publish and enqueue. The target is this topic or queue: when it is dropped, a new one
+of the same name gets nothing until alter_schedule names it. Settings that are not given are not
+compared, so an application can make this call at each start.
 Errors: MQ001 unknown topic, MQ002 unknown queue, MQ005 the schedule exists with other settings than
 those given, MQ007 unknown partition, 22004 a required argument is null, or no target, time or
 content, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first

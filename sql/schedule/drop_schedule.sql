@@ -15,7 +15,7 @@ end
 $$;
 
 comment on function pgq.drop_schedule(text) is
-'Removes a schedule; what it has written stays.
-It waits for a run_schedules that is writing a tick of the schedule.
+'Removes a schedule; the jobs and messages that it has written stay.
+The call waits for a run_schedules that is writing a tick of the schedule.
 Errors: MQ009 unknown schedule, 22004 a required argument is null, 40001 above READ COMMITTED when
 another transaction was first (try again).';

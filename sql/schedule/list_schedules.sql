@@ -20,5 +20,5 @@ end
 $$;
 
 comment on function pgq.list_schedules(text) is
-'A schedule, or all of them, by name: settings, next and last tick, and the last error.
+'Lists one schedule, or all by name: settings, next and last tick, and the last error.
 Errors: MQ009 unknown schedule.';

@@ -33,7 +33,7 @@ end
 $$;
 
 comment on function pgq.next_ticks(text, text, timestamptz, integer) is
-'The next times that a cron expression names, to try it out before it is used.
+'Lists the next times that a cron expression matches, to try it out before it is used.
 See create_schedule for cron and time_zone. after: by default now, a time of the years 1 to 9999.
-max_ticks: how many, by default 10; none is after the year 9999.
+max_ticks: how many times to return, by default 10; none is after the year 9999.
 Errors: 22004 a required argument is null, 22023 bad argument.';

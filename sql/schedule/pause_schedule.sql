@@ -20,6 +20,7 @@ $$;
 
 comment on function pgq.pause_schedule(text) is
 'Has run_schedules leave out a schedule until resume_schedule, and returns the schedule.
-A paused schedule stays paused. It waits for a run_schedules that is writing a tick of the schedule.
+A paused schedule stays paused. The call waits for a run_schedules that is writing a tick of the
+schedule.
 Errors: MQ009 unknown schedule, 22004 a required argument is null, 40001 above READ COMMITTED when
 another transaction was first (try again).';

@@ -18,7 +18,7 @@ begin
         perform pgq._fail_unknown_schedule(schedule collate "C");
     end if;
 
-    -- As in _lock_schedule_target.
+    -- As in _lock_schedule_target: a concurrent change of access must wait or fail.
     update pgq.topic as t
     set updated_at = t.updated_at
     where t.topic_id = resumed.topic_id and t.xmin <> pg_current_xact_id()::xid;
@@ -41,8 +41,8 @@ $$;
 
 comment on function pgq.resume_schedule(text) is
 'Has run_schedules write the ticks of a schedule again, and returns the schedule.
-Nothing changes if it is not paused. Ticks that came during the pause were missed: the setting
-missed says what becomes of them. Where its maker has lost the access that it needs, the caller
-takes his part.
+Nothing changes if it is not paused. Ticks during the pause were missed: the setting missed
+determines how they are treated. If the maker of the schedule has lost the access that it needs, the
+caller becomes its maker.
 Errors: MQ009 unknown schedule, 22004 a required argument is null, 40001 above READ COMMITTED when
 another transaction was first (try again).';

@@ -20,8 +20,8 @@ declare
 begin
     perform pgq._check_count('max_ticks', wanted, 1, 100000);
 
-    -- What another caller is about to write is left to it. Above READ COMMITTED a row that another
-    -- one has changed since cannot be locked, which is 40001.
+    -- SKIP LOCKED: leave schedules that another caller is writing. Above READ COMMITTED, locking a
+    -- row that another transaction has changed since the snapshot raises 40001.
     with locked as materialized (
         select s.schedule
         from pgq.schedule as s
@@ -39,9 +39,9 @@ begin
         return;
     end if;
 
-    -- Partitions are locked in ascending order; messages that go to any that is free come after
-    -- those whose partition is fixed, as they need not wait. Behind them the keys of ordered
-    -- queues, in ascending order too.
+    -- Deadlock: lock partitions in ascending order, then the keys of ordered queues in ascending
+    -- order. Messages for any partition come after those for a fixed one: they take a free one, so
+    -- they need not wait.
     select array_agg(o.schedule), array_agg(o.shown)
     into due, seen
     from (
@@ -56,13 +56,13 @@ begin
             s.next_at, s.schedule
     ) as o;
 
-    -- Once for all ticks: each time leaves a dead row that the next one would have to pass.
+    -- Once for all ticks: each call leaves a dead row that the next one would have to pass.
     perform pgq._act_for(true);
     for number in 1 .. cardinality(due) loop
         name := due[number];
         shown := seen[number];
         begin
-            -- One that has many ticks to make up for leaves room for the others.
+            -- Share max_ticks: a schedule with many missed ticks must not starve the others.
             for run in
                 select r.*
                 from pgq._run_schedule(name, moment, wanted / cardinality(due)) as r
@@ -72,7 +72,7 @@ begin
                 end if;
             end loop;
         exception
-            -- all of class 22: what is written is refused, or a subscription cannot be evaluated
+            -- Class 22: the message or job is refused, or a subscription cannot be evaluated.
             when data_exception or sqlstate 'MQ001' or sqlstate 'MQ002'
                 or sqlstate 'MQ007' or sqlstate 'MQ010'
             then
@@ -93,12 +93,12 @@ end
 $$;
 
 comment on function pgq.run_schedules(integer) is
-'Writes the ticks of all schedules that are due, each of them once, whoever calls it.
-Call it every minute or more often, from wherever you like; several at once share the work. A tick
-is written in the transaction of the call, so commit soon: what it has found is left alone by others
-until then. At most max_ticks (by default 1000) are written, shared out among the schedules that are
-due; what is left comes with the next call. When a target was dropped, is full, or refuses what is
-written, the row says so in error and the others go on; the tick is tried again a minute later, and
-is then one that was missed.
+'Writes the ticks of all schedules that are due, each tick once, even with several callers.
+Call it every minute or more often, from any session; several calls at once share the work. A tick
+is written in the transaction of the call, so commit soon: until then other callers skip the
+schedules that this call has found due. At most max_ticks (by default 1000) are written, divided
+among the schedules that are due; the rest follows with the next call. When a target was dropped, is
+full, or refuses the message or job, the row has the reason in error, and the other schedules go on;
+the tick is tried again a minute later, and then counts as missed.
 Errors: 22023 bad argument, 40001 above READ COMMITTED when another transaction was first (try
 again).';

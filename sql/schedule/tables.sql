@@ -29,32 +29,36 @@ create table pgq.schedule (
 create index schedule_due on pgq.schedule (due_at) where not paused;
 
 comment on table pgq.schedule is
-'What is enqueued or published again and again, and when it is next.
-The id says which topic or queue it is, the name is for display: one that is made again under the
-name of one that was dropped gets nothing.';
-comment on column pgq.schedule.schedule is 'Its name.';
-comment on column pgq.schedule.queue is 'The queue that gets a job; null: it has a topic.';
-comment on column pgq.schedule.topic is 'The topic that gets a message; null: it has a queue.';
-comment on column pgq.schedule.cron is 'A cron expression; null: it has an interval.';
-comment on column pgq.schedule.every is 'An interval; null: it has a cron expression.';
-comment on column pgq.schedule.time_zone is 'That of the cron expression.';
-comment on column pgq.schedule.missed is 'skip, one or all.';
+'Schedules: jobs and messages that are written repeatedly, and the time of the next tick.
+The id identifies the target, its name is for display: a new topic or queue with the name of a
+dropped target gets nothing.';
+comment on column pgq.schedule.schedule is 'Name of the schedule.';
+comment on column pgq.schedule.queue is 'The queue that gets a job; null: the target is a topic.';
+comment on column pgq.schedule.topic is
+'The topic that gets a message; null: the target is a queue.';
+comment on column pgq.schedule.cron is 'A cron expression; null: every is set.';
+comment on column pgq.schedule.every is 'An interval; null: cron is set.';
+comment on column pgq.schedule.time_zone is
+'The time zone of the cron expression; null: every is set.';
+comment on column pgq.schedule.missed is
+'How ticks that were not written in time are treated: skip, one or all.';
 comment on column pgq.schedule.starts_at is
-'It has no tick before, and an interval is counted from here.';
+'The earliest time of a tick; an interval is counted from here.';
 comment on column pgq.schedule.next_at is
-'The first tick that is neither written nor left out. It only goes ahead, whatever the clock does,
-so no tick is written twice; but for repair_clock, after which last_at is not written again.';
+'The first tick that is neither written nor left out. It never decreases, even when the clock is set
+back, so no tick is written twice. Exception: repair_clock, after which only last_at is not written
+again.';
 comment on column pgq.schedule.due_at is
-'When run_schedules looks at it: at next_at; later when there was an error, or more than one call
-may write.';
+'Time from which run_schedules writes it: next_at, or later after an error or when a call has
+reached max_ticks.';
 comment on column pgq.schedule.last_at is 'The latest tick that was written; null: none yet.';
 comment on column pgq.schedule.last_error is
-'Why the last try to write a tick failed; null: it did not.';
-comment on column pgq.schedule.created_at is 'When it was made.';
-comment on column pgq.schedule.updated_at is 'When its settings last changed.';
+'The error of the last attempt to write a tick; null: it succeeded.';
+comment on column pgq.schedule.created_at is 'Time of creation.';
+comment on column pgq.schedule.updated_at is 'Time of the last change of its settings.';
 comment on column pgq.schedule.topic_id is
-'The topic by its id, also when that is gone; null: it has a queue.';
+'Id of the target topic, even if it was dropped; null: the target is a queue.';
 comment on column pgq.schedule.queue_id is
-'The queue by its id, also when that is gone; null: it has a topic.';
+'Id of the target queue, even if it was dropped; null: the target is a topic.';
 comment on column pgq.schedule.made_by is
-'The role that named its target last; null: the owner of pgq.';
+'The role that last named its target; null: the owner of pgq.';

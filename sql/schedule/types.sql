@@ -24,37 +24,39 @@ create type pgq.schedule_info as (
 );
 
 comment on type pgq.schedule_info is 'A schedule and its settings.';
-comment on column pgq.schedule_info.schedule is 'Its name.';
-comment on column pgq.schedule_info.queue is 'The queue that gets a job; null: it has a topic.';
-comment on column pgq.schedule_info.topic is 'The topic that gets a message; null: it has a queue.';
-comment on column pgq.schedule_info.payload is 'What is written, as JSON; null when it has a body.';
-comment on column pgq.schedule_info.key is 'The key that is written with it; null: none.';
+comment on column pgq.schedule_info.schedule is 'Name of the schedule.';
+comment on column pgq.schedule_info.queue is
+'The queue that gets a job; null: the target is a topic.';
+comment on column pgq.schedule_info.topic is
+'The topic that gets a message; null: the target is a queue.';
+comment on column pgq.schedule_info.payload is 'The content as JSON; null when it has a body.';
+comment on column pgq.schedule_info.key is 'The key of each message or job; null: none.';
 comment on column pgq.schedule_info.headers is
-'The headers that are written beside scheduled_at; null: none.';
-comment on column pgq.schedule_info.cron is 'When: a cron expression; null: it has an interval.';
+'The headers of each message or job, besides scheduled_at; null: none.';
+comment on column pgq.schedule_info.cron is 'A cron expression; null: every is set.';
 comment on column pgq.schedule_info.every is
-'How often, counted from starts_at; null: it has a cron expression.';
+'An interval, counted from starts_at; null: cron is set.';
 comment on column pgq.schedule_info.time_zone is
-'The time zone of the cron expression; null: it has an interval.';
+'The time zone of the cron expression; null: every is set.';
 comment on column pgq.schedule_info.missed is
-'What becomes of ticks that nobody was there to write: skip, one or all.';
-comment on column pgq.schedule_info.starts_at is 'It has no tick before.';
+'How ticks that were not written in time are treated: skip, one or all.';
+comment on column pgq.schedule_info.starts_at is 'The earliest time of a tick.';
 comment on column pgq.schedule_info.partition is
-'The partition of the topic; null: as publish chooses.';
+'The partition of the topic; null: chosen by publish.';
 comment on column pgq.schedule_info.priority is
-'The priority of its jobs, 0 (first) to 9 (last); null: it has a topic.';
+'The priority of its jobs, 0 (first) to 9 (last); null: the target is a topic.';
 comment on column pgq.schedule_info.label is 'The label of its jobs; null: none.';
-comment on column pgq.schedule_info.body is
-'What is written, as raw bytes; null when it has a payload.';
-comment on column pgq.schedule_info.paused is 'Whether run_schedules leaves it out for now.';
+comment on column pgq.schedule_info.body is 'The content as raw bytes; null when it has a payload.';
+comment on column pgq.schedule_info.paused is
+'True: run_schedules leaves it out until resume_schedule.';
 comment on column pgq.schedule_info.next_at is 'The next tick, or the first one that was missed.';
 comment on column pgq.schedule_info.last_at is 'The last tick that was written; null: none yet.';
 comment on column pgq.schedule_info.last_error is
-'Why the last try to write a tick failed; null: it did not.';
-comment on column pgq.schedule_info.created_at is 'When it was made.';
-comment on column pgq.schedule_info.updated_at is 'When its settings last changed.';
+'The error of the last attempt to write a tick; null: it succeeded.';
+comment on column pgq.schedule_info.created_at is 'Time of creation.';
+comment on column pgq.schedule_info.updated_at is 'Time of the last change of its settings.';
 comment on column pgq.schedule_info.made_by is
-'The role that named its target, and whose access it needs; null: the owner of pgq.';
+'The role that named its target, whose access it depends on; null: the owner of pgq.';
 
 create type pgq.schedule_run as (
     schedule text,
@@ -66,14 +68,16 @@ create type pgq.schedule_run as (
 );
 
 comment on type pgq.schedule_run is 'A tick that run_schedules wrote, or could not write.';
-comment on column pgq.schedule_run.schedule is 'Whose tick it is.';
+comment on column pgq.schedule_run.schedule is 'Name of the schedule.';
 comment on column pgq.schedule_run.tick_at is
 'The time of the tick, which is in the header scheduled_at.';
-comment on column pgq.schedule_run.job_id is 'The job that was enqueued; null: none was.';
+comment on column pgq.schedule_run.job_id is 'The job that was enqueued; null: none.';
 comment on column pgq.schedule_run.partition is
-'The partition that it was published to; null: it was not.';
-comment on column pgq.schedule_run.log_offset is 'Its offset there; null: it was not published.';
-comment on column pgq.schedule_run.error is 'Why nothing was written; null: it was.';
+'The partition of the published message; null: none was published.';
+comment on column pgq.schedule_run.log_offset is
+'The offset of the published message; null: none was published.';
+comment on column pgq.schedule_run.error is
+'The reason why nothing was written; null: the tick was written.';
 
 create type pgq._cron_times as (
     minutes integer array,
@@ -86,5 +90,5 @@ create type pgq._cron_times as (
 );
 
 comment on type pgq._cron_times is
-'What a cron expression says: numbers in ascending order, Sunday is 0.
-either_day: one of day and weekday is enough. real_time: hours that come twice count twice.';
+'A parsed cron expression: numbers in ascending order, Sunday is 0.
+either_day: a match of day or weekday is enough. real_time: hours that come twice count twice.';

@@ -17,6 +17,6 @@ end
 $$;
 
 comment on function pgq._announce(bigint) is
-'Tells those who follow a deferred topic that the caller has staged messages for a partition:
-notifies whoever consumes, and the workers of the queues that are subscribed, whose claims then give
-offsets. Whether a subscription matches is looked at when that is done.';
+'Notifies consumers of a deferred topic, and workers of the queues subscribed to it, that the caller
+has staged messages for a partition; their claims then assign the offsets. Only then are the
+subscriptions'' filters applied.';

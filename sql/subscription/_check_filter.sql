@@ -25,7 +25,7 @@ begin
                 hint = 'Write it like {"status": ["processed", "shipped"]}.';
     end if;
 
-    -- Each publish compares its messages with all of it, under the lock of the partition.
+    -- Limit the size: each publish evaluates the whole filter under the lock of the partition.
     size := octet_length(filter::text);
     if size > 8192 then
         raise exception 'argument "filter" must have at most 8192 bytes'
@@ -50,4 +50,4 @@ end
 $$;
 
 comment on function pgq._check_filter(jsonb) is
-'Refuses a filter that is no JSON object of arrays, or is too large (22023).';
+'Refuses a filter that is not a JSON object of arrays, or is too large (22023).';

@@ -13,8 +13,8 @@ begin
             and not exists (select from pgq.job_run as r where r.queue_id = q.queue_id)
         for no key update skip locked
     loop
-        -- A new statement: subscribe holds the row as well. Publishers who knew a subscription have
-        -- ended before it went.
+        -- Look again after the lock, in a new statement: subscribe locks the row too. Publishers
+        -- that knew a subscription have ended before it was removed.
         update pgq.queue as q
         set subscribed = false
         where q.queue_id = target.queue_id
@@ -25,4 +25,4 @@ end
 $$;
 
 comment on function pgq._clean_subscriptions() is
-'The part of cleanup that lets claims look for runs no more in queues without subscriptions.';
+'The part of cleanup that lets claims skip job batches (job_run) in queues without subscriptions.';

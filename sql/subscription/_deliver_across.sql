@@ -24,5 +24,5 @@ $$;
 comment on function pgq._deliver_across(
     bigint, text[], jsonb[], bigint[], bigint[], integer[], bigint[], bigint[]
 ) is
-'What _deliver does, for messages in several partitions of a topic, with these keys and headers: by
-its arrays, which have an element for each partition, null where there are none.';
+'Like _deliver, for messages in several partitions of a topic. keys, headers: of all the messages;
+the other arrays have an element for each partition, null where it has no messages.';

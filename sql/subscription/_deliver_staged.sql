@@ -19,8 +19,9 @@ begin
         return;
     end if;
 
-    -- As long as the claim finds something, more and more is staged, and many messages get their
-    -- offsets for little more than one does. What another claim has locked is not for this one.
+    -- Assign offsets only when no job is due: meanwhile more is staged, and offsets for many
+    -- messages cost little more than for one. SKIP LOCKED: jobs that another claim has locked do
+    -- not count.
     perform
     from pgq.job_run as r
     where r.queue_id = _deliver_staged.queue_id
@@ -64,6 +65,7 @@ end
 $$;
 
 comment on function pgq._deliver_staged(bigint, timestamptz, integer, timestamptz[], bigint[]) is
-'Gives offsets to what is staged in the deferred topics that a queue is subscribed to, which makes
-its jobs, unless there are some that are due. Called with what the claim has read; without floors it
-does not look for jobs. It waits for no other one that gives offsets.';
+'Assigns offsets to staged messages of the deferred topics that a queue is subscribed to, which
+makes its jobs, unless jobs are due already. Called with values that the claim has read; without
+floors it does not look for due jobs. It does not wait for another transaction that assigns
+offsets.';

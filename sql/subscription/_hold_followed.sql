@@ -29,5 +29,5 @@ end
 $$;
 
 comment on function pgq._hold_followed(bigint, text[], jsonb[]) is
-'What _hold_keys does, in all ordered queues that follow a topic: for messages with these keys and
-headers that the caller is about to deliver in several steps.';
+'Like _hold_keys, for all ordered queues subscribed to a topic: locks the keys of messages with
+these keys and headers, which the caller is about to deliver in several steps.';

@@ -28,5 +28,5 @@ select coalesce(
 $$;
 
 comment on function pgq._matches(jsonb, jsonb, text) is
-'Whether headers are what a filter and a routing pattern ask for. It raises no error, whatever the
-headers are; a routing key that is no string matches nothing.';
+'Whether headers match a filter and a routing pattern. It raises no error for any headers; a routing
+key that is not a string matches nothing.';

@@ -5,8 +5,8 @@ as $$
 declare
     word text;
     regex text := '^';
-    -- How many stars, and whether any #, since the last word: in whatever order they stand, they
-    -- mean the same. So there is one expression for all, in which nothing is repeated twice.
+    -- Wildcards since the last word: the number of *, and whether there was a #. Their order has no
+    -- meaning, so equal patterns get one expression, without two unbounded repetitions in a row.
     stars integer := 0;
     hash boolean := false;
 begin
@@ -17,7 +17,7 @@ begin
         raise exception 'argument "routing_key" must have 1 to 255 bytes' using errcode = '22023';
     end if;
 
-    -- Each word has a dot in front, in the key as well, so that no word and an empty one differ.
+    -- Put a dot before each word, in the key as well: no words and one empty word must differ.
     foreach word in array string_to_array(routing_key, '.') || null::text loop
         case word
             when '*' then
@@ -43,5 +43,5 @@ end
 $$;
 
 comment on function pgq._routing_regex(text) is
-'A routing pattern of AMQP as a regular expression for a routing key with a dot in front of each
-word; null for null. Refuses an empty one and one that is too long (22023).';
+'Converts an AMQP routing pattern to a regular expression for routing keys with a dot before each
+word; null for null. Refuses an empty pattern and one that is too long (22023).';

@@ -10,4 +10,4 @@ where s.subscription = _subscription_info.subscription
 $$;
 
 comment on function pgq._subscription_info(text) is
-'A subscription and its settings; no row when there is none of that name.';
+'A subscription and its settings; no row when the name is unknown.';

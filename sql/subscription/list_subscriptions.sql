@@ -19,6 +19,6 @@ order by s.subscription
 $$;
 
 comment on function pgq.list_subscriptions() is
-'All subscriptions and their settings, by name.
-An admin of a topic or a queue sees those that use it, also where the other one is hidden from him:
-there its name is null.';
+'Lists subscriptions and their settings, by name.
+An admin of a topic or a queue also sees subscriptions whose other end is hidden from that admin:
+its name is null there.';

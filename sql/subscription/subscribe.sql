@@ -18,7 +18,7 @@ declare
 begin
     perform pgq._check_name('subscription', subscription collate "C");
     regex := pgq._routing_regex(routing_key collate "C");
-    -- One that cannot be compiled would make each publish to the topic fail.
+    -- Compile it now: a broken expression would make every publish to the topic fail.
     begin
         perform '' ~ regex;
     exception
@@ -27,14 +27,15 @@ begin
                 using errcode = '22023', detail = sqlerrm;
     end;
 
-    -- One that is there is found without a lock.
+    -- Return an existing subscription without taking locks.
     select i.* into existing from pgq._subscription_info(subscribe.subscription collate "C") as i;
 
     if existing.subscription is not null then
         if not pgq._may_use(existing.topic, existing.queue, 'monitor') then
             raise exception 'subscription "%" exists already', subscription using errcode = 'MQ005';
         end if;
-        -- An old snapshot may show one that is gone since; it cannot be locked.
+        -- An old snapshot may show a subscription that was removed since: then this lock raises
+        -- 40001.
         if pgq._keeps_snapshot() then
             perform
             from pgq.subscription as s
@@ -60,12 +61,13 @@ begin
         return;
     end if;
 
-    -- Behind the others: those from before these limits are found by their settings.
+    -- Check the filter only now: an existing subscription may be older than these limits.
     perform pgq._check_filter(filter);
 
-    -- Whoever publishes ends first: who comes then, reads behind the lock of its partition what
-    -- this has written, or, with an older snapshot, cannot lock it. The row of the topic is changed
-    -- too, for whoever adds partitions by such a one.
+    -- Lock all partitions (_lock_topic): this waits for open publishers. A later publisher reads
+    -- the new subscription once it has locked its partition, or cannot lock it under an older
+    -- snapshot. The row of the topic is updated below as well, to stop a transaction with an older
+    -- snapshot that adds partitions.
     perform pgq._check_access(topic collate "C", null, 'consume');
     perform pgq._check_access(null, queue collate "C", 'publish');
     perform pgq._check_topic(topic collate "C");
@@ -83,12 +85,13 @@ begin
         perform pgq._check_queue(queue collate "C");
     end loop;
 
-    -- Access may have changed while this waited; now it cannot.
+    -- Check again: access may have changed while this waited; the locks prevent it from now on.
     perform pgq._check_access(topic collate "C", null, 'consume');
     perform pgq._check_access(null, queue collate "C", 'publish');
 
     if target.deferred then
-        -- What was published before is for others, though it may have no offsets yet.
+        -- Assign offsets to messages that were published before: this subscription must not get
+        -- them.
         perform from pgq._assign_all(target.topic, null, null);
     end if;
 
@@ -113,7 +116,7 @@ begin
             from pgq.subscription as s
             where s.subscription = subscribe.subscription collate "C"
         ) then
-            -- Another transaction has made it in the meantime.
+            -- Race: another transaction has just created it.
             return query
             select c.*
             from pgq.subscribe(
@@ -144,23 +147,23 @@ $$;
 
 comment on function pgq.subscribe(text, text, text, jsonb, text) is
 'Creates a subscription and returns it: each message of a topic becomes a job of a queue.
-An existing one is returned if the settings that are given agree. From now on, whatever publishes a
-message to the topic adds a job to the queue, in the same transaction, also when the queue is full.
-The job has the content, key, headers and time of the message, which is not copied; its delay and
-job_ttl are those of the queue. filter: for names of headers the values that each may have, like
-{"status": ["processed", "shipped"]}; a message must have all of these headers, each with one of its
-values, which are compared as JSON (1 and 1.0 are equal, 1 and "1" are not); {} takes all
-messages; at most 100 values for a header, and 8192 bytes as JSON text in all.
-routing_key: a pattern of AMQP for the header routing_key, 1 to 255 bytes long: words with dots
-between them, where * stands for one word and # for any number of them, none included; a message
-without that header, or with one that is no string, does not match. With both, both have to match. A
-queue can be subscribed to a topic once, and to several topics. It waits for transactions that
-publish to the topic: then each message that is published after this call has committed is
-delivered, and none that was before. Jobs that were finished are kept no longer than the messages of
-the topic. In a deferred topic the job is made when the message gets its offset, by whoever gives
-it; a claim of the queue does that when it finds no job. This call gives offsets to what has
-committed, and waits for no publisher: what commits after it is delivered, what was there before is
-not.
+An existing one is returned if its settings equal those given. From now on, every publish of a
+matching message to the topic adds a job to the queue, in the same transaction, even when the queue
+is full. The job has the content, key, headers and time of the message, which is not copied; its
+delay and job_ttl are those of the queue. filter: for each header name, the list of values that it
+may have, like {"status": ["processed", "shipped"]}; a message must have all of these headers, each
+with one of its values, which are compared as JSON (1 and 1.0 are equal, 1 and "1" are not); {}
+matches all messages; at most 100 values for a header, and 8192 bytes as JSON text in all.
+routing_key: an AMQP pattern for the header routing_key, 1 to 255 bytes long: words separated by
+dots, where * matches one word and # any number of words, including none; a message without that
+header, or with one that is not a string, does not match. With both filter and routing_key, both
+have to match. A queue can be subscribed to a topic once, and to several topics. The call waits for
+transactions that publish to the topic: messages published after this call has committed are
+delivered, earlier ones are not. Finished jobs are kept no longer than the messages of the topic. In
+a deferred topic the job is made when the message gets its offset, in the transaction that assigns
+it; a claim of the queue assigns offsets when it finds no job. There, this call assigns offsets to
+committed messages, and does not wait for publishers: messages that commit after it are delivered,
+those that were there before are not.
 Errors: MQ001 unknown topic, MQ002 unknown queue, MQ005 the subscription exists with other settings
 than those given, or the queue is subscribed to the topic by another name, 22004 a required argument
 is null, 22023 bad name, filter or routing_key, 40001 above READ COMMITTED when another transaction

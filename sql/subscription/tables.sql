@@ -13,14 +13,13 @@ create table pgq.subscription (
 create index subscription_queue on pgq.subscription (queue_id);
 
 comment on table pgq.subscription is
-'Topics whose messages become jobs of a queue.
-A publisher reads it behind the lock of its partition; who changes it writes all partitions of the
-topic.';
-comment on column pgq.subscription.subscription is 'Its name.';
+'Subscriptions: each message of a topic that matches becomes a job of a queue.
+Publishers read it after locking their partition; a change updates all partitions of the topic.';
+comment on column pgq.subscription.subscription is 'Name of the subscription.';
 comment on column pgq.subscription.filter is
-'For names of headers the values that each may have; null: any message.';
+'For each header name, the values that it may have; null: any message.';
 comment on column pgq.subscription.routing_key is
-'The pattern that the header routing_key has to match; null: any message.';
-comment on column pgq.subscription.routing_regex is 'The same as a regular expression.';
-comment on column pgq.subscription.created_at is 'When it was made.';
+'The AMQP pattern that the header routing_key has to match; null: any message.';
+comment on column pgq.subscription.routing_regex is 'routing_key as a regular expression.';
+comment on column pgq.subscription.created_at is 'Time of creation.';
 comment on column pgq.subscription.made_by is 'The role that made it; null: the owner of pgq.';

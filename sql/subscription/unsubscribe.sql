@@ -19,14 +19,14 @@ begin
             perform pgq._fail_unknown_subscription(subscription collate "C");
         end if;
 
-        -- As in subscribe. Publishers that know it end before it is gone.
+        -- As in subscribe, lock all partitions: publishers that know the subscription end first.
         perform
         from pgq.partition as p
         where p.topic_id = target_id
         order by p.partition
         for update;
 
-        -- What was published before is delivered, though it may have no offsets yet.
+        -- Assign offsets to messages that were published before: these are still delivered.
         select t.topic
         into deferred_topic
         from pgq.topic as t
@@ -39,7 +39,7 @@ begin
         delete from pgq.subscription as s
         where s.subscription = unsubscribe.subscription collate "C" and s.topic_id = target_id;
 
-        -- Else it went while this call waited, and there may be another one of its name.
+        -- Not found: it was removed while this waited, and one of the same name may exist by now.
         exit when found;
     end loop;
 
@@ -53,10 +53,11 @@ end
 $$;
 
 comment on function pgq.unsubscribe(text) is
-'Ends a subscription; the jobs that it has made stay.
-It waits for transactions that publish to the topic. In a deferred topic it waits for none, and
-gives offsets to what has committed before: that is still delivered. Where that fails, because of a
-broken subscription say, it warns and ends all the same. It is for roles that may consume the topic
-and publish to the queue, and for admins of one of them.
+'Removes a subscription; the jobs that it has made stay.
+The call waits for transactions that publish to the topic. In a deferred topic it waits for none,
+and assigns offsets to messages that were committed before: those are still delivered. If that
+fails, for example because of a broken subscription, it warns and removes the subscription all the
+same. It is for roles that may consume the topic and publish to the queue, and for admins of one of
+them.
 Errors: MQ011 unknown subscription, 22004 a required argument is null, 40001 above READ COMMITTED
 when another transaction was first (try again).';
