@@ -20,7 +20,7 @@ begin
     regex := pgq._routing_regex(routing_key collate "C");
     -- Compile it now: a broken expression would make every publish to the topic fail.
     begin
-        perform '' ~ regex;
+        perform '' ~ regex collate "C";
     exception
         when invalid_regular_expression then
             raise exception 'argument "routing_key" must be a pattern of AMQP'
