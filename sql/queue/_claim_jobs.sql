@@ -49,7 +49,7 @@ begin
             end loop;
         end if;
 
-        -- Lateral, with a limit: a plan made while the leaf was small could read all of it for a join.
+        -- Lateral with a limit: a plan made while the leaf was small could read all of it.
         -- for the first 16 leaves: leaf
         return query
         with gone as (

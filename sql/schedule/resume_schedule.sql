@@ -41,8 +41,8 @@ $$;
 
 comment on function pgq.resume_schedule(text) is
 'Has run_schedules write the ticks of a schedule again, and returns the schedule.
-Nothing changes if it is not paused. Ticks during the pause were missed: the setting missed
-determines how they are treated. If the maker of the schedule has lost the access that it needs, the
-caller becomes its maker.
+If it is not paused, its ticks go on as they are. Ticks during the pause were missed: the setting
+missed determines how they are treated. If the maker of the schedule has lost the access that it
+needs, the caller becomes its maker.
 Errors: MQ009 unknown schedule, 22004 a required argument is null, 40001 above READ COMMITTED when
 another transaction was first (try again).';
