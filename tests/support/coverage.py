@@ -46,7 +46,10 @@ def collect(dsn: str) -> None:
             group by p.proname
             """
         ).fetchall()
-        connection.execute("select plpgsql_profiler_reset_all()")
+        # of this database alone: others of the server are still in use
+        connection.execute(
+            "select plpgsql_profiler_reset(f.funcoid) from plpgsql_profiler_functions_all() as f"
+        )
         worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
         with (Path(_FOLDER) / f"{worker}.jsonl").open("a") as file:
             file.write(json.dumps(dict(found)) + "\n")
