@@ -11,7 +11,7 @@ begin
         where j.job_id = any(_bury_exhausted.job_ids)
             and j.attempt >= coalesce(j.max_attempts, _bury_exhausted.max_attempts)
             -- In no index in this form: a plan made on a small table would scan all due jobs.
-            and j.visible_at - _bury_exhausted.moment <= interval '0'
+            and j.visible_at + interval '0' <= _bury_exhausted.moment
         for update skip locked
     );
 
