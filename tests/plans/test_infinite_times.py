@@ -1,4 +1,4 @@
-"""A condition that no index serves must bear infinity too: up to 16, it cannot be subtracted from."""
+"""A condition that no index serves bears infinity: up to 16, nothing is subtracted from that."""
 
 from __future__ import annotations
 
