@@ -6,7 +6,7 @@ returns void
 language plpgsql volatile parallel unsafe
 as $$
 begin
-    -- A claim of one job makes jobs of a whole run, so they are short.
+    -- At most 100 messages per batch: a claim of one job expands a whole batch.
     insert into pgq.job_run (
         queue_id,
         visible_at,
@@ -45,4 +45,4 @@ end
 $$;
 
 comment on function pgq._add_runs(bigint, bigint, integer, bigint[], timestamptz, timestamptz) is
-'Adds jobs as _point_jobs does, but in runs of up to 100 messages.';
+'Adds jobs like _point_jobs, but as job batches (job_run) of up to 100 messages.';

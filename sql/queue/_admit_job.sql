@@ -12,7 +12,7 @@ declare
 begin
     select q.* into settings from pgq.queue as q where q.queue_id = _admit_job.queue_id;
 
-    -- The key before the id: jobs of a key follow each other in the order of their ids.
+    -- Lock the key before drawing the id: jobs of a key run in the order of their ids.
     admitted.job_id := job_id;
     if settings.ordered and key is not null then
         admitted.ordered_key := key;
@@ -49,7 +49,6 @@ begin
         perform pgq._check_room(queue_id, settings.max_unfinished, 1, admitted.job_id);
     end if;
     if settings.notify then
-        -- Heard when this transaction commits.
         perform pg_notify(
             'pgq_queue', case when settings.restricted then '' else settings.queue end
         );
@@ -59,5 +58,6 @@ end
 $$;
 
 comment on function pgq._admit_job(bigint, bigint, text, text, interval, timestamptz) is
-'What enqueue asks for a job with a delay or a unique key, or for a queue that is ordered, has a
-max_unfinished or notifies. is_duplicate: another job has the key, and that is its id.';
+'Prepares one job that has a delay or a unique key, or whose queue is ordered, has a max_unfinished
+or notifies.
+is_duplicate: another job holds the unique key; job_id is the id of that job.';

@@ -12,13 +12,14 @@ set enable_bitmapscan = off
 set jit = off
 as $$
 declare
-    -- As in the headers that run_schedules writes.
+    -- The format of the header scheduled_at, which run_schedules writes.
     now_at text := to_char(moment at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS');
 begin
-    -- A job published in the future, and due as soon as its queue lets it, was not delayed. With a
-    -- delay of its own it may as well have a run_at, which is right whatever the clock was. The
-    -- last condition: what was set back is not set back again. A tick that is still to come was
-    -- written ahead, and its job is due then. Nothing tells when a lease began.
+    -- A job was written by a clock ahead if its published_at is in the future and it is due as soon
+    -- as its queue allows. A job with a delay of its own is left alone: it may have a run_at, which
+    -- is right whatever the clock was. The last condition keeps a corrected job from being
+    -- corrected again. A schedule tick still to come keeps its time: its job is due then. The start
+    -- of a lease is not stored, so only its end is compared.
     return query
     select
         j.queue_id, j.job_id, a.leased,
@@ -65,6 +66,6 @@ end
 $$;
 
 comment on function pgq._ahead_jobs(timestamptz, interval, bigint) is
-'Jobs that were enqueued, or given back, by a clock that was ahead, and those leased for longer than
-longest_lease from now, with the times that they should have. max_looks: so many jobs of each queue
-and priority are looked at; null: all.';
+'Lists jobs that were enqueued, or given back by a nack, while the clock was ahead, and jobs leased
+for longer than longest_lease from now, with the times they should have.
+max_looks: how many jobs of each queue and priority are examined; null: all.';

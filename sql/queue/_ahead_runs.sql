@@ -22,4 +22,4 @@ end
 $$;
 
 comment on function pgq._ahead_runs(timestamptz) is
-'Runs of jobs that were made by a clock that was ahead, and when they should be due.';
+'Lists job batches (job_run) written while the clock was ahead, with the times they should have.';

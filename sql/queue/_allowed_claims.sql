@@ -14,15 +14,16 @@ declare
     late_ids bigint[];
     moment timestamptz;
 begin
-    -- Claims of such a queue are one after the other. Only they hold this lock, to the end of their
-    -- transactions. Whoever has it waits for nothing more in its call.
+    -- Serialize the claims of this queue: only they take this lock, and they keep it until their
+    -- transactions end. The holder waits for no other lock in its call, so one call cannot
+    -- deadlock.
     select l.counted_xid
     into switched_xid
     from pgq.claim_lock as l
     where l.queue_id = _allowed_claims.queue_id
     for update;
 
-    -- New statements, whose snapshots are younger than the lock.
+    -- Read after locking: these statements have snapshots younger than the lock.
     select q.max_leased, q.rate_limit is not null
     into most, limited
     from pgq.queue as q
@@ -45,9 +46,9 @@ begin
             or state.horizon >= pg_snapshot_xmax(pg_current_snapshot())
         )
     then
-        -- max_leased was switched on: all that is leased counts. And once more, when all have ended
-        -- that were under way then and may not have known it. An id that is too high is from before
-        -- a restore into another cluster.
+        -- max_leased was just enabled: count all leased jobs. Count once more when every
+        -- transaction that was running then has ended: its claims may not have seen the limit. A
+        -- horizon above the snapshot is from before a restore into another cluster.
         handed_out := array(
             select k.job_id
             from generate_series(0, 9) as p (priority)
@@ -66,8 +67,7 @@ begin
     end if;
 
     if anew or state.leased + allowed > most then
-        -- Which of those that were handed out are still leased: found by their ids, whatever else
-        -- is in the queue.
+        -- Look up claimed jobs by id, so the cost does not depend on the size of the queue.
         select
             coalesce(array_agg(j.job_id) filter (where j.visible_at > moment), '{}'),
             array_agg(j.job_id) filter (where j.visible_at <= moment)
@@ -82,9 +82,9 @@ begin
             and j.lease_token is not null;
 
         if late_ids is not null then
-            -- One that somebody has locked may be on the way to a longer lease. The others keep
-            -- theirs as it is until this transaction ends: whoever extends one waits, and then
-            -- finds it run out.
+            -- A locked job whose lease has run out still counts: its transaction may be extending
+            -- the lease. Lock the others until this transaction ends: an extend_lease then waits,
+            -- and finds the lease run out.
             leased_ids := leased_ids || array(
                 select unnest(late_ids)
                 except
@@ -109,5 +109,5 @@ end
 $$;
 
 comment on function pgq._allowed_claims(bigint, integer) is
-'How many of the wanted jobs a claim may take by max_leased and rate_limit of its queue. It locks
-out other claims of the queue until the transaction ends.';
+'Returns how many of the wanted jobs a claim may take under max_leased and rate_limit of its queue.
+Locks out other claims of the queue until the transaction ends.';

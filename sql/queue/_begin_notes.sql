@@ -3,7 +3,7 @@ returns void
 language plpgsql volatile parallel unsafe
 as $$
 begin
-    -- When another claim is changing the floors at this moment, a later one does it.
+    -- Another claim is changing the floors: a later one does this.
     if not pgq._lock_floor(queue_id) then
         return;
     end if;
@@ -46,4 +46,5 @@ end
 $$;
 
 comment on function pgq._begin_notes(bigint) is
-'Gives a queue that was made without a max_leased_per_key a floor for its notes.';
+'Adds a low-water mark for wake-up records (note_floor) to a queue created without a
+max_leased_per_key.';

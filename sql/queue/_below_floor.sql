@@ -33,5 +33,6 @@ order by p.place, j.visible_at, j.job_id
 $$;
 
 comment on function pgq._below_floor(bigint, timestamptz[], bigint[], timestamptz) is
-'The first job of each priority that no claim would find: it stands below the floor, and has not
-expired. Floors rise above expired jobs, so of these it passes 10000 of each priority at most.';
+'Returns the first job of each priority that claims miss: it sorts below the floor, the low-water
+mark where their index scan starts, and has not expired.
+Scans at most 10000 rows per priority, as floors rise above expired jobs and leave them below.';

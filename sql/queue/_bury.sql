@@ -38,9 +38,9 @@ begin
             g.label,
             case
                 when _bury.error is not null then _bury.error
-                -- A nack has said why.
+                -- The last nack recorded the reason.
                 when not coalesce(_bury.lost, g.lease_token is not null) then g.last_error
-                -- It was redriven after it had ended in the same way.
+                -- Redriven after it had died in the same way: do not append the text twice.
                 when right(g.last_error, length(ran_out)) = ran_out then g.last_error
                 else concat_ws(E'\n', g.last_error, ran_out)
             end,
@@ -85,6 +85,7 @@ end
 $$;
 
 comment on function pgq._bury(bigint[], integer, boolean, text) is
-'Moves jobs, whose rows the caller has locked, to the dead ones. uncounted: deliveries that came to
-nothing; lost: whether a lease ran out, which is added to the error of the last nack; null: where
-the row has a lease token; error: what the worker says instead; null: nothing.';
+'Dead-letters jobs whose rows the caller has locked.
+uncounted: attempts that do not count; lost: whether a lease ran out, which is appended to the error
+of the last nack (null: if the row has a lease token); error: a message of the worker that replaces
+it (null: none).';

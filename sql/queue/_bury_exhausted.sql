@@ -23,5 +23,5 @@ end
 $$;
 
 comment on function pgq._bury_exhausted(bigint[], integer, timestamptz) is
-'Of these jobs, moves those that lost their worker on their last attempt to the dead ones, and
-returns how many. max_attempts: of those that have none of their own.';
+'Dead-letters those of these jobs that are due with all attempts used; returns how many.
+max_attempts: the limit of jobs without one of their own.';

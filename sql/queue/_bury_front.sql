@@ -7,8 +7,8 @@ declare
     looked_at integer;
     spent bigint[];
 begin
-    -- The first one of each priority; where one of these had all its attempts, as many as a call
-    -- may take time for. Else claims would walk them for ever.
+    -- Check the first job of each priority; if one has used all its attempts, take up to 999, which
+    -- bounds the time of a call. Otherwise every claim would scan past these jobs.
     foreach looked_at in array array[1, 999] loop
         if label is null then
             spent := array(
@@ -22,7 +22,7 @@ begin
                         and j.priority = f.place - 1
                         and (j.visible_at, j.job_id) >= (f.floor_time, f.floor_id)
                         and j.visible_at <= plan.moment
-                        -- One that has expired is passed by until cleanup removes it.
+                        -- Expired jobs with attempts left are skipped; cleanup removes them.
                         and (
                             j.expires_at is null
                             or j.expires_at > plan.moment
@@ -47,7 +47,7 @@ begin
                         and j.priority = f.place - 1
                         and (j.visible_at, j.job_id) >= (f.floor_time, f.floor_id)
                         and j.visible_at <= plan.moment
-                        -- One that has expired is passed by until cleanup removes it.
+                        -- Expired jobs with attempts left are skipped; cleanup removes them.
                         and (
                             j.expires_at is null
                             or j.expires_at > plan.moment
@@ -67,5 +67,5 @@ end
 $$;
 
 comment on function pgq._bury_front(pgq._claim_plan, text) is
-'Makes dead letters of up to 999 jobs that have had all their attempts, where one of these stands
-before all others of its priority, and of its label if there is one.';
+'Dead-letters up to 999 jobs that have used all their attempts, if one of them is the first due job
+of its priority (and of the label, if one is given).';

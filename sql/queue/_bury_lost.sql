@@ -14,7 +14,7 @@ begin
             inner join pgq.queue as p on p.queue_id = j.queue_id
             where j.last_attempt
                 and j.visible_at <= _bury_lost.moment
-                -- It may have been raised since.
+                -- max_attempts may have been raised since last_attempt was set.
                 and j.attempt >= coalesce(j.max_attempts, p.max_attempts)
             order by j.visible_at
             limit _bury_lost.max_jobs
@@ -31,4 +31,4 @@ end
 $$;
 
 comment on function pgq._bury_lost(timestamptz, bigint) is
-'Moves jobs that lost their worker on their last attempt to the dead ones, so many at most.';
+'Dead-letters jobs whose lease ran out on the last attempt, max_jobs at most.';

@@ -49,8 +49,8 @@ begin
         for update skip locked
     );
 
-    -- Read once: beside an alter_queue, or a cleanup that moves the queue to another segment, a
-    -- second look would not see the same.
+    -- Read the queues once: with a concurrent alter_queue, or a cleanup that moves a queue to
+    -- another segment, a second read could differ.
     select array_agg(q.queue_id), array_agg(q.partition_id), array_agg(q.segment)
     into queue_ids, store_ids, leaves
     from pgq.queue as q
@@ -66,8 +66,8 @@ begin
     perform pgq._lock_leaf(h.leaf)
     from unnest(leaves) as h (leaf);
 
-    -- Each of them gets a copy under its own number; what it had in a topic stays there. A job
-    -- whose message is missing is carried without one.
+    -- Copy each payload into the queue's partition with job_id as its offset; a message of a topic
+    -- also stays where it is. A job whose message is missing moves without one.
     execute format(
         'with located as (
             select j.job_id, j.queue_id, j.partition_id, j.log_offset
@@ -148,6 +148,6 @@ end
 $$;
 
 comment on function pgq._carry_jobs(integer, bigint, bigint, timestamptz, integer) is
-'Carries the payloads of unfinished and dead jobs, of one queue or of all, stored under one
-partition_id or any, from a segment to those written to now, a batch at a time. A job that somebody
-has locked is left for the next time.';
+'Relocates the payloads of unfinished and dead jobs from a segment to the segments written to now,
+in batches of max_jobs. Null queue_id: all queues; null partition_id: any partition.
+A job locked by another transaction is left for the next call.';

@@ -13,4 +13,4 @@ end
 $$;
 
 comment on function pgq._check_effect(text) is
-'Refuses an effect without a name (22004), or with one that is empty or long (22023).';
+'Rejects an effect name that is null (22004), empty or longer than 255 characters (22023).';

@@ -15,4 +15,4 @@ end
 $$;
 
 comment on function pgq._check_job(jsonb, jsonb, integer, text, text, integer, bytea) is
-'Refuses arguments of enqueue that are not possible (22004, 22023).';
+'Rejects invalid arguments of enqueue (22004, 22023).';

@@ -10,4 +10,4 @@ end
 $$;
 
 comment on function pgq._check_label(text) is
-'Refuses a label that is too long for its index (22023).';
+'Rejects a label that is too long for its index: more than 255 characters (22023).';

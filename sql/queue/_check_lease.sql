@@ -11,4 +11,4 @@ end
 $$;
 
 comment on function pgq._check_lease(bigint, uuid) is
-'Refuses a job that is named without its id or without a lease token (22004).';
+'Rejects a null job id or lease token (22004).';

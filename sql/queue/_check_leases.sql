@@ -15,5 +15,5 @@ end
 $$;
 
 comment on function pgq._check_leases(bigint[], uuid) is
-'Refuses jobs that are named without their ids or without a lease token, or in an array of arrays
-(22004, 22023).';
+'Rejects null job ids or a null lease token (22004), and an array with more than one dimension
+(22023).';

@@ -14,4 +14,5 @@ end
 $$;
 
 comment on function pgq._check_outcome(text) is
-'Refuses an outcome that is empty or long, or one that only pgq itself notes (22023).';
+'Rejects an outcome that is empty, longer than 63 characters, or one that only pgq itself records
+(22023).';

@@ -10,6 +10,6 @@ end
 $$;
 
 comment on function pgq._check_queue(text) is
-'Raises MQ002 when there is no queue of this name, or 22004 when no name was given.
-Whoever waited for the row of a queue and does not find it calls this, and looks again: it may have
-been dropped and created again meanwhile.';
+'Raises MQ002 when the queue does not exist, or 22004 when the name is null.
+A caller that waited for the row of a queue and does not find it calls this, then retries: the queue
+may have been dropped and created again meanwhile.';

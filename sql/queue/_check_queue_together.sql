@@ -15,7 +15,7 @@ begin
             using errcode = '22023',
                 hint = 'Of a key of an ordered queue one job is leased at a time.';
     end if;
-    -- Whenever both are added to a moment.
+    -- Must hold at any date: the length of months and days varies.
     if pgq._shortest(settings.job_ttl - settings.delay) <= interval '0' then
         raise exception 'argument "delay" must be shorter than "job_ttl"'
             using errcode = '22023',
@@ -26,4 +26,4 @@ end
 $$;
 
 comment on function pgq._check_queue_together(pgq.queue_info) is
-'Refuses settings of a queue that do not go together (22023).';
+'Rejects settings of a queue that are invalid in combination (22023).';

@@ -6,28 +6,27 @@ language plpgsql volatile parallel unsafe
 as $$
 declare
     begun_at timestamptz := clock_timestamp();
-    -- An older snapshot shows what was there when its transaction began.
+    -- A snapshot kept for the whole transaction shows the jobs as of its start.
     seen_at timestamptz := case
         when pgq._keeps_snapshot() then transaction_timestamp()
         else begun_at
     end;
     name text := 'pgq.room_' || queue_id;
-    -- What this session counted last: by which max_unfinished, up to which id there is room, as of
-    -- when, and how many microseconds it took. It is a hint: no transaction and no other session
-    -- sees it.
+    -- The last count of this session: max_unfinished, highest job_id with room, time of the count
+    -- and its duration, both in microseconds. A hint: other sessions do not see it.
     note numeric[] := string_to_array(nullif(current_setting(name, true), ''), ' ')::numeric[];
     age numeric;
     unfinished bigint;
 begin
-    -- No more can have come since than there were new ids. What was put back without an id, or was
-    -- not committed then, is found a second later.
+    -- At most as many jobs were added since as ids were drawn. Jobs put back under their old ids,
+    -- or not committed at the time, are counted a second later.
     age := extract(epoch from seen_at)::numeric * 1000000 - note[3];
     if note[1] = max_unfinished
         and age >= 0
         and (
             age < 1000000 and last_id <= note[2]
-            -- To count many takes long: a twentieth of the time is for that. Until then there is
-            -- room for a twentieth more.
+            -- Counting many jobs is slow: spend at most 1/20 of the time on it, and allow 1/20 more
+            -- jobs until the next count.
             or max_unfinished > 10000
             and age < note[4] * 20
             and last_id <= note[2] + max_unfinished / 20
@@ -36,7 +35,7 @@ begin
         return;
     end if;
 
-    -- Above the floors, below which there are dead rows and what has expired.
+    -- Start the index scan at the floors: below lie dead rows and expired jobs.
     select count(*)
     into unfinished
     from (
@@ -87,6 +86,6 @@ end
 $$;
 
 comment on function pgq._check_room(bigint, integer, bigint, bigint) is
-'Raises MQ010 when a queue has too many unfinished jobs for so many new ones, of which last_id is
-the highest. What other transactions are adding is not counted. Where max_unfinished is above 10000,
-a count stands for 20 times as long as it took, or for 5% more.';
+'Raises MQ010 when a queue is too full for new_jobs more jobs, whose highest id is last_id.
+Jobs that other transactions are adding are not counted. Where max_unfinished is above 10000, a
+count is reused for 20 times as long as it took, and for 5% more jobs at most.';

@@ -11,4 +11,4 @@ end
 $$;
 
 comment on function pgq._check_unique_key(text) is
-'Refuses a unique key that is empty or long (22023).';
+'Rejects a unique key that is empty or longer than 255 characters (22023).';

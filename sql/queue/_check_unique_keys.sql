@@ -24,4 +24,5 @@ end
 $$;
 
 comment on function pgq._check_unique_keys(text[], integer) is
-'Refuses unique keys that are empty or long, or not as many as the messages of a batch (22023).';
+'Rejects unique keys that are empty or longer than 255 characters, or an array that does not match
+the messages of a batch (22023).';

@@ -6,8 +6,8 @@ declare
     chosen pgq._chosen_jobs;
     found_all boolean;
 begin
-    -- One row for each priority, the first one first. Those that had all their attempts are passed
-    -- over. The limits stop the scan, and so the locking, as soon as there are enough.
+    -- One floor per priority, in ascending order. Jobs that have used all their attempts are
+    -- skipped. The limits stop the index scans, and so the locking, once enough jobs are found.
     if plan.max_leased_per_key is not null then
         chosen := pgq._limited_jobs(plan, label);
     elsif label is null then
@@ -36,7 +36,7 @@ begin
             limit plan.wanted
         ) as c;
     else
-        -- By the index on the label; no other index knows the negative id.
+        -- Only the index on the label has -queue_id, so the planner must use it.
         select
             array_agg(c.place), array_agg(c.segment),
             array_agg(c.job_id) filter (where c.unique_key is not null),
@@ -64,8 +64,8 @@ begin
         ) as c;
     end if;
 
-    -- Now and then, and less often when there is nothing to do. A label may have no floors of its
-    -- own: it gets them when it has jobs.
+    -- Raise the floors every 20 ms, or every 5 s when no job was found, and when the clock was set
+    -- back. A label without floors of its own gets them when it has jobs.
     chosen.raising := plan.recorded_at > plan.moment
         or coalesce(plan.label_recorded_at, plan.recorded_at) < plan.moment - case
             when chosen.places is null then interval '5 seconds'
@@ -86,6 +86,6 @@ end
 $$;
 
 comment on function pgq._choose_jobs(pgq._claim_plan, text, boolean) is
-'Locks the jobs that a claim leases: those of a lower priority number first, then what is due
-longest. Where the claim finds too few, or comes upon jobs that have had all their attempts, some of
-these become dead letters.';
+'Locks the jobs that a claim leases: lower priority numbers first, then those due longest.
+If it finds too few, raises the floors, or the caller met a job without attempts left (met_spent),
+it also dead-letters some of the jobs that have used all their attempts.';

@@ -30,14 +30,15 @@ begin
     end if;
     chosen := pgq._choose_jobs(plan, label, met_spent);
 
-    -- Variables are read faster than fields.
+    -- Variables are faster to read than fields of a composite.
     most_attempts := plan.max_attempts;
     places := chosen.places;
     leaves := chosen.leaves;
     stamps := chosen.stamps;
 
-    -- What stands in one segment, in a piece: usually all. Nobody moves the rows: they are locked.
-    -- The clock is read behind the locks: by now there is an id, on which the floor relies.
+    -- One segment per iteration; usually all rows are in the same. The tids stay valid: the rows
+    -- are locked. Read the clock after locking: by then the transaction has its xid, on which the
+    -- floor relies.
     keep_until := pgq._clock() + plan.lease;
     while first <= cardinality(places) loop
         leaf := leaves[first];
@@ -114,12 +115,13 @@ begin
     end loop;
 
     if pgq._end_claim(plan, chosen, label) then
-        -- The clock was set back for a while: there are jobs below the floors.
+        -- The clock had been set back, and there were jobs below the floors, which are lowered now.
         return query select c.* from pgq._claim_jobs($1, $2, $3, $4, $5, false) as c;
     end if;
 end
 $$;
 
 comment on function pgq._claim_jobs(text, integer, integer, interval, text, boolean) is
-'What claim_job and finish_and_claim do for many jobs, for other priorities than the first, and for
-labels. met_spent: the caller has just made a dead letter of the first one, and there may be more.';
+'Claims jobs where the fast path of claim_job and finish_and_claim does not apply: many jobs,
+priorities above 0, labels.
+met_spent: the caller has just dead-lettered the first job, and there may be more of these.';

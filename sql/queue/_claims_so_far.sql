@@ -24,11 +24,12 @@ begin
 
     select q.* into limits from pgq.queue as q where q.queue_id = _claims_so_far.queue_id;
 
-    -- Whole numbers, so nothing is lost however often it is added.
+    -- Credit is a whole number, so repeated refills add no rounding error.
     if limits.rate_limit is not null then
         moment := pgq._clock();
         if state.refilled_at > moment then
-            -- The clock was set back: it goes on from there, also where this claim gets nothing.
+            -- The clock was set back: refill from the new time on, and record it even if this claim
+            -- gets no job.
             state.refilled_at := moment;
             perform pgq._write_claims(state, '{}', false);
             state.seq := state.seq + 1;
@@ -51,4 +52,5 @@ end
 $$;
 
 comment on function pgq._claims_so_far(bigint) is
-'What a queue has handed out, and what its rate_limit allows now. The caller has its claim_lock.';
+'Returns the claim counters of a queue, with the credit of its rate_limit refilled up to now.
+The caller holds its claim_lock.';

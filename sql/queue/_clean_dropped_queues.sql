@@ -5,8 +5,8 @@ as $$
 declare
     removed integer;
 begin
-    -- The ids of queues that have rows are found one after the other, without a look at all rows.
-    -- From behind: there a queue has its newest row, before what older ones left in the index.
+    -- Loose index scan: one probe per queue_id instead of all rows. Descending, to reach the newest
+    -- row of a queue before the dead index entries of its older ones.
     execute format(
         'with recursive having_rows as (
             (select r.queue_id from pgq.%1$I as r order by r.queue_id desc limit 1)
@@ -39,5 +39,4 @@ end
 $$;
 
 comment on function pgq._clean_dropped_queues(text, integer) is
-'Removes rows of queues that are no more from a table, so many at most, and says whether there are
-more.';
+'Deletes rows of dropped queues from a table, max_rows at most; returns whether there may be more.';

@@ -3,7 +3,7 @@ returns setof pgq.cleanup_action
 language plpgsql volatile parallel unsafe
 as $$
 declare
-    -- One call looks at so many jobs, and removes so many effects.
+    -- The limit of one call, for jobs examined and for effects removed.
     most constant integer := 10000;
     place bigint;
     looked_at bigint[];
@@ -16,8 +16,9 @@ begin
 
     select w.last_value into place from pgq.effect_walk as w;
 
-    -- The jobs that have effects are found one after the other, and each of them is looked for by
-    -- its id. A job that is seen in neither table has ended for ever: a move is one transaction.
+    -- Loose index scan over the jobs that have effects; each is looked up by its id. A job in
+    -- neither table has ended: a move between them is one transaction, so a snapshot always shows
+    -- it in one.
     with recursive having_effects as (
         (select e.job_id from pgq.effect as e where e.job_id > place order by e.job_id limit 1)
         union all
@@ -74,8 +75,8 @@ begin
         return next row('effects removed', 'jobs', removed)::pgq.cleanup_action;
     end if;
 
-    -- The next call goes on behind these jobs, or begins again behind the last one. Only where more
-    -- is to be removed than one call may does it look at them again.
+    -- The next call continues after these jobs, or restarts from the lowest id if these were the
+    -- last. It examines them again only if this call reached its limit of removals.
     if removed < most then
         perform setval(
             'pgq.effect_walk',
@@ -89,5 +90,4 @@ end
 $$;
 
 comment on function pgq._clean_effects() is
-'The part of cleanup that removes the notes about effects of jobs that have ended. It waits for
-nobody.';
+'Deletes effect records of jobs that have ended. Part of cleanup; it waits for no lock.';

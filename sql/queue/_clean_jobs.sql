@@ -28,7 +28,7 @@ begin
 
     return query select r.* from pgq._sweep_floors(10) as r;
 
-    -- A letter that somebody redrives or purges is left to them.
+    -- SKIP LOCKED: leave a dead letter to the redrive or purge that has locked it.
     with old as materialized (
         select d.job_id
         from pgq.queue as q
@@ -72,7 +72,7 @@ begin
     end loop;
     unfinished := unfinished or greatest(ended, removed) >= batch;
 
-    -- What an enqueue or a claim that was in progress left when its queue was dropped.
+    -- Rows inserted by an enqueue or a claim that was in progress when its queue was dropped.
     foreach leftover in array array[
         'job', 'dead_job', 'unique_job', 'queue_floor', 'claim_count'
     ] loop
@@ -88,5 +88,5 @@ end
 $$;
 
 comment on function pgq._clean_jobs(timestamptz) is
-'The part of cleanup that removes expired jobs and old dead letters and buries jobs that lost their
-workers.';
+'Removes expired jobs and old dead letters, and dead-letters jobs whose lease ran out on the last
+attempt. Part of cleanup.';

@@ -48,8 +48,8 @@ begin
         order by h.queue_id
     loop
         if target.max_leased_per_key is not null then
-            -- Claims settle what is due. What is dated further ahead than any note ever was is from
-            -- before the clock was set back.
+            -- Claims process wake-up records that are due. One dated more than 2 minutes ahead is
+            -- from before the clock was set back.
             continue when not exists (
                 select
                 from pgq.ordered_note as n
@@ -70,7 +70,7 @@ begin
             continue;
         end if;
 
-        -- It was dropped, or has no limit any more, and gets none as long as this looks.
+        -- The queue was dropped or has no limit any more. The share lock keeps it so.
         perform
         from pgq.queue as q
         where q.queue_id = target.queue_id and q.max_leased_per_key is null
@@ -107,6 +107,6 @@ end
 $$;
 
 comment on function pgq._clean_limited_keys(integer) is
-'The part of cleanup that puts right keys of queues with max_leased_per_key when the clock was set
-back, and forgets those of queues that are dropped or have no such limit any more: so many jobs at
-most of each; says whether there may be more.';
+'Repairs keys of queues with max_leased_per_key after the clock was set back, and deletes those of
+queues that were dropped or have no such limit any more. Part of cleanup.
+Handles at most max_rows jobs of each queue; returns whether there may be more.';

@@ -9,13 +9,13 @@ declare
     removed integer;
     unfinished boolean := false;
 begin
-    -- Perhaps nobody claims, or the clock was set back.
+    -- Needed for queues without claims, and after the clock was set back.
     for target in select q.queue_id from pgq.queue as q where q.ordered order by q.queue_id loop
         settled := pgq._settle_notes(target, '-infinity', 'infinity', max_rows);
         unfinished := unfinished or settled = max_rows;
     end loop;
 
-    -- What was locked when its queue was dropped, or came in since.
+    -- Keys that were locked when their queue was dropped, or inserted after that.
     with recursive having_keys as (
         (select k.queue_id from pgq.ordered_key as k order by k.queue_id limit 1)
         union all
@@ -75,5 +75,6 @@ end
 $$;
 
 comment on function pgq._clean_order(integer) is
-'The part of cleanup that brings up the next jobs of keys that were noted, and forgets the keys of
-queues that were dropped: so many at most of each; says whether there may be more.';
+'Processes wake-up records of ordered queues, which unblocks the next jobs of their keys, and
+deletes the keys of dropped queues. Part of cleanup.
+Handles at most max_rows of each; returns whether there may be more.';

@@ -8,7 +8,7 @@ declare
     wanted bigint := max_jobs;
     removed bigint;
 begin
-    -- They expire as jobs.
+    -- Expiry handles single jobs only, so expand the batches first.
     for run in
         select r.*
         from pgq.job_run as r
@@ -21,7 +21,7 @@ begin
         exit when wanted <= 0;
     end loop;
 
-    -- A publish that was in progress when the queue was dropped.
+    -- Batches inserted by a publish that was in progress when the queue was dropped.
     delete from pgq.job_run as r
     where (r.queue_id, r.visible_at, r.run_id) in (
         select s.queue_id, s.visible_at, s.run_id
@@ -36,5 +36,5 @@ end
 $$;
 
 comment on function pgq._clean_runs(timestamptz, integer) is
-'The part of cleanup that makes jobs of runs that are past the job_ttl of their queue, and removes
-those of dropped queues; true when there is more to do.';
+'Expands job batches (job_run) that are past the job_ttl of their queue into jobs, and deletes those
+of dropped queues; returns whether there is more to do. Part of cleanup.';

@@ -28,5 +28,5 @@ end
 $$;
 
 comment on function pgq._due_at(text, timestamptz, interval, timestamptz, interval) is
-'When a job with a delay or a time of its own may be claimed first; refuses what is not possible
+'Returns the time from which a job with a delay or a run_at may be claimed; rejects invalid values
 (22023).';

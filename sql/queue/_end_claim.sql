@@ -26,5 +26,5 @@ end
 $$;
 
 comment on function pgq._end_claim(pgq._claim_plan, pgq._chosen_jobs, text) is
-'Notes what a claim has leased, and raises the floors of its queue. True: the claim found nothing,
-and there are jobs below them.';
+'Records what a claim has leased, and raises the floors of its queue if chosen.raising.
+Returns true if the claim found no job but there were jobs below the floors, which it has lowered.';

@@ -16,26 +16,26 @@ declare
     notes pgq._key_notes;
     leaders integer[];
     added record;
-    -- The jobs that were added, or are there by their unique key, in their order.
+    -- The jobs added, or found by their unique key, in their order.
     made pgq.enqueue_result[];
-    -- The answer for each place.
+    -- The results, by ordinal of the input.
     ids bigint[];
     duplicates boolean[];
     rank integer := 0;
 begin
     perform pgq._check_access(null, queue, 'publish');
 
-    -- The transaction id first, then the window: see _note_keys.
+    -- Assign the xid before reading the window: see _note_keys.
     if pg_current_xact_id() is null then
         return;
     end if;
 
     if pgq._keeps_snapshot() then
-        -- An old snapshot may show another window, or a queue that is gone; then 40001.
+        -- An old snapshot may show another window, or a dropped queue: raise 40001 then.
         perform pgq._unchanged(q.queue_id) from pgq.queue as q where q.queue = _enqueue_keyed.queue;
     end if;
 
-    -- Again when the queue was dropped and created again while this waited.
+    -- Retry if the queue was dropped and created again while this call waited.
     loop
         select q.partition_id, q.idempotency_window
         into scope, span
@@ -109,7 +109,7 @@ begin
         ) as g
         where g.leader = g.place and g.idempotency_key is not null;
 
-        -- Without a lock: it would be one for each call.
+        -- No lock on the queue: every call would have to take one.
         if not exists (select from pgq.queue as q where q.partition_id = scope) then
             raise exception 'queue "%" was dropped while this call was at work',
                 queue using errcode = 'MQ002';
@@ -124,5 +124,5 @@ comment on function pgq._enqueue_keyed(
     text, jsonb[], text[], jsonb[], interval, timestamptz, integer, text[], text[], text[], integer,
     bytea[]
 ) is
-'The part of enqueue and enqueue_batch that knows idempotency keys: adds the jobs that are new, and
-returns the ids of all, in the order of the array.';
+'Implements enqueue and enqueue_batch with idempotency keys: adds the new jobs, and returns the ids
+of all in the order of the arrays.';

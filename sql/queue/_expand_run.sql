@@ -7,7 +7,7 @@ begin
     where r.queue_id = (_expand_run.run).queue_id
         and r.visible_at = (_expand_run.run).visible_at and r.run_id = (_expand_run.run).run_id;
 
-    -- They become due when the run was: no floor has risen above it, see _raise_floor.
+    -- The jobs are due when the batch was: no floor has risen above it, see _raise_floor.
     perform pgq._point_jobs(
         (_expand_run.run).queue_id, (_expand_run.run).partition_id, (_expand_run.run).segment,
         array(
@@ -25,4 +25,5 @@ end
 $$;
 
 comment on function pgq._expand_run(pgq.job_run) is
-'Makes jobs of a run, whose row the caller has locked, in the order of their messages.';
+'Expands a job batch (job_run), whose row the caller has locked, into jobs in the order of their
+messages.';

@@ -23,8 +23,8 @@ begin
         return;
     end if;
 
-    -- Jobs that are due earlier go first. They are locked here, since those that another claim has
-    -- do not count; the claim takes them then.
+    -- Jobs due earlier come first. Lock them, as jobs locked by another claim must not count; the
+    -- calling claim then takes them.
     select wanted - count(*)
     into wanted
     from (
@@ -44,7 +44,7 @@ begin
     run.visible_at := floor_time;
     run.run_id := 0;
     while wanted > 0 loop
-        -- What another claim has locked it makes jobs of, unless it is rolled back.
+        -- SKIP LOCKED: the claim that has locked a batch expands it, unless it is rolled back.
         select r.*
         into run
         from pgq.job_run as r
@@ -64,5 +64,5 @@ end
 $$;
 
 comment on function pgq._expand_runs(bigint, integer, timestamptz, integer, timestamptz, bigint) is
-'Makes jobs of so many runs of a queue as a claim of max_jobs needs: of those that are due before
-the jobs that it would get otherwise. Called with what the claim has read.';
+'Expands as many job batches (job_run) of a queue as a claim of max_jobs needs: those due before the
+jobs that it would get otherwise. The other arguments are values that the claim has read.';

@@ -29,5 +29,5 @@ end
 $$;
 
 comment on function pgq._expand_segment(integer, bigint, bigint, integer) is
-'Makes jobs of runs whose payloads stand in a segment: of one queue or of all, stored under one
-partition_id or any. It stops behind max_jobs.';
+'Expands job batches (job_run) whose payloads are in a segment into jobs, and stops after max_jobs.
+Null queue_id: all queues; null partition_id: any partition.';

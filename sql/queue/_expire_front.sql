@@ -31,4 +31,5 @@ end
 $$;
 
 comment on function pgq._expire_front(bigint, timestamptz[], bigint[], timestamptz) is
-'Removes expired jobs of an ordered queue that stand before all others: they hold up their keys.';
+'Removes expired jobs from the front of a queue with keys that are ordered or limited
+(max_leased_per_key): they would block the next jobs of their keys.';

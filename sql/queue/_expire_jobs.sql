@@ -73,4 +73,4 @@ end
 $$;
 
 comment on function pgq._expire_jobs(bigint[], timestamptz) is
-'Of these jobs, removes those that are past the job_ttl of their queue and held by no worker.';
+'Removes those of these jobs that are past the job_ttl of their queue and not leased.';

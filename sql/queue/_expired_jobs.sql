@@ -8,14 +8,14 @@ declare
     more_ids bigint[];
     few constant integer := 100;
 begin
-    -- Those that are due longest are looked at: a few of each priority, and more only where all of
-    -- these have expired. One that stands further behind is passed over by claims, and found when
-    -- its turn comes or its segment is emptied. Those that wait for another one of their key stand
-    -- behind all others, and are looked at in the same way.
+    -- Examine the 100 jobs of each priority that are due longest, and more only if at least half of
+    -- these have expired. Claims skip expired jobs further on; these are found at the front later,
+    -- or when their segment is emptied. Blocked (parked) jobs sort last (visible_at is infinity),
+    -- and are examined in the same way.
     for place in
         select q.queue_id, p.priority, s.due_before, f.seen, f.expired_ids, f.last_at, f.last_id
         from pgq.queue as q
-        -- Of thousands of queues most are empty.
+        -- Skip empty queues early: of thousands most are empty.
         cross join lateral (select from pgq.job as j where j.queue_id = q.queue_id limit 1) as a
         cross join generate_series(0, 9) as p (priority)
         cross join lateral (
@@ -71,4 +71,4 @@ end
 $$;
 
 comment on function pgq._expired_jobs(timestamptz, integer) is
-'Jobs that are past the job_ttl of their queue and held by no worker, so many at most.';
+'Returns jobs that are past the job_ttl of their queue and not leased, max_jobs at most.';

@@ -11,14 +11,14 @@ begin
         perform pgq._check_interval('lease', lease, false);
     end if;
 
-    -- The transaction id first, then the clock: the floor relies on it.
+    -- Assign the xid before reading the clock: the floor relies on this order.
     if pg_current_xact_id() is null then
         return;
     end if;
 
     while cardinality(rest) > 0 loop
-        -- The clock is read behind the locks: a claim of a queue with max_leased holds the row of a
-        -- job whose lease has run out, and does not count it.
+        -- Read the clock after locking: a claim of a queue with max_leased locks jobs whose lease
+        -- has run out, and does not count them.
         perform
         from pgq.job as j
         where j.job_id = any(rest) and j.lease_token = _extend_lease.lease_token
@@ -26,8 +26,8 @@ begin
         for update;
         moment := pgq._clock();
 
-        -- Deleted and inserted again, as by a claim. Not joined with the queue: an old plan might
-        -- walk all its jobs. The time is written as it stands in no index, for the same reason.
+        -- Delete and insert, as in a claim. No join with the queue: an old prepared plan might scan
+        -- all its jobs. For the same reason the condition on visible_at matches no index.
         with gone as (
             delete from pgq.job as j
             where j.job_id = any(rest)
@@ -62,7 +62,7 @@ begin
 
         return query select unnest(extended);
 
-        -- What was not found may have been replaced by a new row while this statement waited.
+        -- A job not found may have got a new row while this statement waited: try again.
         exit when cardinality(extended) = cardinality(rest);
         rest := array(select unnest(rest) except select unnest(extended));
         exit when cardinality(rest) = 0
@@ -79,4 +79,4 @@ end
 $$;
 
 comment on function pgq._extend_lease(bigint[], uuid, interval) is
-'Extends the leases that are current and have not run out, and returns the ids of these jobs.';
+'Extends leases that are current and have not run out; returns the ids of these jobs.';

@@ -11,4 +11,4 @@ end
 $$;
 
 comment on function pgq._fail_job_lost(bigint[]) is
-'Raises MQ006.';
+'Raises MQ006 with the ids of the jobs that are lost.';

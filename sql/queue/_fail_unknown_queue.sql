@@ -13,4 +13,4 @@ end
 $$;
 
 comment on function pgq._fail_unknown_queue(text) is
-'Raises MQ002, or 22004 when no name was given.';
+'Raises MQ002, or 22004 when the name is null.';

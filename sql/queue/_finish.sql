@@ -14,8 +14,8 @@ declare
     archive boolean;
 begin
     while cardinality(rest) > 0 loop
-        -- The jobs of a token are of one queue, and usually of one segment. No join: a plan made
-        -- while the tables were empty may walk all jobs in the order of their queues.
+        -- The jobs of a token are in one queue, and usually in one segment. No join: a plan
+        -- prepared while the tables were empty might scan all jobs in the order of their queues.
         select j.segment, j.queue_id
         into leaf, target_id
         from pgq.job as j
@@ -27,15 +27,15 @@ begin
             return;
         end if;
 
-        -- A queue that was dropped archives nothing.
+        -- A dropped queue archives nothing.
         select q.partition_id, q.archive or _finish.always
         into store_id, archive
         from pgq.queue as q
         where q.queue_id = target_id;
         archive := coalesce(archive, false);
 
-        -- Those of all segments at once: in the order of their ids, as everywhere where several
-        -- jobs are locked.
+        -- One delete for all segments: rows are locked in the order of their ids, as everywhere,
+        -- which rules out deadlocks.
         perform pgq._lock_leaf(leaf);
         with gone as (
             delete from pgq.job as j
@@ -122,7 +122,7 @@ begin
 
         return query select unnest(ended);
 
-        -- What was not found may have been replaced by a new row while this statement waited.
+        -- A job not found may have got a new row while this statement waited: try again.
         exit when cardinality(ended) = cardinality(rest);
         rest := array(select unnest(rest) except select unnest(ended));
     end loop;
@@ -130,5 +130,5 @@ end
 $$;
 
 comment on function pgq._finish(bigint[], uuid, text, jsonb, boolean) is
-'Ends jobs whose lease token is current, archives them where asked, and returns the ids of those it
-ended.';
+'Ends jobs held under the lease token; returns the ids of those it ended.
+Archives them if their queue has archive set, or if always is true.';

@@ -22,4 +22,4 @@ end
 $$;
 
 comment on function pgq._finish_all(bigint[], uuid) is
-'Ends jobs as ack_batch does, or raises MQ006 when one of them is not held under the token.';
+'Ends jobs like ack_batch, or raises MQ006 when one of them is not held under the token.';

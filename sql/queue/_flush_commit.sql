@@ -10,4 +10,5 @@ end
 $$;
 
 comment on function pgq._flush_commit() is
-'Lets the commit of this transaction wait for the disk where the session has it wait for nothing.';
+'Makes the commit of this transaction wait for the write-ahead log to reach the disk if the session
+has synchronous_commit off.';

@@ -11,5 +11,4 @@ end
 $$;
 
 comment on function pgq._free_claimed(bigint[]) is
-'Takes their unique keys from jobs that are being claimed, where their queue says unique_until
-claimed.';
+'Releases the unique keys of jobs that are being claimed, in queues with unique_until claimed.';

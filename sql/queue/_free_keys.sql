@@ -29,6 +29,6 @@ end
 $$;
 
 comment on function pgq._free_keys(pgq._ended_job[]) is
-'Takes their unique keys from jobs that have ended, and brings up the next of their ordered keys, or
-notes for the next claim that one of their limited keys has a place. The caller has locked their
-rows, or removed them.';
+'Releases the unique keys of jobs that have ended, and unblocks the next job of each ordered key.
+Where that is not possible yet, and for limited keys (max_leased_per_key), writes a wake-up record
+for the next claim. The caller has locked or removed the rows of the jobs.';
