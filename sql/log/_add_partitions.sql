@@ -98,5 +98,5 @@ end
 $$;
 
 comment on function pgq._add_partitions(pgq.topic, pgq.storage_class, integer, integer) is
-'Adds partitions to a topic whose class the caller has locked; its groups read them from their first
-message.';
+'Adds partitions to a topic whose storage class the caller has locked; its consumer groups read them
+from the first message.';

@@ -27,4 +27,5 @@ end
 $$;
 
 comment on function pgq._ahead_groups(timestamptz) is
-'Partitions that a group leased by a clock that was ahead, and until when they should be leased.';
+'Lists partitions that a group leased while the clock was more than 5 seconds ahead, with the
+corrected end of the lease.';

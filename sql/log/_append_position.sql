@@ -58,8 +58,8 @@ begin
                 when _append_position.lease_token is not null
                     then (_append_position.state).lease_last_offset
             end,
-            -- Attempts are those at one position: whoever moves it on and keeps the lease is at
-            -- the first one there.
+            -- Attempts belong to one position: moving it while keeping the lease starts at attempt
+            -- 1.
             row(
                 case
                     when _append_position.next_offset = (_append_position.state).next_offset
@@ -81,5 +81,6 @@ end
 $$;
 
 comment on function pgq._append_position(pgq._group_state, bigint, timestamptz, uuid) is
-'Notes a new position or lease of a group in a partition whose row the caller has locked.
-Under REPEATABLE READ another member''s newer row makes it raise 40001.';
+'Appends a position or lease of a group to its journal, for a partition whose row the caller has
+locked; false if another member''s row has that seq.
+Under REPEATABLE READ, another member''s newer row raises 40001.';

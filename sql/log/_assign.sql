@@ -23,7 +23,8 @@ declare
     system_identifier bigint := since.system_identifier;
 begin
     if pgq._keeps_snapshot() and not watched then
-        -- The snapshot may be older than the newest message. The index then refuses the offset.
+        -- An old snapshot may not show the newest message; the unique index then rejects the
+        -- offset.
         begin
             return pgq._assign(topic, state, max_messages, true);
         exception
@@ -41,7 +42,7 @@ begin
     from pgq.partition as p
     where p.partition_id = home_id;
 
-    -- The caller has locked the partition, so nobody else gives out offsets now.
+    -- No race: the caller's lock on the partition serializes the assignment of offsets.
     newest := pgq._newest(stored_id, (state).segment, (state).segment_first_offset);
     before_first := coalesce(newest.log_offset, (state).segment_first_offset - 1);
     stamp := greatest(pgq._clock(), newest.published_at, (state).segment_entered_at);
@@ -79,7 +80,8 @@ begin
         moved := pgq._assign_across(state, left_segments, since, before_first, stamp, most);
     end if;
 
-    -- What found nothing is not noted, unless it had to look for many that have ended.
+    -- Nothing moved: write no journal row, unless more than 100 of late_xids have ended, which
+    -- every later call would probe again.
     if moved = 0 and cardinality(late_xids) > 100 then
         select count(*) > 100
         into many
@@ -88,7 +90,8 @@ begin
     end if;
     if moved > 0 or many then
         if moved = most then
-            -- There may be more: the next one begins where this one began.
+            -- The limit was reached: keep the previous snapshot in the journal, so that the next
+            -- call resumes from it.
             select a.next_xid, a.open_xids, a.server_started, a.system_identifier
             into since.next_xid, since.open_xids, server_started, system_identifier
             from pgq.assignment as a
@@ -104,7 +107,7 @@ begin
         )
         on conflict do nothing;
 
-        -- One row goes for each that comes, found by its number, so no dead rows are walked.
+        -- Delete one row per inserted row, by its exact seq, so that no dead rows are scanned.
         delete from pgq.assignment as a where a.partition_id = home_id and a.seq = since.seq - 63;
     end if;
 
@@ -121,8 +124,8 @@ end
 $$;
 
 comment on function pgq._assign(text, pgq._partition_state, bigint, boolean) is
-'Gives offsets to what was staged for a partition, whose row the caller has locked, and committed;
-to the first max_messages of it, or to all when that is null. Null: there was nothing.
-Of what is seen at once, the message that was published first comes first. So transactions with one
-key keep their order, unless they ran side by side. Above READ COMMITTED another one''s work makes
-it raise 40001. watched: somebody has seen to that.';
+'Assigns offsets to the committed staged messages of a partition, whose row the caller has locked:
+to the first max_messages, or to all if that is null. Returns null if it found none.
+Messages seen by one snapshot are ordered by their publishing calls, so transactions with one key
+keep their order unless they overlap. Above READ COMMITTED, the work of another transaction raises
+40001. watched: the caller handles unique_violation.';

@@ -16,13 +16,13 @@ declare
         from unnest(_assign_across.left_segments || home) as s (segment)
     );
     leaf integer;
-    -- What was found, and the offset of each.
+    -- The rows found, as parallel arrays.
     segments integer[];
     places tid[];
     offsets bigint[];
 begin
-    -- In the order of their numbers across all of them. In one statement, so by one snapshot: what
-    -- a key has in one segment is not seen without what it had before in another.
+    -- One statement, so one snapshot over all segments: a key's message in one segment is never
+    -- seen without its earlier message in another. Rows are ordered by call number.
     execute format(
         'select array_agg(r.segment), array_agg(r.place), array_agg(r.log_offset)
         from (
@@ -73,7 +73,7 @@ begin
         return 0;
     end if;
 
-    -- Nobody else moves them: the partition is locked. They go to where it writes to now.
+    -- No race: the partition is locked. The rows move to the segment that it writes to now.
     foreach leaf in array leaves loop
         if leaf = home then
             execute format(
@@ -114,5 +114,5 @@ $$;
 comment on function pgq._assign_across(
     pgq._partition_state, integer[], pgq._staged_since, bigint, timestamptz, bigint
 ) is
-'What _assign does as long as staged messages may stand in segments that the partition has left;
-returns how many got offsets.';
+'Does the work of _assign while staged messages may still be in segments that the partition has
+left; returns the number of messages that got offsets.';

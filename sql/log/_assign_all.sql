@@ -9,7 +9,8 @@ declare
     state pgq._partition_state;
     assigned pgq.offset_range;
 begin
-    -- Only a partition that has something is locked; one that somebody else has is left to him.
+    -- Lock only partitions with staged messages. SKIP LOCKED: leave a partition to the transaction
+    -- that holds it.
     for target in
         select p.partition_id
         from pgq.partition as p
@@ -53,6 +54,6 @@ end
 $$;
 
 comment on function pgq._assign_all(text, integer, bigint) is
-'Gives offsets to what is staged for the partitions of a deferred topic and committed, to
-max_messages of each at most, and returns the offsets; leaves out a partition where another
-transaction is assigning.';
+'Assigns offsets to the committed staged messages of a partition of a deferred topic, or of all if
+it is null: at most max_messages in each. Returns the offsets; skips partitions that another
+transaction has locked.';

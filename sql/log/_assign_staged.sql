@@ -27,5 +27,5 @@ end
 $$;
 
 comment on function pgq._assign_staged() is
-'The part of cleanup that gives offsets to what nobody has consumed yet: so a segment can be closed,
-and retention counts.';
+'Step of cleanup: assigns offsets to staged messages that have not been consumed yet, so that their
+segment can be closed and retention applies to them.';

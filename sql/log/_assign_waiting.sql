@@ -14,5 +14,6 @@ end
 $$;
 
 comment on function pgq._assign_waiting(text, integer) is
-'Gives offsets to what is staged for a partition of a deferred topic, or for all, and committed, for
-a consumer that has nothing to read; returns how many got theirs.';
+'Assigns offsets to the committed staged messages of a partition of a deferred topic, or of all if
+it is null, for a consumer that has nothing to read; returns the number of messages, 100000 per
+partition at most.';

@@ -12,5 +12,4 @@ end
 $$;
 
 comment on function pgq._check_both_set(integer, bigint) is
-'Refuses a group that has a limit of attempts and no topic for what reaches it, or one without the
-other (22023).';
+'Raises 22023 for a group with max_attempts but no dead-letter topic, or the reverse.';

@@ -14,4 +14,4 @@ end
 $$;
 
 comment on function pgq._check_dead_letters(text, integer, text) is
-'Refuses a max_attempts and a dead_letter_topic that a group cannot have (22023).';
+'Raises 22023 for a bad max_attempts, or a dead_letter_topic that is the topic itself.';

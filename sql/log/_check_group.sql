@@ -39,5 +39,5 @@ end
 $$;
 
 comment on function pgq._check_group(text, text, integer) is
-'Raises what is wrong with the names of a topic (MQ001), a group (MQ003) or a partition (MQ007), if
-anything; says whether the topic is deferred.';
+'Raises an error for an unknown topic (MQ001), group (MQ003) or partition (MQ007); else returns
+whether the topic is deferred.';

@@ -10,4 +10,4 @@ end
 $$;
 
 comment on function pgq._check_out_of_range(text) is
-'Refuses what a consumer group cannot do out of range (22023).';
+'Raises 22023 for an out_of_range other than error and skip.';

@@ -3,7 +3,7 @@ returns void
 language plpgsql volatile parallel unsafe
 as $$
 begin
-    -- What the snapshot does not show of a journal would stay behind for ever.
+    -- Journal rows that the snapshot does not show would never be deleted: raise 40001 instead.
     if pgq._keeps_snapshot() then
         perform pgq._keep_position(pgq._lock_group(l.topic, l.consumer_group, l.partition, false))
         from pgq.group_partition as l
@@ -14,5 +14,5 @@ end
 $$;
 
 comment on function pgq._check_positions(text, text) is
-'Called before the positions of a group, or of all groups of a topic, are removed and when their
-rows are locked: above READ COMMITTED it raises 40001 when the snapshot does not show them all.';
+'Guards the removal of the positions of a group, or of all groups of a topic, whose rows the caller
+has locked: above READ COMMITTED it raises 40001 when the snapshot does not show all of them.';

@@ -10,6 +10,6 @@ end
 $$;
 
 comment on function pgq._check_topic(text) is
-'Raises MQ001 when there is no topic of this name, or 22004 when no name was given.
-Whoever waited for the row of a topic and does not find it calls this, and looks again: it may have
-been dropped and created again meanwhile.';
+'Raises MQ001 for an unknown topic, 22004 for a null name.
+A caller that has waited for the row of a topic and does not find it calls this and looks again: the
+topic may have been dropped and recreated meanwhile.';

@@ -53,6 +53,6 @@ end
 $$;
 
 comment on function pgq._claim(text, text, integer, integer, interval) is
-'The common part of claim_offsets and poll: takes the next messages of a partition for a group,
-permanently when lease is null. Null: nothing to read. Its segment is null when they may stand in
-several.';
+'Claims the next messages of a partition for a group: the common part of claim_offsets and poll.
+With a null lease it moves the position at once. Returns null if there is nothing to read; a null
+segment means that the messages may be in several segments.';

@@ -42,8 +42,8 @@ begin
                 end if;
                 claimed.first_offset := first_available;
                 if first_available > state.last_offset then
-                    -- Retention has left nothing here. Note that, or this partition would look
-                    -- like the one to read for ever.
+                    -- Retention has removed everything here. Advance the position, or each scan
+                    -- would select this partition again.
                     perform pgq._append_position(state, first_available, null, null);
                     continue;
                 end if;
@@ -51,12 +51,13 @@ begin
         end if;
 
         if state.max_attempts is not null and claimed.first_offset = state.next_offset then
-            -- The member before is lost, or it would have said how it failed.
+            -- A token is still set: the previous member's lease expired without a nack, so its
+            -- attempt failed.
             if state.lease_token is not null then
                 if right(state.last_error, length(ran_out)) is distinct from ran_out then
                     state.last_error := concat_ws(E'\n', state.last_error, ran_out);
                 end if;
-                -- Nobody counted it, if the group had no limit then.
+                -- The attempt was not counted if the group had no max_attempts at that time.
                 state.attempt := greatest(state.attempt, 1);
                 state.tried_offset := greatest(state.tried_offset, state.lease_last_offset);
             end if;
@@ -64,7 +65,7 @@ begin
                 perform pgq._give_up(topic, consumer_group, state, null);
                 continue;
             end if;
-            -- What has failed comes again as it was, whatever was published meanwhile.
+            -- Redeliver a failed batch with the same messages, even if more were published since.
             if state.attempt > 0 then
                 failed_to := state.tried_offset;
             end if;
@@ -98,8 +99,9 @@ begin
             case when lease is null then claimed.last_offset + 1 else claimed.first_offset end,
             claimed.leased_until, claimed.lease_token
         ) then
-            -- Where all were looked at, and something comes of it. Not where the usual way does not
-            -- lead, nor in a deferred topic: what is staged elsewhere would wait for its offsets.
+            -- Store the hint only after a scan of all partitions, and only where the next claim can
+            -- use it. Not for a deferred topic: staged messages of other partitions would wait for
+            -- their offsets.
             if partition is null
                 and near is null
                 and claimed.segment is not null
@@ -118,6 +120,7 @@ end
 $$;
 
 comment on function pgq._claim_any(text, text, integer, integer, interval, boolean) is
-'What _claim does when it has to look further: at other partitions, at older segments, at the
-partition that was named, or at the attempts that there were. near_first: of all partitions it looks
-at near ones first; null: it never does so.';
+'Claims messages where the fast path of _claim cannot: in other partitions, older segments or a
+named partition, and in groups that count attempts.
+near_first: whether it looks at the partitions of _near_partition before it scans all; null: it
+always scans all.';

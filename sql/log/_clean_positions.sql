@@ -8,7 +8,6 @@ declare
     budget bigint := 20000;
     keep_from bigint;
 begin
-    -- Each journal keeps its last 1000 rows.
     for target in
         select
             l.group_id, l.partition, l.topic, l.consumer_group, s.seq as first_seq,
@@ -30,15 +29,15 @@ begin
         ) as s
         where s.seq < e.seq - 1000
     loop
-        -- A member that has this row locked is let be. The change of the row makes one whose
-        -- snapshot is older than the trimming try again.
+        -- SKIP LOCKED: do not wait for a member. The update below makes a member whose snapshot is
+        -- older than the trim fail with 40001.
         perform
         from pgq.group_partition as l
         where l.group_id = target.group_id and l.partition = target.partition
         for no key update skip locked;
         continue when not found;
 
-        -- The numbers have no gaps, so this is how many rows go.
+        -- seq has no gaps, so this limits the number of rows to delete.
         keep_from := least(target.keep_from, target.first_seq + budget);
 
         update pgq.group_partition as l
@@ -63,5 +62,5 @@ end
 $$;
 
 comment on function pgq._clean_positions() is
-'The part of cleanup that trims the journals of positions; each keeps its last 1000 rows. It removes
-20000 rows at most.';
+'Step of cleanup: trims the journals of positions to their last 1000 rows each; removes at most
+20000 rows.';

@@ -8,8 +8,8 @@ declare
     until timestamptz;
     newest pgq._newest_message;
 begin
-    -- Again when the topic gets another class between two statements, and the one that it had goes
-    -- out of use.
+    -- Race: the topic may get another class between two statements, and its old class go out of
+    -- use. Then retry.
     while class.segment is null loop
         select c.*
         into class
@@ -18,8 +18,9 @@ begin
         where t.topic = _enter_segment.topic;
 
         if class.segment = entered.segment then
-            -- Kept open for longer, since it was empty. Without a lock: the class goes on no
-            -- earlier than this says, so if it does beside this call, the time is over by then.
+            -- An empty segment is kept open for longer. No lock needed: the class does not move on
+            -- before this time, so if it moves on concurrently, the time stored here has already
+            -- passed.
             until := pgq._segment_until(class);
             if until > entered.segment_until then
                 update pgq.partition as p
@@ -31,8 +32,8 @@ begin
             return entered;
         end if;
 
-        -- The share lock keeps the segment open until this transaction ends. Under REPEATABLE READ
-        -- a class that went on since the snapshot raises 40001.
+        -- FOR SHARE keeps the segment open until this transaction ends. Under REPEATABLE READ, a
+        -- class that moved on since the snapshot raises 40001.
         select c.*
         into class
         from pgq.storage_class as c
@@ -48,9 +49,9 @@ begin
     );
 
     if pgq._keeps_snapshot() then
-        -- The snapshot may be older than the newest message, and no index reaches over two
-        -- segments. So the next offset is tried out where that message would stand: a row that
-        -- this snapshot does not see raises 40001.
+        -- An old snapshot may not show the newest message, and no unique index spans two segments.
+        -- Probe the next offset in the old segment: a row that this snapshot does not show raises
+        -- 40001.
         perform pgq._try_offset(
             (state).stored_partition_id, (state).segment,
             coalesce(newest.log_offset + 1, entered.segment_first_offset)
@@ -75,16 +76,17 @@ begin
         end
     where p.partition_id = entered.partition_id;
 
-    -- Who stages a message locks nothing, and may have read where it goes to before this change. So
-    -- this segment is closed no earlier than if it had been sealed by this transaction. Whether it
-    -- is sealed already does not matter: somebody may be about to do it.
+    -- Race: a publisher that stages messages takes no lock and may have read the old segment before
+    -- this update. Restart the wait before that segment is closed, as if this transaction had
+    -- sealed it; set this even if it is not sealed yet, since another transaction may be sealing
+    -- it.
     update pgq.segment as g
     set sealed_xid = pg_current_xact_id(), horizon = null
     from pgq.partition as p
     where g.segment = (_enter_segment.state).segment
         and p.partition_id = entered.partition_id and p.deferred;
 
-    -- A segment that got no message of this partition leaves no range behind.
+    -- If this partition wrote no message to the old segment, its range row is reused.
     insert into pgq.segment_range (partition_id, first_offset, segment, stored_partition_id)
     values (
         entered.partition_id, entered.segment_first_offset, entered.segment, entered.partition_id
@@ -98,4 +100,4 @@ $$;
 
 comment on function pgq._enter_segment(text, pgq._partition_state) is
 'Moves a partition, whose row the caller has locked, to the segment that its storage class writes to
-now, if that is another one, and notes until when it stays there.';
+now, and records until when it stays there. In the same segment, only that time is extended.';

@@ -25,5 +25,5 @@ end
 $$;
 
 comment on function pgq._fail_incomplete(pgq.partition, bigint, bigint) is
-'Raises MQ004 for a range of a partition that is not there as a whole.
-It names the first offset that is missing.';
+'Raises MQ004 for a range of a partition that is not available as a whole; the error names the first
+missing offset.';

@@ -25,4 +25,4 @@ end
 $$;
 
 comment on function pgq._fail_out_of_range(text, integer, bigint, bigint, bigint, boolean) is
-'Raises MQ004 with the offsets that there are; for_group: a group was to read it next.';
+'Raises MQ004 with the available offsets; for_group: it is the next offset of a consumer group.';

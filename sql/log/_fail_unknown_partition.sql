@@ -14,4 +14,4 @@ end
 $$;
 
 comment on function pgq._fail_unknown_partition(text, integer, integer) is
-'Raises MQ007, or 22004 when no partition was given.';
+'Raises MQ007, or 22004 when the partition is null.';

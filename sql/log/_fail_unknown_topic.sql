@@ -13,4 +13,4 @@ end
 $$;
 
 comment on function pgq._fail_unknown_topic(text) is
-'Raises MQ001, or 22004 when no name was given.';
+'Raises MQ001, or 22004 when the name is null.';

@@ -10,4 +10,4 @@ limit 1
 $$;
 
 comment on function pgq._first_available(bigint) is
-'The lowest offset of a partition that retention has not removed.';
+'Returns the lowest offset of a partition that retention has not removed.';

@@ -13,6 +13,6 @@ where r.partition_id = _first_readable.partition_id
 $$;
 
 comment on function pgq._first_readable(bigint) is
-'The lowest offset of a partition from which on nothing has been truncated.
-An old snapshot still has the ranges of a segment that was truncated since: _first_available is
+'Returns the offset from which on nothing of a partition has been truncated.
+An old snapshot still shows the ranges of a segment that was truncated since; _first_available is
 lower there.';

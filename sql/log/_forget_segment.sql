@@ -3,9 +3,9 @@ returns void
 language plpgsql volatile parallel unsafe
 as $$
 begin
-    -- Older messages that were to be kept longer, before the retention became shorter, go from
-    -- sight with it. Those that stand where nothing is truncated, from before the topic had
-    -- max_bytes, are deleted.
+    -- Older ranges, kept longer under a former retention, are removed together with this segment.
+    -- Those in a class without retention (stored before the topic had max_bytes) are never
+    -- truncated: record them in dropped_range, so that cleanup deletes their rows.
     with emptied as (
         select s.partition_id, max(s.first_offset) as first_offset
         from pgq.segment_range as s
@@ -37,4 +37,5 @@ end
 $$;
 
 comment on function pgq._forget_segment(integer) is
-'Lets the logs that reach into a segment that is emptied begin behind it.';
+'Removes the ranges of a segment that is being truncated, so that the logs stored in it begin after
+it.';

@@ -6,5 +6,6 @@ select concat_ws(' ', _found_in.group_id, floor(date_part('epoch', clock_timesta
 $$;
 
 comment on function pgq._found_in(bigint) is
-'What a session notes when a member of a group has found something by looking at all partitions: for
-the rest of a tenth of a second it looks there before it looks at all of them again.';
+'Returns the value under which a session keeps the partition hint of a group (pgq.found_in,
+pgq.found_at). The hint, set after a scan of all partitions, is valid for the rest of the tenth of a
+second.';

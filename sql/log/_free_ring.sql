@@ -5,7 +5,7 @@ as $$
 declare
     place integer := partition * 1024 / partitions;
 begin
-    -- Its own place, or the next one behind it: of two at one place, one would never be chosen.
+    -- Slots must be unique: of two partitions in one slot, one would never be selected.
     while exists (
         select
         from pgq.partition as p
@@ -18,5 +18,5 @@ end
 $$;
 
 comment on function pgq._free_ring(text, integer, integer) is
-'The place on the ring for a partition of a topic that has so many; those that still stand where
-they stood with fewer keep theirs.';
+'Returns a free slot (0 to 1023) for a partition of a topic with this number of partitions.
+Partitions that still have the slot of a smaller number keep it.';

@@ -9,7 +9,7 @@ declare
     poison pgq.message_record;
     dead_letter_topic text;
 begin
-    -- Which one of several it is, nobody knows yet.
+    -- A batch failed: the failing message is not known yet, so deliver them one by one from now on.
     if current.tried_offset > current.next_offset
         and (current.single_offset >= current.next_offset) is not true
     then
@@ -34,7 +34,7 @@ begin
     inner join pgq.topic as t on t.topic_id = g.dead_letter_topic_id
     where g.group_id = current.group_id;
 
-    -- The one that moves the position is the one that publishes.
+    -- Publish only if this call moved the position, so that a message is dead-lettered once.
     if pgq._append_position(current, current.next_offset + 1, null, null) then
         perform pgq._act_for(true);
         perform
@@ -54,6 +54,6 @@ end
 $$;
 
 comment on function pgq._give_up(text, text, pgq._group_state, timestamptz) is
-'What becomes of messages that had all their attempts, in a partition whose row the caller has
-locked. Of several, each is given out alone from now on, and nobody gets them until held_until; a
-single one is published to the dead-letter topic of the group, which goes on behind it.';
+'Handles messages that have used all attempts, in a partition whose row the caller has locked. The
+messages of a batch are given out one by one from now on, and not before held_until; a single
+message is published to the group''s dead-letter topic, and the position moves past it.';

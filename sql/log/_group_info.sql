@@ -11,4 +11,4 @@ where t.topic = _group_info.topic and g.consumer_group = _group_info.consumer_gr
 $$;
 
 comment on function pgq._group_info(text, text) is
-'A consumer group and its settings; no row when there is none of that name.';
+'Returns a consumer group and its settings; no row if it does not exist.';

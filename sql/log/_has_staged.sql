@@ -35,5 +35,4 @@ end
 $$;
 
 comment on function pgq._has_staged(bigint, integer, pgq._staged_since) is
-'Whether a segment has messages of a partition that were staged and committed, and have no offsets
-yet.';
+'Returns whether a segment has committed staged messages of a partition that have no offsets yet.';

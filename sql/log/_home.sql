@@ -6,5 +6,6 @@ select (hashtextextended(_home.key, 0) % _home.partitions + _home.partitions) % 
 $$;
 
 comment on function pgq._home(text, integer) is
-'The partition of a key, in a topic of so many. The planner writes it out where it is called, so it
-must stay one select without settings. It never changes: keys would move.';
+'Returns the partition of a key in a topic with this number of partitions.
+The planner inlines it, so it must remain one SELECT without settings. It must never change: keys
+would move.';

@@ -12,5 +12,5 @@ end
 $$;
 
 comment on function pgq._keep_position(pgq._group_state) is
-'For a call that changes nothing: above READ COMMITTED it notes the position as it is all the same,
-so that a snapshot that does not show the newest one raises 40001.';
+'Appends the unchanged position, for a call that changes nothing: above READ COMMITTED, a snapshot
+that does not show the newest position then raises 40001.';

@@ -13,8 +13,7 @@ begin
         return newest_offset;
     end if;
 
-    -- Nothing there yet, unless the partition has left this segment since the snapshot was taken,
-    -- and it was emptied.
+    -- No row: the partition has no messages here, or its segment was truncated since the snapshot.
     if not pgq._is_kept(segment) then
         perform pgq._fail_truncated(p.topic)
         from pgq.partition as p
@@ -25,5 +24,6 @@ end
 $$;
 
 comment on function pgq._last_offset(bigint, integer, bigint) is
-'The newest offset of a partition, 0 when it never had a message; 40001 when its segment was emptied
-since the snapshot was taken. Where the partition stands has to be read by the same statement.';
+'Returns the newest offset of a partition, 0 if it never had a message; raises 40001 when its
+segment was truncated since the snapshot was taken. The same statement must read the row of the
+partition.';

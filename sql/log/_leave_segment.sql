@@ -40,5 +40,6 @@ end
 $$;
 
 comment on function pgq._leave_segment(integer) is
-'Gives offsets to what is still staged in a segment that nobody can write to any more, which moves
-it to where its partition writes to now; false when a partition was locked.';
+'Assigns offsets to the messages that are still staged in a segment that no transaction can write to
+any more, which moves them to the current segment of their partition; false if a partition was
+locked.';

@@ -10,16 +10,15 @@ begin
     end if;
 
     loop
-        -- Both, so that two groups whose dead letters go to each other's topic cannot block each
-        -- other.
+        -- Deadlock: two groups may use each other's topic for dead letters. Lock both, by name.
         perform
         from pgq.topic as t
         where t.topic in (_lock_dead_letter_topic.topic, _lock_dead_letter_topic.dead_letter_topic)
         order by t.topic
         for no key update;
 
-        -- Changed, though not what it says, so that whoever drops it by an older snapshot, which
-        -- does not show the group, cannot lock it.
+        -- No-op update: a drop_topic with an older snapshot, which does not show the group, then
+        -- fails with 40001.
         update pgq.topic as t
         set updated_at = t.updated_at
         where t.topic = _lock_dead_letter_topic.dead_letter_topic
@@ -35,5 +34,5 @@ end
 $$;
 
 comment on function pgq._lock_dead_letter_topic(text, text) is
-'Locks the topic that is to get the dead letters of a group, and the one that the group reads, until
-the transaction ends, and returns the id of the first; null when there is none. Raises MQ001.';
+'Locks the dead-letter topic of a group and the topic that the group reads until the transaction
+ends, and returns the id of the first; null if there is none. Raises MQ001.';

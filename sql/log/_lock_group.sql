@@ -23,8 +23,8 @@ begin
                 and permitted is not false
             for no key update;
         else
-            -- Of the partitions that have something to read and that no member holds, the one that
-            -- was read longest ago.
+            -- Fairness: of the free partitions with messages, take the one that was read longest
+            -- ago.
             select l.group_id, l.partition, l.partition_id, l.out_of_range, l.max_attempts
             into
                 state.group_id, state.partition, state.partition_id, state.out_of_range,
@@ -47,7 +47,7 @@ begin
                     or (pgq._newest(p.stored_partition_id, p.segment, q.next_offset)).log_offset
                     is not null
                 )
-            -- A time ahead of the clock, which was set back, counts as none.
+            -- A recorded_at in the future (the clock was set back) sorts first.
             order by nullif(q.recorded_at, greatest(q.recorded_at, pgq._clock())) nulls first
             limit 1
             for no key update of l skip locked;
@@ -56,16 +56,18 @@ begin
         if state.group_id is null then
             is_deferred := pgq._check_group(topic, consumer_group, partition);
             permitted := null;
-            -- The named partition exists: it was dropped and created again while this call waited.
+            -- The named partition exists, so it was dropped and recreated while this call waited:
+            -- retry.
             continue when partition is not null;
 
-            -- Once: another group, or a lease, may be what keeps this one from reading.
+            -- Only once, or this could loop: a lease may still keep this member from the new
+            -- messages.
             if is_deferred and not assigned then
                 assigned := pgq._assign_waiting(topic, null) > 0;
                 continue when assigned;
             end if;
 
-            -- To an old snapshot, a segment that was emptied looks as if nothing were to be read.
+            -- To an old snapshot a truncated segment looks empty; _last_offset then raises 40001.
             if pgq._keeps_snapshot() then
                 perform pgq._last_offset(p.stored_partition_id, p.segment, p.segment_first_offset)
                 from pgq.group_partition as l
@@ -75,7 +77,7 @@ begin
             return null;
         end if;
 
-        -- A new statement: its snapshot is younger than the lock.
+        -- New statement: its snapshot is newer than the lock.
         select
             p.segment,
             p.segment_first_offset,
@@ -111,7 +113,7 @@ begin
         where p.partition_id = state.partition_id;
 
         if not permitted then
-            -- As if it were not there.
+            -- Treat a forbidden topic as unknown, so that names do not leak.
             state.group_id := null;
             continue;
         end if;
@@ -126,8 +128,8 @@ begin
                 and j.partition = state.partition and j.seq = state.seq;
         end if;
 
-        -- What waits for offsets where this member looks first does not wait until there is nothing
-        -- to read elsewhere.
+        -- Starvation: also assign offsets in the partition at this session's slot, and not only
+        -- once the other partitions have nothing to read.
         if is_deferred and partition is null and not assigned then
             assigned := true;
             perform pgq._assign_waiting(_lock_group.topic, f.partition)
@@ -155,7 +157,8 @@ begin
             continue when assigned;
         end if;
 
-        -- Nothing to read here. When any partition will do, another member was faster: look again.
+        -- Nothing to read in the named partition. If any will do, another member was faster: look
+        -- again.
         if partition is not null then
             return null;
         end if;
@@ -164,7 +167,8 @@ end
 $$;
 
 comment on function pgq._lock_group(text, text, integer, boolean) is
-'Locks the position of a group in the named partition, or in one that has messages for it, and says
-where it stands; with available_only it returns null when there is nothing to read, or another
-member holds it. In a deferred topic messages get their offsets here: those of the partition where
-there is nothing to read, or all when there is nothing in any. Raises MQ001, MQ003, MQ007.';
+'Locks the position of a group in the named partition, or in one that has messages for it, and
+returns its state. With available_only it returns null when there is nothing to read, or another
+member holds the partition.
+In a deferred topic it assigns offsets when there is nothing to read: in the partition at hand, or
+in all partitions. Raises MQ001, MQ003, MQ007.';

@@ -14,7 +14,7 @@ declare
     partition_count integer;
 begin
     if place is null and key is null then
-        -- Any that is free, beginning where this session begins at this second.
+        -- Take any free partition, starting at this session's slot.
         start_at := coalesce(tried, pgq._ring());
         below := case when tried is null then start_at else 1023 end;
         above := case when tried is null then -1 else start_at end;
@@ -57,7 +57,7 @@ begin
                 return null;
             end if;
 
-            -- All are held: wait for the one that this session began with.
+            -- All are locked: wait for one that depends on this session's slot.
             place := start_at % partition_count;
         end if;
     end if;
@@ -105,7 +105,7 @@ begin
             return null;
         end if;
         if state.deferred is not null then
-            -- It was dropped and created again while this call waited for it.
+            -- The topic was dropped and recreated while this call waited: retry.
             return pgq._lock_partition(topic, partition, key, may_stage);
         end if;
 
@@ -117,7 +117,7 @@ begin
     end if;
 
     if state.deferred then
-        -- What is appended directly comes behind all that was committed before.
+        -- Order: committed staged messages get their offsets before a direct append.
         perform pgq._assign(topic, state, null);
     end if;
 
@@ -126,7 +126,8 @@ end
 $$;
 
 comment on function pgq._lock_partition(text, integer, text, boolean, integer) is
-'Locks the partition that a message goes to until the transaction ends, and says where it stands.
-The named one, else the one of the key, else any that is free now. may_stage: null for a deferred
-topic, and nothing is locked; else what was staged for its partition gets offsets first. tried: up
-to there on the ring the caller has just found all partitions held. Raises MQ001, MQ007.';
+'Locks the partition for a message until the transaction ends, and returns its state: the named one,
+else that of the key, else any that is free.
+may_stage: return null for a deferred topic, without a lock; without it, the staged messages of the
+partition get offsets first. tried: the caller has just found all partitions up to this slot locked.
+Raises MQ001, MQ007.';

@@ -6,8 +6,8 @@ declare
     target pgq.topic;
 begin
     loop
-        -- Publishers may need the row of the topic while they hold a partition, so it comes behind
-        -- the partitions.
+        -- Deadlock: publishers may lock the topic's row while they hold a partition, so lock the
+        -- partitions first.
         perform
         from pgq.partition as p
         where p.topic = _lock_topic.topic
@@ -20,7 +20,7 @@ begin
         perform pgq._check_topic(topic);
     end loop;
 
-    -- Partitions that were added in between.
+    -- Also lock partitions that were added between the two statements.
     perform
     from pgq.partition as p
     where p.topic_id = target.topic_id
@@ -32,5 +32,5 @@ end
 $$;
 
 comment on function pgq._lock_topic(text) is
-'Locks a topic and its partitions against all others until the transaction ends, and returns it.
+'Locks a topic and its partitions (FOR UPDATE) until the transaction ends, and returns the topic.
 Raises MQ001.';

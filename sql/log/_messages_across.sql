@@ -7,7 +7,8 @@ as $$
 declare
     run record;
 begin
-    -- A topic whose retention was changed and changed back has several runs in one segment.
+    -- A segment can hold several ranges of a partition, e.g. when its retention was changed and
+    -- changed back.
     for run in
         select r.*
         from pgq._runs(
@@ -31,4 +32,4 @@ end
 $$;
 
 comment on function pgq._messages_across(bigint, integer, bigint, bigint) is
-'The messages of one partition from a range that may go over several segments, in order.';
+'Returns the messages of a range of a partition in order; the range may span several segments.';

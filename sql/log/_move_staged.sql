@@ -7,8 +7,8 @@ set enable_indexscan = off
 set enable_indexonlyscan = off
 as $$
 begin
-    -- An update, so that what is stored out of line stays where it is. Each row is found by its
-    -- place: with no other way left, a plan made on an empty table cannot read all of them.
+    -- UPDATE keeps TOASTed values where they are. Rows are found by tid: with the other scan types
+    -- disabled, a plan prepared on an empty table cannot read the whole table.
     -- for the first 16 leaves: _move_staged.segment
     update pgq.message_{leaf} as m
     set
@@ -21,5 +21,5 @@ end
 $$;
 
 comment on function pgq._move_staged(bigint, integer, tid[], bigint, timestamptz) is
-'Gives the next offsets of a partition, whose row the caller has locked, to staged messages in the
-segment that it writes to: to these rows, in this order.';
+'Assigns the next offsets of a partition, whose row the caller has locked, to staged messages in the
+segment that it writes to: to the rows with these tids, in this order.';

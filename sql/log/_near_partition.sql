@@ -21,7 +21,7 @@ begin
         exit when target_id is null
             or current_setting('pgq.found_in', true) is distinct from pgq._found_in(target_id);
 
-        -- Only a partition that has something to read is locked.
+        -- Lock only a partition that has messages to read.
         select l.partition
         into number
         from pgq.group_partition as l
@@ -53,6 +53,6 @@ end
 $$;
 
 comment on function pgq._near_partition(text, text) is
-'Where a member of a group that counts attempts finds something to read and meets no other member,
-without a look at all partitions; it is locked. It looks where it begins, and where a look at all
-has found something, as long as the session notes that. Null: not there, or nothing is noted.';
+'Finds and locks a partition with messages for a group that counts attempts, without a scan of all
+partitions: at this session''s slot, then where the last scan found messages. Returns null if there
+are none, or no hint is valid.';

@@ -24,4 +24,5 @@ end
 $$;
 
 comment on function pgq._note_dropped_topic(bigint) is
-'Notes what a topic that is dropped has stored where no segment is ever truncated.';
+'Records in dropped_range the messages of a topic being dropped whose segments are never
+truncated.';

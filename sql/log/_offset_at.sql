@@ -10,13 +10,14 @@ declare
     middle bigint;
     middle_at timestamptz;
 begin
-    -- Mostly what is asked for is the end.
+    -- Fast path: the requested time is usually later than the last message.
     if low < high and pgq._published_at(partition_id, last_offset) < published_at then
         return high;
     end if;
 
-    -- published_at rises with the offset, so halving finds the place without an index on the time.
-    -- What retention has removed, perhaps since the caller looked, is older than all that is there.
+    -- Binary search: published_at rises with the offset, so no index on the time is needed.
+    -- Messages that retention has removed, perhaps since the caller's look-up, are older than all
+    -- others.
     while low < high loop
         middle := low + (high - low) / 2;
         middle_at := pgq._published_at(partition_id, middle);
@@ -32,5 +33,5 @@ end
 $$;
 
 comment on function pgq._offset_at(bigint, timestamptz, bigint, bigint) is
-'The first offset of a partition that was published at a time or later; last_offset + 1 when there
-is none.';
+'Returns the first offset of a partition that was published at a time or later; last_offset + 1 if
+there is none.';

@@ -10,7 +10,7 @@ declare
     last bigint;
     packed pgq.packed_messages;
 begin
-    -- What is not stored out of line is small: where nothing is, sizes are not looked at.
+    -- Values that are not TOASTed are small: compute sizes only if a larger one is in the range.
     execute format(
         'select
             case
@@ -102,11 +102,11 @@ begin
     using
         stored_partition_id, first_offset, last, shift, published_at;
 
-    -- A message is missing: cleanup has emptied the segment since it was looked up.
+    -- A message is missing: cleanup has truncated the segment since the look-up.
     return case when packed.messages > last - first_offset then packed end;
 end
 $$;
 
 comment on function pgq._pack(integer, bigint, bigint, bigint, bigint, timestamptz) is
-'A row of fetch_packed: messages that stand under this id in this segment, from the first offset on,
-up to the one that reaches 1 MB, or to the last offset. Null: one of them is not there.';
+'Returns a row of fetch_packed: messages under one stored id in one segment, from first_offset up to
+the message that reaches 1 MB, or to last_offset. Returns null if one of them is missing.';

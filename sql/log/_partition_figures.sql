@@ -54,6 +54,6 @@ $$;
 comment on function pgq._partition_figures(
     uuid, bigint, bigint, integer, bigint, bigint, timestamptz
 ) is
-'What the views show of a partition: its first and newest offset, when the message that a group
-reads next was published, and the first offset published since a time.
-Open to all, so that whoever may read the views can; it asks for the key of the views.';
+'Returns the figures of a partition that the views show: its first and newest offset, when the
+message that a group reads next was published, and the first offset published since a time.
+Executable by all, as readers of the views need it; it requires the key of the views.';

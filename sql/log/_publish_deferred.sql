@@ -5,7 +5,7 @@ returns integer
 language plpgsql volatile parallel unsafe
 as $$
 declare
-    -- The transaction id first, then the segment: see _close_segments.
+    -- Take the xid before reading the segment: _close_segments relies on this order.
     xid bigint := txid_current();
     chosen integer;
     home_id bigint;
@@ -13,7 +13,7 @@ declare
     followed boolean;
     roles text[];
 begin
-    -- Nothing is locked, so any partition will do; the next transaction takes another one.
+    -- No lock is taken, so any partition will do: spread the transactions over them by xid.
     if partition is null and key is null then
         select p.partition, p.partition_id, p.segment, p.followed, p.publishers
         into chosen, home_id, leaf, followed, roles
@@ -66,5 +66,5 @@ end
 $$;
 
 comment on function pgq._publish_deferred(text, jsonb, text, jsonb, integer, bytea) is
-'Stores a message that gets its offset later (see _stage_batch) and returns its partition; null when
-there is no deferred topic of that name for the caller. Locks nothing.';
+'Stages a message, which gets its offset later (see _stage_batch), and returns its partition; null
+if the caller has no deferred topic of that name. Locks no row.';

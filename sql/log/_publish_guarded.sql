@@ -38,5 +38,5 @@ end
 $$;
 
 comment on function pgq._publish_guarded(text, jsonb, text, jsonb, integer, text, bytea) is
-'Publishes one message as a batch of one: with an idempotency_key, above READ COMMITTED, or where
-subscriptions and notifications follow.';
+'Publishes one message as a batch of one: with an idempotency_key, above READ COMMITTED, or to a
+topic with subscriptions or notifications.';

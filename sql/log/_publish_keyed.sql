@@ -19,21 +19,21 @@ declare
     leaders integer[];
     part record;
     run pgq.publish_batch_result;
-    -- Where the message of each place stands.
+    -- Partition and offset of each message, by its ordinal.
     homes integer[];
     offsets bigint[];
     place integer;
 begin
     perform pgq._check_access(topic, null, 'publish');
 
-    -- The transaction id first, then the window: see _note_keys.
+    -- Take the xid before reading the window: _note_keys relies on this order.
     if pg_current_xact_id() is null then
         return;
     end if;
 
     if pgq._keeps_snapshot() then
-        -- An old snapshot may show another window; then 40001. The lock is undone: alter_topic does
-        -- not wait for publishers.
+        -- An old snapshot may show a former window: then the lock raises 40001. The subtransaction
+        -- releases it, so that alter_topic does not wait for publishers.
         begin
             perform from pgq.topic as t where t.topic = _publish_keyed.topic for share;
             looked := true;
@@ -46,7 +46,7 @@ begin
         end;
     end if;
 
-    -- Again when the topic was dropped and created again while this waited.
+    -- Retry if the topic was dropped and recreated while this call waited.
     loop
         select p.partition_id, p.partitions, t.idempotency_window
         into scope, partition_count, span
@@ -67,14 +67,15 @@ begin
     homes := array_fill(null::integer, array[cardinality(leaders)]);
     offsets := array_fill(null::bigint, array[cardinality(leaders)]);
 
-    -- As in _publish_spread: those without a key go where one with a key goes, if there is any.
+    -- As in _publish_spread, messages without a key go to the partition of the first key, if any.
     select pgq._home(k.key, partition_count)
     into fallback
     from unnest(_publish_keyed.keys) as k (key)
     where k.key is not null
     limit 1;
 
-    -- Partition by partition, in ascending order, so that the offset of each message is known.
+    -- Publish one partition at a time, in ascending order (lock order), so that the offset of each
+    -- message is known.
     for part in
         select
             b.home, array_agg(b.place order by b.place) as places,
@@ -157,5 +158,5 @@ end
 $$;
 
 comment on function pgq._publish_keyed(text, jsonb[], text[], jsonb[], integer, text[], bytea[]) is
-'The part of publish and publish_batch that knows idempotency keys: publishes the messages that are
-new, and returns where all of them stand, in the order of the array.';
+'Publishes the messages whose idempotency keys are new, and returns partition and offset of all
+messages in the order of the array: a part of publish and publish_batch.';

@@ -11,7 +11,7 @@ declare
     homes integer[];
     fallback integer;
     stamp timestamptz;
-    -- What was found of each partition, by its number, and the offset of each message.
+    -- State of each partition, indexed by its number; offsets has one element per message.
     newest pgq._newest_message;
     first_offsets bigint[];
     next_offsets bigint[];
@@ -25,7 +25,7 @@ declare
     locked integer := 0;
     place integer := 0;
 begin
-    -- The rows are locked below, and looked at again.
+    -- Unlocked read: the rows are locked and read again below.
     select p.topic_id, p.partitions, p.deferred
     into target
     from pgq.partition as p
@@ -37,7 +37,7 @@ begin
         perform pgq._fail_unknown_topic(topic);
     end if;
 
-    -- A bulk write, which says where messages without a key go, is appended directly.
+    -- A bulk write (keyless is set) is appended directly, without staging.
     if target.deferred and keyless is null then
         return query
         select s.partition, s.first_offset, s.last_offset
@@ -48,9 +48,9 @@ begin
         return;
     end if;
 
-    -- Messages without a key go where the caller says, or where one with a key goes, or else where
-    -- there is room: taking a free partition besides the keyed ones would break the order in which
-    -- locks are taken.
+    -- Deadlock: taking a free partition besides those of the keys would break the ascending lock
+    -- order. Messages without a key go where the caller says, else to the partition of the first
+    -- key; only a batch without keys takes a free partition.
     fallback := coalesce(
         _publish_spread.partition, _publish_spread.keyless,
         (
@@ -83,7 +83,8 @@ begin
     ) as k;
 
     if target.deferred then
-        -- All of them first: giving offsets may lock more than partitions.
+        -- Lock order: lock all partitions first, since assigning offsets may lock more than
+        -- partitions.
         perform
         from pgq.partition as p
         where p.topic_id = target.topic_id and p.partition = any(homes)
@@ -110,7 +111,7 @@ begin
             perform pgq._assign(topic, state, null);
         end if;
 
-        -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
+        -- New statement: its snapshot is newer than the lock, so it shows the newest offset.
         newest := pgq._newest(state.stored_partition_id, state.segment, state.segment_first_offset);
         first_offsets[state.partition] := coalesce(
             newest.log_offset + 1, state.segment_first_offset
@@ -124,7 +125,8 @@ begin
     end loop;
 
     if locked < (select count(distinct h) from unnest(homes) as h) then
-        -- While this call waited the topic was dropped, and perhaps created again, or access taken.
+        -- While this call waited, the topic was dropped (perhaps recreated) or access was revoked:
+        -- retry.
         return query
         select s.partition, s.first_offset, s.last_offset
         from pgq._publish_spread(
@@ -138,7 +140,7 @@ begin
     next_offsets := first_offsets;
     offsets := array_fill(null::bigint, array[cardinality(homes)]);
 
-    -- In a loop: it takes less time than a window function, which has to sort the messages.
+    -- A loop is faster than a window function, which has to sort the messages.
     foreach home in array homes loop
         place := place + 1;
         offsets[place] := next_offsets[home];
@@ -181,5 +183,6 @@ $$;
 comment on function pgq._publish_spread(
     text, jsonb[], text[], jsonb[], integer, integer, bytea[]
 ) is
-'The part of publish_batch that writes to several partitions; locks them in ascending order.
-keyless: where messages without a key go; null: to any of these partitions.';
+'Publishes messages to several partitions, which it locks in ascending order: a part of
+publish_batch.
+keyless: the partition of messages without a key; null: any of these partitions.';

@@ -27,5 +27,5 @@ end
 $$;
 
 comment on function pgq._published_at(bigint, bigint) is
-'When the message of an offset was published; null when retention has removed it, perhaps since the
-snapshot was taken.';
+'Returns when the message at an offset was published; null if retention has removed it, perhaps
+since the snapshot was taken.';

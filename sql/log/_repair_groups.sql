@@ -12,7 +12,7 @@ begin
         order by a.topic, a.consumer_group, a.partition
         limit _repair_groups.max_rows
     loop
-        -- A member that works on it has the row.
+        -- SKIP LOCKED: a member is working on this partition.
         perform
         from pgq.group_partition as l
         where l.topic = ahead.topic
@@ -36,4 +36,5 @@ end
 $$;
 
 comment on function pgq._repair_groups(timestamptz, bigint) is
-'The part of repair_clock that cuts the leases of groups, so many at most.';
+'Step of repair_clock: shortens leases that groups took while the clock was ahead, at most
+max_rows.';

@@ -6,6 +6,6 @@ select ((pg_backend_pid()::bigint * 633 + date_part('epoch', now())::bigint * 38
 $$;
 
 comment on function pgq._ring() is
-'Where on the ring of partitions this session begins to look, at this second.
-Sessions begin at different places, and all move on every second: so they seldom meet, and one
-publisher alone still fills every partition.';
+'Returns the slot (0 to 1023) where this session starts to look for a partition in this second.
+Sessions start at different slots and all move on every second, so they seldom collide, and a single
+publisher still fills every partition.';

@@ -21,7 +21,7 @@ from (
     from pgq.segment_range as s
     where s.partition_id = _runs.partition_id
         and s.first_offset <= _runs.last_offset
-        -- No further down: there may be thousands of runs.
+        -- Bound the index scan from below: there may be thousands of ranges.
         and s.first_offset >= coalesce(
             (
                 select b.first_offset
@@ -37,4 +37,4 @@ order by r.first_offset
 $$;
 
 comment on function pgq._runs(bigint, bigint, bigint) is
-'Where the offsets of a range of a partition are stored: a row for each run of them, in order.';
+'Returns where a range of offsets of a partition is stored: one row per stored range, in order.';

@@ -27,7 +27,7 @@ begin
             and (
                 p.segment <> c.segment
                 or p.partitions <> t.partitions
-                -- Two that were settled side by side did not see each other.
+                -- Race: two partitions updated concurrently may have taken the same slot.
                 or exists (
                     select
                     from pgq.partition as o
@@ -41,8 +41,8 @@ begin
         limit _settle_partitions.max_partitions
         for no key update of p skip locked
     loop
-        -- Its keys go by the row of partition 0, so this change comes for all at once. A new
-        -- statement: the topic may have been altered since this one looked.
+        -- Keys are mapped by the row of partition 0, so they all move at once. New statement: the
+        -- topic may have been altered since the snapshot of the loop.
         update pgq.partition as p
         set
             partitions = t.partitions, ring = pgq._free_ring(p.topic, p.partition, t.partitions),
@@ -61,6 +61,6 @@ end
 $$;
 
 comment on function pgq._settle_partitions(bigint, integer) is
-'Brings partitions, of one topic or of all, in line with the settings of their topic and with the
-segment that its storage class writes to now, and returns how many; those that somebody publishes to
-are left for the next time.';
+'Updates partitions of one topic, or of all, to the settings of their topic and the segment that its
+storage class writes to now; returns the number updated. Locked partitions are left for the next
+call.';

@@ -6,7 +6,7 @@ language plpgsql volatile parallel unsafe
 as $$
 declare
     size integer := coalesce(cardinality(payloads), cardinality(bodies));
-    -- The transaction id first, and the segments only then: see _close_segments.
+    -- Take the xid before reading the segments: _close_segments relies on this order.
     slot bigint := pg_current_xact_id()::text::bigint & 1099511627775;
     first_number bigint := nextval('pgq.staged_number') << 20;
     start_at integer := pgq._ring();
@@ -41,8 +41,8 @@ begin
     end if;
 
     if pgq._keeps_snapshot() then
-        -- An old snapshot may show segments that are gone; then 40001. The locks are undone:
-        -- nobody is to wait for those who stage messages.
+        -- An old snapshot may show segments that are gone: then the locks raise 40001. The
+        -- subtransaction releases them, since staging messages must not block other transactions.
         begin
             perform
             from pgq.partition as p
@@ -59,7 +59,7 @@ begin
         end;
     end if;
 
-    -- As in _publish_spread: those without a key go where one with a key goes, if there is any.
+    -- As in _publish_spread, messages without a key go to the partition of the first key, if any.
     fallback := coalesce(
         _stage_batch.partition,
         (
@@ -84,7 +84,7 @@ begin
         where p.topic_id = target.topic_id and p.partition = fallback;
 
         if home_id is null then
-            -- The topic was dropped meanwhile, and perhaps created again.
+            -- The topic was dropped, and perhaps recreated, since it was read.
             perform pgq._fail_unknown_topic(topic);
         end if;
 
@@ -127,7 +127,7 @@ begin
     end loop;
 
     if found_homes < (select count(distinct h) from unnest(homes) as h) then
-        -- The topic was dropped meanwhile, and perhaps created again.
+        -- The topic was dropped, and perhaps recreated, since it was read.
         perform pgq._fail_unknown_topic(topic);
     end if;
 
@@ -163,5 +163,6 @@ end
 $$;
 
 comment on function pgq._stage_batch(text, jsonb[], text[], jsonb[], integer, bytea[]) is
-'The part of publish_batch that knows deferred topics: stores messages that get their offsets later.
-Each has the number of the call, times 2^20, plus its place in the batch: see _staged_since.';
+'Stages messages in a deferred topic, which get their offsets later: a part of publish_batch.
+Until then, log_offset is the number of the call times 2^20, plus the ordinal in the batch: see
+_staged_since.';

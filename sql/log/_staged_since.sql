@@ -6,7 +6,7 @@ declare
     noted pgq.assignment;
     since pgq._staged_since;
     snapshot pg_snapshot := pg_current_snapshot();
-    -- Ids of transactions count modulo 2^40 here; higher bits would meet those of the partition.
+    -- xids are taken modulo 2^40: higher bits would collide with those of the partition id.
     slots bigint := 1099511627776;
     next_xid bigint := pg_snapshot_xmax(snapshot)::text::bigint;
     own_xid bigint := pg_current_xact_id_if_assigned()::text::bigint;
@@ -30,12 +30,12 @@ begin
         and noted.next_xid::text::bigint <= next_xid
     then
         since.lowest := since.lowest + noted.next_xid::text::bigint % slots;
-        -- Which of them have ended is asked by the statement that looks for their messages: else
-        -- it may see the next message of a key, and not that of one that ended just before.
+        -- Race: only the statement that reads the messages of these xids may test which have ended.
+        -- A test by an older snapshot could miss a key's message that its later message follows.
         since.late_xids := noted.open_xids;
     end if;
 
-    -- This transaction may publish more.
+    -- Count this transaction as open: it may publish more.
     since.next_xid := next_xid::text::xid8;
     since.open_xids := array(
         select x.xid
@@ -46,7 +46,6 @@ end
 $$;
 
 comment on function pgq._staged_since(bigint) is
-'Where to look for what was staged for a partition and has no offsets yet. The partition_id of a
-staged message is that of its partition times 2^40, plus the id of the transaction. That this leads
-to them in few steps is all that it is for: what is found there has no offset, whatever else is
-true. So it does no harm to look too far back.';
+'Returns where to look for the staged messages of a partition that have no offsets yet.
+The partition_id of a staged message is that of its partition times 2^40, plus the xid. This only
+shortens the search: any message found there has no offset, so looking too far back does no harm.';

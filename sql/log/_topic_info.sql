@@ -11,4 +11,4 @@ where t.topic = _topic_info.topic
 $$;
 
 comment on function pgq._topic_info(text) is
-'A topic and its settings; no row when there is none of that name.';
+'Returns a topic and its settings; no row if it does not exist.';

@@ -15,4 +15,4 @@ from (
 $$;
 
 comment on function pgq._topic_settings() is
-'The settings of a topic, and what is declared of them.';
+'Returns the settings of a topic, with their types, defaults and limits.';

@@ -6,7 +6,7 @@ begin
     perform from pgq._assign_all(_try_assign.topic, null, null);
     return true;
 exception
-    -- Another try helps, or it has nothing to do with the topic.
+    -- These errors are worth a retry, or have nothing to do with the topic.
     when transaction_rollback or lock_not_available or insufficient_resources then
         raise;
     when others then
@@ -22,5 +22,5 @@ end
 $$;
 
 comment on function pgq._try_assign(text) is
-'Gives offsets to what is staged in a deferred topic, before something of it goes; false, with a
-warning, where that fails. What is to be removed may be what is broken.';
+'Assigns offsets to the staged messages of a deferred topic before a part of the topic is removed;
+false, with a warning, if that fails, since the part to be removed may be the cause.';

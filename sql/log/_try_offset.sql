@@ -21,5 +21,5 @@ end
 $$;
 
 comment on function pgq._try_offset(bigint, integer, bigint) is
-'Raises 40001 above READ COMMITTED when a segment has a message that the snapshot does not show at
-the offset that follows the last one it shows.';
+'Probes for a message that the snapshot does not show, at the offset after the last visible one:
+above READ COMMITTED it raises 40001 when the segment has such a message.';

@@ -24,4 +24,5 @@ end
 $$;
 
 comment on function pgq._unlocked_partitions(text) is
-'The ids of the partitions of a topic that nobody publishes to; the locks that tell are undone.';
+'Returns the ids of the partitions of a topic that no transaction is publishing to; the locks taken
+to find out are rolled back.';

@@ -18,7 +18,8 @@ declare
 begin
     perform pgq._check_out_of_range(out_of_range collate "C");
     perform pgq._check_dead_letters(topic collate "C", max_attempts, dead_letter_topic collate "C");
-    -- Who administers the dead-letter topic may end that it gets those of a group.
+    -- An admin of the dead-letter topic may detach it from the group by no_limit, but change
+    -- nothing else.
     if num_nonnulls(
         alter_group.out_of_range, alter_group.max_attempts, alter_group.dead_letter_topic
     ) > 0
@@ -37,9 +38,9 @@ begin
     );
 
     loop
-        -- Members end first; only then the topic. That is changed, though not what it says, so that
-        -- whoever adds partitions by an older snapshot, which shows the old setting, cannot lock
-        -- it.
+        -- Lock order: wait for members (group partitions) first, then lock the topic. No-op update:
+        -- a transaction with an older snapshot, which would add partitions with the old setting,
+        -- then fails with 40001.
         perform
         from pgq.group_partition as l
         where l.topic = alter_group.topic collate "C"
@@ -50,7 +51,7 @@ begin
         dead_letter_id := pgq._lock_dead_letter_topic(
             topic collate "C", dead_letter_topic collate "C"
         );
-        -- It may have changed while this waited; now it cannot.
+        -- Recheck: access may have changed while this call waited for the lock; now it cannot.
         perform pgq._check_access(dead_letter_topic collate "C", null, 'publish');
         update pgq.topic as t
         set updated_at = t.updated_at
@@ -80,7 +81,7 @@ begin
         into altered;
 
         exit when altered.group_id is not null;
-        -- Where this finds it, it was dropped and created again while this call waited.
+        -- If the group exists, it was dropped and recreated while this call waited: retry.
         perform pgq._check_group(topic collate "C", consumer_group, null);
     end loop;
 
@@ -91,7 +92,7 @@ begin
     where l.group_id = altered.group_id;
 
     if altered.max_attempts is null then
-        -- Attempts are forgotten, also when a limit is set again before anything else happens.
+        -- Reset the attempts now, so that a limit that is set again does not count them.
         insert into pgq.group_position (
             group_id,
             partition,
@@ -132,11 +133,11 @@ end
 $$;
 
 comment on function pgq.alter_group(text, text, text, integer, text, text[]) is
-'Changes settings of a consumer group and returns it; what is null stays as it is.
-See create_group for the settings. Another max_attempts counts for what has failed before as well.
-Where there was none nothing was counted; what a member has at that moment counts as the first
-attempt, if it fails. no_limit lifts max_attempts, and with it the dead_letter_topic; then attempts
-are forgotten; who administers the dead-letter topic may do that, too. It waits for transactions
-that consume for the group.
+'Changes settings of a consumer group and returns it; a null argument leaves the setting as it is.
+See create_group for the settings. A new max_attempts also applies to messages that have failed
+before. If there was no limit before, no attempts were counted; the delivery that a member holds at
+that moment counts as the first attempt, if it fails. no_limit removes max_attempts and with it the
+dead_letter_topic, and resets the attempts; an admin of the dead-letter topic may do this, too. The
+call waits for transactions that consume for the group.
 Errors: MQ001 unknown topic, MQ003 unknown group, 22004 a required argument is null, 22023 bad
 setting, 40001 above READ COMMITTED when another transaction was first (try again).';

@@ -113,16 +113,16 @@ $$;
 comment on function pgq.alter_topic(
     text, integer, interval, bigint, boolean, interval, text[], boolean, boolean
 ) is
-'Changes settings of a topic and returns it; what is null stays as it is.
-A partition that an open transaction publishes to gets the new settings from the next cleanup.
-partitions can only grow; then most keys move to another partition, so the order within a key holds
-before the change and after it, not across. A new retention or max_bytes is for messages published
-from now on; with a shorter one, what is older goes together with the first that it removes. A topic
-that has stored anything without a retention does not get one. A new
-idempotency_window counts for keys that are noted from now on; those from before end by theirs.
-no_limit lifts settings: retention, max_bytes.
-restricted: true opens it only to roles with access, see grant_access; false opens it to all that
-have EXECUTE, and removes its grants. end_dependents: as in grant_access.
+'Changes settings of a topic and returns it; a null argument leaves the setting as it is.
+A partition that an open transaction publishes to gets the new settings at the next cleanup.
+partitions can only grow; most keys then move to another partition, so the order within a key holds
+before the change and after it, but not across it. A new retention or max_bytes applies to messages
+published from now on; with a shorter one, older messages are removed together with the first newer
+ones that it removes. A topic that has ever stored messages without a retention cannot get one. A
+new idempotency_window applies to keys recorded from now on; earlier keys expire by their old
+window. no_limit removes limits: retention, max_bytes.
+restricted: true opens the topic only to roles with access, see grant_access; false opens it to all
+roles with EXECUTE, and removes its grants. end_dependents: as in grant_access.
 Errors: MQ001 unknown topic, 22004 a required argument is null, 22023 bad setting, 2BP01 what others
 have set up needs the access that they lose, 40001 above READ COMMITTED when another transaction was
 first (try again), 42501 no admin access, 54000 no more partitions of deferred topics, or

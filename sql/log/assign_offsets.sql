@@ -31,12 +31,12 @@ end
 $$;
 
 comment on function pgq.assign_offsets(text, integer) is
-'Gives offsets to the messages of a deferred topic that were committed and have none yet.
-Consumers do that themselves, in their own transaction, when there is nothing else to read and now
-and then when there is. Others get these messages only when it commits. Call it first, in a
-transaction of its own, before a long transaction with consume, or before fetch, fetch_range or
-list_offsets. Returns the offsets that were given, a row per partition, 1000000 in each at most.
-Returns no row when there is nothing to do or another transaction is assigning. Other topics never
-need it.
+'Assigns offsets to the committed messages of a deferred topic that have none yet.
+Consumers do this themselves, in their own transaction, when there is nothing else to read, and now
+and then when there is. Other sessions see these messages only after that transaction commits. So
+call assign_offsets first, in a separate transaction, before a long transaction with consume, or
+before fetch, fetch_range or list_offsets. Returns the assigned offsets, one row per partition, at
+most 1000000 offsets in each. Returns no row when there is nothing to assign or another transaction
+is assigning. Only deferred topics need it.
 Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, 40001 above
 READ COMMITTED when another transaction was first (try again).';

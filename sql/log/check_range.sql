@@ -38,9 +38,9 @@ begin
     end if;
 
     if first_offset <= last_offset then
-        -- An old snapshot (REPEATABLE READ) still has the bounds of a segment that was truncated
-        -- since, but not its messages; so one message of each segment is looked at. Having been
-        -- read, the segments cannot be truncated before this transaction ends.
+        -- An old snapshot (REPEATABLE READ) still shows the ranges of a truncated segment, but not
+        -- its messages: read one message of each segment. The read locks then keep the segments
+        -- from being truncated until this transaction ends.
         if check_range.first_offset < pgq._first_available(place.partition_id)
             or check_range.last_offset > pgq._last_offset(
                 place.stored_partition_id, place.segment, place.segment_first_offset
@@ -64,10 +64,10 @@ end
 $$;
 
 comment on function pgq.check_range(text, integer, bigint, bigint) is
-'Returns the partition_id that a partition has in the view messages, if all of a range is there.
-Read a range by it: select ... from pgq.messages where partition_id = (select
-pgq.check_range(...)) and log_offset between ...; so a range that is not there any more, or not
-yet, is an error there too.
+'Returns the partition_id of a partition in the view messages, if a range is available as a whole.
+Use it to read a range: select ... from pgq.messages where partition_id = (select
+pgq.check_range(...)) and log_offset between ...; a range that is removed or not published yet then
+raises an error there, too.
 Errors: MQ001 unknown topic, MQ004 a part of the range is not there: removed by retention, not yet
 published, or not yet replicated (DETAIL has the available offsets), MQ007 unknown partition,
 22004 a required argument is null, 40001 when retention removes what is being read (try again).';

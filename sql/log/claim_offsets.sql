@@ -27,12 +27,12 @@ $$;
 
 comment on function pgq.claim_offsets(text, text, integer, integer) is
 'Takes the next messages for a consumer group and moves its position past them.
-It does so in this transaction. Returns one row with the partition and its first and last offset,
-to be read with fetch_range; no row when there is nothing to read for this member now. If the
-transaction is rolled back, or the client dies, the messages are delivered again. Without a
+The position moves in the caller''s transaction. Returns one row with the partition and its first
+and last offset, to be read with fetch_range; no row when there is nothing to read for this member
+now. If the transaction rolls back, or the client dies, the messages are delivered again. Without a
 partition it takes one that has messages and that no other member holds, so members can join and
 leave at any time; other members skip that partition until this transaction ends. max_messages: 1 to
-1000000.
+1000000, by default 100.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 retention has removed the next message,
 MQ007 unknown partition, 22004 a required argument is null, 22023 bad max_messages, 40001
 above READ COMMITTED when another transaction was first, or at any level when retention removes

@@ -29,14 +29,14 @@ begin
         return state.next_offset - 1;
     end if;
 
-    -- A lease that has run out still counts as long as nobody else has taken the partition.
+    -- An expired lease remains valid until another member takes the partition.
     if lease_token is distinct from state.lease_token
         and (lease_token is not null or state.leased_until > pgq._clock())
     then
         perform pgq._fail_lease_lost(topic collate "C", consumer_group, state.partition);
     end if;
 
-    -- Behind the lease: after a promotion that lost messages, so is the lease on them.
+    -- Check this after the lease: if a promotion lost the messages, the lease is lost too (MQ006).
     if committed_offset > state.last_offset then
         perform pgq._fail_out_of_range(
             topic collate "C", state.partition, committed_offset, state.partition_id,
@@ -59,10 +59,10 @@ $$;
 comment on function pgq.commit_offset(text, text, integer, bigint, uuid) is
 'Commits the offsets of a partition for a consumer group; MQ006 when another member has leased it.
 committed_offset is the offset of the last message that the group has processed, 0 before the first.
-The position, which is the offset that the group reads next, is one more. A lower one changes
-nothing, so a repeated call is harmless; to go back use seek. It returns the committed offset. With
-the lease token of poll, the lease ends when the last message that poll gave is committed; a lower
-offset keeps the lease.
+The position, the offset that the group reads next, becomes committed_offset + 1. A lower offset
+than the committed one changes nothing, so a repeated call is harmless; use seek to go back. Returns
+the committed offset. With the lease token of poll, the lease ends when the last message that poll
+returned is committed; a lower offset keeps the lease.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 committed_offset is above the newest
 message, MQ006 the partition is leased to another member, or was since (it would get the messages
 again), MQ007 unknown partition, 22004 a required argument is null, 22023 bad committed_offset,

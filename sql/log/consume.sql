@@ -66,7 +66,7 @@ begin
         return query select m.* from pgq._messages_across(home_id, number, position, taken_to) as m;
     end if;
 
-    -- Cleanup may have emptied a segment since the claim.
+    -- Cleanup may have truncated a segment since the claim.
     get diagnostics read_rows = row_count;
     if read_rows <> taken_to - position + 1 then
         perform pgq._fail_truncated(topic collate "C");
@@ -76,10 +76,10 @@ $$;
 
 comment on function pgq.consume(text, text, integer, integer) is
 'Takes the next messages for a consumer group, moves its position past them, and returns them.
-It is claim_offsets and fetch_range in one. The position moves in this transaction: what the caller
-writes in it happens exactly once for each message, and after a rollback the messages are given out
-again. No row: nothing to read for this member now. All rows are of one partition, in order.
-max_messages: 1 to 1000000.
+It combines claim_offsets and fetch_range. The position moves in the caller''s transaction: the
+caller''s writes in it happen exactly once for each message, and after a rollback the messages are
+delivered again. No row: nothing to read for this member now. All rows are of one partition, in
+order. max_messages: 1 to 1000000, by default 100.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 retention has removed the next message,
 MQ007 unknown partition, 22004 a required argument is null, 22023 bad max_messages, 40001 above
 READ COMMITTED when another transaction was first, or at any level when retention removes what is

@@ -27,13 +27,13 @@ begin
     perform pgq._check_access(topic collate "C", null, 'consume');
     perform pgq._check_access(dead_letter_topic collate "C", null, 'publish');
 
-    -- One that is there is found without a lock.
+    -- An existing group is found without a lock.
     select i.*
     into existing
     from pgq._group_info(create_group.topic collate "C", create_group.consumer_group) as i;
 
     if existing.topic is not null then
-        -- An old snapshot may show one that was dropped since; it cannot be locked.
+        -- An old snapshot may show a dropped group: then the lock raises 40001.
         if pgq._keeps_snapshot() then
             perform
             from pgq.consumer_group as g
@@ -56,12 +56,12 @@ begin
     end if;
 
     dead_letter_id := pgq._lock_dead_letter_topic(topic collate "C", dead_letter_topic collate "C");
-    -- It may have changed while this waited; now it cannot.
+    -- Recheck: access may have changed while this call waited for the lock; now it cannot.
     perform pgq._check_access(dead_letter_topic collate "C", null, 'publish');
     perform pgq._check_both_set(max_attempts, dead_letter_id);
 
-    -- The lock keeps the number of partitions. The row is changed, though not what it says, so that
-    -- whoever adds partitions by an older snapshot, which does not show this group, cannot lock it.
+    -- The lock freezes the number of partitions. No-op update: a transaction with an older
+    -- snapshot, which does not show this group, then cannot add partitions; it fails with 40001.
     loop
         update pgq.topic as t
         set updated_at = t.updated_at
@@ -74,7 +74,7 @@ begin
     end loop;
 
     if target.deferred and start collate "C" = 'latest' then
-        -- What was published before is not for this group, though it may have no offsets yet.
+        -- Assign offsets to the messages staged so far, so that the group starts after them.
         perform from pgq._assign_all(target.topic, null, null);
     end if;
 
@@ -102,7 +102,7 @@ begin
     returning group_id into new_id;
 
     if new_id is null then
-        -- Another transaction has created it in the meantime.
+        -- Another transaction has created the group in the meantime.
         return query
         select c.*
         from pgq.create_group(
@@ -149,16 +149,16 @@ end
 $$;
 
 comment on function pgq.create_group(text, text, text, text, integer, text) is
-'Creates a consumer group and returns it; one that exists is returned if the given settings agree.
-start: earliest (from the oldest message kept, the default) or latest (only what is published from
-now on); of a group that exists it is not compared. out_of_range: what happens when retention
+'Creates a consumer group and returns it; an existing one is returned if the given settings agree.
+start: earliest (from the oldest message kept, the default) or latest (only messages published from
+now on); it is not compared for an existing group. out_of_range: the behaviour when retention has
 removed messages that the group has not read: error (MQ004 until seek, the default), or skip to the
-oldest that is there. max_attempts and dead_letter_topic, which is another topic: a batch that
-failed max_attempts times, by nack_offsets or because its lease ran out, is given out message by
-message from then on, and a single message that then fails max_attempts times is published to that
-topic, with its key and content and with headers that say where it comes from and why: pgq_topic,
-pgq_partition, pgq_offset, pgq_group, pgq_attempts, pgq_error, pgq_published_at. The group goes on
-behind it. By default there is no limit: the group stays at what fails.
+oldest message available. max_attempts and dead_letter_topic, which must be another topic: a batch
+that failed max_attempts times, by nack_offsets or because its lease expired, is delivered message
+by message from then on. A single message that then fails max_attempts times is published to the
+dead-letter topic with its key and content, and with headers that give its origin and the reason:
+pgq_topic, pgq_partition, pgq_offset, pgq_group, pgq_attempts, pgq_error, pgq_published_at. The
+group continues after it. By default there is no limit: the group stays at a failing message.
 Errors: MQ001 unknown topic, MQ005 the group exists with other settings than those given,
 22004 a required argument is null, 22023 bad name or setting, 40001 above READ COMMITTED when
 another transaction was first, or at any level when retention removes what is being read (try

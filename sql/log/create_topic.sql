@@ -43,14 +43,14 @@ begin
     );
     perform pgq._check_settings(to_jsonb(settings), pgq._topic_settings());
 
-    -- Again when another transaction creates one of this name in between.
+    -- Retry if another transaction creates a topic of this name in between.
     while made.topic_id is null loop
-        -- One that is there is found without a lock.
+        -- An existing topic is found without a lock.
         select i.* into existing from pgq._topic_info(create_topic.topic collate "C") as i;
 
         if existing.topic is not null then
             perform pgq._check_taken(topic collate "C", null);
-            -- An old snapshot may show one that was dropped since; it cannot be locked.
+            -- An old snapshot may show a dropped topic: then the lock raises 40001.
             if pgq._keeps_snapshot() then
                 perform
                 from pgq.topic as t
@@ -69,7 +69,7 @@ begin
         if restricted then
             perform pgq._lock_access(null, null, false);
         end if;
-        -- The id first: a topic with max_bytes has a class of its own.
+        -- Take the id first: a topic with max_bytes has its own storage class, which refers to it.
         new_id := nextval(pg_get_serial_sequence('pgq.topic', 'topic_id'));
         perform pgq._check_storage_bounds(
             settings.retention, settings.idempotency_window, settings.max_bytes is not null, new_id
@@ -120,22 +120,22 @@ $$;
 comment on function pgq.create_topic(
     text, integer, interval, bigint, boolean, interval, text[], boolean, boolean
 ) is
-'Creates a topic and returns it; one that exists is returned if it has the settings that are given.
+'Creates a topic and returns it; an existing one is returned if it has the settings that are given.
 partitions (1 to 1024; by default 8): a partition takes one publishing transaction at a time, so
-several let publishers work side by side; use 1 only for one total order. retention: how long a
-message is kept at least, and about a third longer at most; by default 7 days. max_bytes: cleanup
-removes the oldest messages, a segment at a time, also before their retention is over, when all
-younger ones have at least so many bytes, so about a third more can be stored; by default no limit.
-notify: a publish notifies the channel pgq_topic with the topic''s name (a restricted one without
-it); it makes commits wait for each other, so it is off by default. idempotency_window: how long an
-idempotency key stands for the message that it was given with, from 1 second to 366 days; by default
-1 day. no_limit: names of settings that shall have no limit: retention (messages are kept for ever),
+several partitions let publishers work in parallel; use 1 only for a total order. retention: how
+long a message is kept at least, and about a third longer at most; by default 7 days. max_bytes:
+cleanup removes the oldest messages, a segment at a time, even before their retention ends, when all
+younger messages have at least this size, so about a third more can be stored; by default no limit.
+notify: a publish notifies the channel pgq_topic with the topic''s name (for a restricted topic
+without the name); by default false, since it makes commits wait for each other. idempotency_window:
+how long an idempotency key stands for its first message, from 1 second to 366 days; by default 1
+day. no_limit: names of settings without a limit: retention (messages are never removed by age),
 max_bytes. deferred: a publish takes no lock and returns no offset, so that transactions may stay
-open for hours after it; messages get their offsets, in the order in which they are seen to be
-committed, when somebody consumes or calls assign_offsets; by default false; it cannot be changed
-later. restricted: only roles that get access by grant_access may use it, beside the caller; by
-default false. Topics with one retention share their storage; use few different ones. So that it can
-be called at each start of an application, settings that are not given are not compared.
+open for hours after it; messages get their offsets, in the order in which their commits become
+visible, when a consumer reads or assign_offsets is called; by default false; it cannot be changed
+later. restricted: only the caller and roles with access by grant_access may use the topic; by
+default false. Topics with the same retention share their storage, so use few different ones.
+Settings that are not given are not compared, so that an application can call this at each start.
 Errors: MQ005 the topic exists with other settings than those given, 22004 a required argument is
 null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
 (try again), 54000 no more deferred topics, or retentions, windows or sizes that are too many: see

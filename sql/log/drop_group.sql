@@ -9,8 +9,8 @@ declare
 begin
     perform pgq._check_access(topic collate "C", null, 'consume');
     loop
-        -- Members end first. Only then the topic, which an alter_topic that adds partitions to its
-        -- groups locks.
+        -- Lock order: wait for members (group partitions) first, then lock the topic, since an
+        -- alter_topic that adds partitions to its groups locks it, too.
         perform
         from pgq.group_partition as l
         where l.topic = drop_group.topic collate "C"
@@ -31,7 +31,7 @@ begin
         into target_id;
 
         exit when target_id is not null;
-        -- Where this finds it, it was dropped and created again while this call waited.
+        -- If the group exists, it was dropped and recreated while this call waited: retry.
         perform pgq._check_group(topic collate "C", consumer_group, null);
     end loop;
 

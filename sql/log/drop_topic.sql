@@ -9,8 +9,7 @@ declare
     group_ids bigint[];
 begin
     perform pgq._check_access(topic collate "C", null, 'admin');
-    -- Members that are consuming end first, while publishers still continue; those that come later
-    -- find nothing.
+    -- Wait for consuming members first, while publishers continue; later members find no rows.
     perform
     from pgq.group_partition as l
     where l.topic = drop_topic.topic collate "C"
@@ -39,7 +38,8 @@ begin
                 ),
                 hint = 'Drop them, or change them with pgq.alter_group, before.';
     end if;
-    -- So that they are found where nothing is emptied, too, and queues get what is theirs.
+    -- Assign offsets to staged messages, so that dropped_range covers them where segments are never
+    -- truncated, and subscribed queues get their jobs.
     if target.deferred
         and (
             exists (
@@ -51,7 +51,7 @@ begin
         )
         and not pgq._try_assign(target.topic)
     then
-        -- A subscription may be what is broken.
+        -- A broken subscription may be the cause: delete the subscriptions and try again.
         delete from pgq.subscription as s where s.topic_id = target.topic_id;
         perform pgq._try_assign(target.topic);
     end if;
@@ -67,18 +67,17 @@ begin
 
     delete from pgq.topic as t where t.topic_id = target.topic_id;
 
-    -- Only now: members that were consuming have ended, and noted their last position.
+    -- Delete last: by now the consuming members have ended and written their last positions.
     delete from pgq.group_position as j where j.group_id = any(group_ids);
 end
 $$;
 
 comment on function pgq.drop_topic(text) is
 'Removes a topic with its messages and consumer groups.
-Messages that a deferred topic gets from transactions which are still open are lost, also when these
-commit. For other topics it waits for the transactions that publish or consume. Queues get jobs of
-what a deferred topic has; where that fails, because of a broken subscription say, it warns and goes
-all the same.
-The space is given back by cleanup.
-Its idempotency keys are forgotten: in a new topic of that name they are new.
+For a topic that is not deferred, the call waits for transactions that publish or consume. Messages
+that open transactions have published to a deferred topic are lost, even if these transactions
+commit. Subscribed queues get jobs of a deferred topic''s messages first; if that fails, for example
+because of a broken subscription, the call warns and drops the topic nevertheless. cleanup frees the
+space. The topic''s idempotency keys are removed: in a new topic of that name they are new.
 Errors: MQ001 unknown topic, 22004 a required argument is null, 2BP01 it is the dead_letter_topic of
 a consumer group, 40001 above READ COMMITTED when another transaction was first (try again).';

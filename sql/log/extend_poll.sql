@@ -40,9 +40,9 @@ $$;
 
 comment on function pgq.extend_poll(text, text, integer, uuid, interval) is
 'Extends the lease of a partition that poll gave; false when that lease has ended.
-It then lasts for the given time from now, or as long as before where that is longer. False: the
-lease has run out, also when no other member got the partition, or was never the caller''s; stop
-working on its messages.
+The new lease lasts for the given time from now (by default 30 seconds), or as long as before if
+that is longer. False: the lease has expired, even if no other member got the partition, or was
+never the caller''s; stop working on its messages.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ007 unknown partition, 22004 a required
 argument is null, 22023 bad lease, 40001 above READ COMMITTED when another transaction was first
 (try again).';

@@ -65,8 +65,8 @@ begin
         ) as m;
         get diagnostics read_rows = row_count;
 
-        -- This call's snapshot is older than a truncation: it still shows the bounds, but not what
-        -- stood between them.
+        -- This call's snapshot is older than a truncation: it shows the ranges, but not their
+        -- messages.
         if read_rows <> last_offset - place.next_offset + 1 then
             if place.out_of_range = 'skip' then
                 perform pgq._fail_truncated("fetch".topic collate "C");
@@ -85,10 +85,10 @@ $$;
 
 comment on function pgq.fetch(text, text, integer, integer) is
 'Returns the next messages of a consumer group without moving its position.
-Twice in a row it returns the same messages; commit_offset moves the position. Without a
-partition, those of all partitions one after the other, up to max_messages (1 to 1000000). Use it
-where the caller makes sure that each partition has one reader; poll does that by leases. Reads
-only, so it works on a standby.
+Calling it twice returns the same messages; commit_offset moves the position. Without a partition it
+returns those of all partitions one after the other, up to max_messages (1 to 1000000, by default
+100). Use it when the caller ensures that each partition has one reader; poll ensures that by
+leases. Read-only, so it works on a standby.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 retention has removed the next message,
 MQ007 unknown partition, 22004 a required argument is null, 22023 bad max_messages, 40001 when
 retention removes what is being read (try again).';

@@ -63,7 +63,7 @@ begin
     end if;
     get diagnostics read_rows = row_count;
 
-    -- Never less than was asked for without a word: offsets have no gaps.
+    -- Offsets have no gaps: report a short result as an error.
     if first_offset + read_rows <= last_offset then
         perform pgq._fail_incomplete(place, first_offset, last_offset);
     end if;
@@ -72,7 +72,7 @@ $$;
 
 comment on function pgq.fetch_range(text, integer, bigint, bigint) is
 'Returns the messages of a partition from first_offset to last_offset, both included, in order.
-Reads only: no position moves, and it works on a standby. An empty range (first above last) gives
+Read-only: no position moves, and it works on a standby. An empty range (first above last) returns
 no rows.
 Errors: MQ001 unknown topic, MQ004 a part of the range is not there: removed by retention, not yet
 published, or not yet replicated (DETAIL has the available offsets), MQ007 unknown partition,

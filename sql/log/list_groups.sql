@@ -30,6 +30,6 @@ end
 $$;
 
 comment on function pgq.list_groups(text) is
-'The consumer groups of a topic, or of all topics, by name.
-Of all: an admin of a topic also sees those whose dead letters it gets.
+'Returns the consumer groups of a topic, or of all topics, by name.
+Without a topic, an admin of a topic also sees the groups whose dead letters it gets.
 Errors: MQ001 unknown topic.';

@@ -39,7 +39,7 @@ $$;
 comment on function pgq.list_offsets(text, timestamptz) is
 'Returns the offsets that each partition of a topic has, from the first to the last that are kept.
 An empty partition has last_offset = first_offset - 1. With published_at, log_offset is the first
-that was published then or later, last_offset + 1 when there is none; else it is null. Whatever is
-published later gets higher offsets, so ranges planned from here stay as they are.
+offset published at that time or later, or last_offset + 1 if there is none; otherwise it is null.
+Messages published later get higher offsets, so ranges planned from this result stay valid.
 Errors: MQ001 unknown topic, 22004 a required argument is null, 40001 when retention removes what is
 being read (try again).';

@@ -12,4 +12,4 @@ order by t.topic
 $$;
 
 comment on function pgq.list_topics() is
-'All topics and their settings, by name.';
+'Returns all topics and their settings, by name.';

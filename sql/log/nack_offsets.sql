@@ -59,7 +59,7 @@ begin
             case when state.attempt > 0 then state.tried_offset end, last_offset,
             state.lease_last_offset
         );
-        -- A poll has counted the attempt, unless the group began to count them only later.
+        -- poll has counted the attempt, unless max_attempts was set only after it.
         state.attempt := case
             when lease_token is not null then greatest(state.attempt, 1)
             else coalesce(state.attempt, 0) + 1
@@ -68,7 +68,7 @@ begin
     state.last_error := coalesce(error, state.last_error);
     held_until := pgq._clock() + delay;
 
-    -- What retention has removed is left to the next claim.
+    -- If retention has removed the message, leave the handling to the next claim.
     if state.attempt >= state.max_attempts
         and state.next_offset >= pgq._first_available(state.partition_id)
     then
@@ -82,16 +82,17 @@ $$;
 
 comment on function pgq.nack_offsets(text, text, integer, uuid, bigint, bigint, interval, text) is
 'Gives back messages that failed; false when the caller does not hold them any more.
-They come again at once, or after delay; until then nobody gets anything of this partition. error:
-what went wrong; group_lag shows it until the next attempt. In a group with a max_attempts this is
-what attempts are counted for: a batch comes again as it was, and when it has failed so often, its
-messages are given out one by one; the one that fails so often itself is published to the
-dead_letter_topic, and the group goes on behind it. Messages of poll are named by their lease_token;
-commit first what was processed before the one that failed. Of consume and claim_offsets nothing
-stays after a rollback, so they are named by the first_offset and last_offset that these gave, in a
-transaction of its own. False, and nothing changed: the token is not that of the latest poll, or the
-group does not stand at first_offset, or a member holds a lease. A lease that has run out still
-counts as long as no other member got the partition.
+They are delivered again at once, or after delay; until then no message of this partition is
+delivered to the group. error: the reason; group_lag shows it until the next attempt. In a group
+with max_attempts this counts as a failed attempt: the same batch is delivered again; after
+max_attempts failures its messages are delivered one by one; a message that fails max_attempts times
+alone is published to the dead_letter_topic, and the group continues after it. Name messages of poll
+by their lease_token; first commit the messages that were processed before the one that failed.
+Messages of consume and claim_offsets leave no trace after a rollback, so name them by the
+first_offset and last_offset that these returned, in a separate transaction. Returns false and
+changes nothing if the token is not that of the latest poll, the position of the group is not
+first_offset, or a member holds a lease. An expired lease remains valid as long as no other member
+got the partition.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 last_offset is above the newest message,
 MQ007 unknown partition, 22004 a required argument is null, 22023 neither lease_token nor
 first_offset, or both, or a bad last_offset or delay, 40001 above READ COMMITTED when another

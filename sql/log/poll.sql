@@ -45,7 +45,7 @@ begin
         ) as m;
     end if;
 
-    -- Cleanup may have emptied a segment since the claim.
+    -- Cleanup may have truncated a segment since the claim.
     get diagnostics read_rows = row_count;
     if read_rows <> claimed.last_offset - claimed.first_offset + 1 then
         perform pgq._fail_truncated(topic collate "C");
@@ -55,13 +55,14 @@ $$;
 
 comment on function pgq.poll(text, text, integer, integer, interval) is
 'Leases a partition to the caller and returns the next messages of it.
-The position does not move yet. Until the lease ends the other members of the group get other
+The position does not move yet. Until the lease ends, the other members of the group get other
 partitions. commit_offset with the lease token moves the position; when the last message is
-committed the partition is free again. extend_poll keeps it longer, release_poll gives it back, and
-when the lease runs out another member gets the same messages. All rows are of one partition, in
-order, with one token. No row: nothing to read for this member now. The lease is counted by the
-clock, not from the begin of the transaction; commit before working, else nobody else sees the
-lease. max_messages: 1 to 1000000; lease: more than 0.
+committed, the partition is free again. extend_poll extends the lease, release_poll gives the
+partition back, and when the lease expires another member gets the same messages. All rows are of
+one partition, in order, with one token. No row: nothing to read for this member now. The lease
+starts at the time of the call, not at the start of the transaction; commit before working, or other
+sessions do not see the lease. max_messages: 1 to 1000000, by default 100; lease: more than 0, by
+default 30 seconds.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 retention has removed the next message,
 MQ007 unknown partition, 22004 a required argument is null, 22023 bad max_messages or lease, 40001
 above READ COMMITTED when another transaction was first, or at any level when retention removes

@@ -28,7 +28,8 @@ declare
     newest_at timestamptz;
     published pgq.publish_result;
 begin
-    -- All that is unusual in one expression, since each of them takes time.
+    -- Fast path: test all special cases in one expression, since every PL/pgSQL expression takes
+    -- time.
     if (payload is null) = (body is null)
         or headers is not null
         or idempotency_key is not null
@@ -48,7 +49,7 @@ begin
         end if;
     end if;
 
-    -- Lock one partition: that of the key or the argument, else the nearest that is free.
+    -- Lock one partition: the named one or that of the key, else the nearest free one.
     if partition is null and key is null then
         hash_position := pgq._ring();
 
@@ -114,7 +115,7 @@ begin
 
     if (until > pgq._clock() and not followed and roles is null) is not true then
         if roles is not null and not pgq._may(roles) then
-            -- Report it as unknown, so that names do not leak.
+            -- Report a forbidden topic as unknown, so that names do not leak.
             home_id := null;
             until := null;
             published.partition := null;
@@ -154,7 +155,7 @@ begin
         end if;
     end if;
 
-    -- Read in a new statement: its snapshot is younger than the lock, so it shows the newest.
+    -- New statement: its snapshot is newer than the lock, so it shows the newest offset.
     -- for the first 48 leaves: leaf
     select m.log_offset, m.published_at
     from pgq.message_{leaf} as m
@@ -184,14 +185,14 @@ $$;
 
 comment on function pgq.publish(text, jsonb, text, jsonb, integer, text, bytea) is
 'Appends one message to a topic, and returns its partition and offset.
-Pass payload (JSON) or body (raw bytes), not both. The message goes to the partition that is
-named, else to the one that its key belongs to, else to any that is free. That partition is then
-locked for other publishers until the transaction ends: publish last, or commit soon. An
-idempotency_key (1 to 255 characters) stands for the message that it was given with first, in
-whichever partition, for the idempotency_window of the topic: another call with it writes nothing,
-whatever its other arguments are, and returns where that message stands as a duplicate. It waits for
-a transaction that is publishing that message. In a deferred topic nothing is locked, and log_offset
-is null: see create_topic.
+Pass payload (JSON) or body (raw bytes), not both. The message goes to the named partition, else to
+the partition of its key, else to any free partition. That partition is then locked for other
+publishers until the transaction ends: publish last, or commit soon. An idempotency_key (1 to 255
+characters) stands for the first message published with it, in any partition, for the
+idempotency_window of the topic: another call with the key writes nothing, whatever its other
+arguments are, and returns the partition and offset of that message as a duplicate. It waits for a
+transaction that is publishing that message. In a deferred topic no lock is taken, and log_offset is
+null: see create_topic.
 Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, or no
 content, 22023 two contents, headers that are no object, or a bad idempotency_key, 40001 above READ
 COMMITTED when another transaction was first (try again).';

@@ -32,7 +32,7 @@ begin
             return;
         end if;
 
-        -- What was found may have gaps anywhere.
+        -- Offsets of duplicates may have gaps: return one row per consecutive range.
         return query
         select r.partition, min(r.log_offset), max(r.log_offset), r.duplicate
         from (
@@ -56,7 +56,8 @@ begin
     end if;
 
     if pgq._keeps_snapshot() then
-        -- The snapshot may be older than the newest message. The index then refuses the offset.
+        -- An old snapshot may not show the newest message; the unique index then rejects the
+        -- offset.
         begin
             return query
             select s.partition, s.first_offset, s.last_offset, false
@@ -96,7 +97,7 @@ begin
         return;
     end if;
 
-    -- A new statement: its snapshot is younger than the lock, so it sees the newest offset.
+    -- New statement: its snapshot is newer than the lock, so it shows the newest offset.
     newest := pgq._newest(state.stored_partition_id, state.segment, state.segment_first_offset);
 
     published.partition := state.partition;
@@ -105,7 +106,7 @@ begin
     published.last_offset := published.first_offset + size - 1;
     stamp := greatest(pgq._clock(), newest.published_at, state.segment_entered_at);
 
-    -- Functions in one select list run side by side; those of absent arrays give nulls.
+    -- Set-returning functions in one select list advance together; null arrays yield nulls.
     insert into pgq.message (
         partition_id, log_offset, published_at, segment, key, headers, payload, body
     )
@@ -137,17 +138,17 @@ end
 $$;
 
 comment on function pgq.publish_batch(text, jsonb[], text[], jsonb[], integer, text[], bytea[]) is
-'Appends messages to a topic, all or none, and returns where they stand.
-There is a row for each run of messages that follow each other in a partition; without duplicates
-that is one for each partition that got any.
+'Appends messages to a topic, all or none, and returns their partitions and offsets.
+Returns one row for each range of consecutive offsets in a partition; without duplicates that is one
+row for each partition that got messages.
 Pass payloads (JSON) or bodies (raw bytes), not both; keys, headers and idempotency_keys are
-optional and of the same length. With a partition named, all go there; else each goes to the
-partition of its key; without keys, all go to one partition that is free. In each partition they
-stand in the order of the array. The partitions are locked for other publishers until the
-transaction ends. An idempotency key may be null: none. A message whose idempotency key was given
-before, see publish, or occurs earlier in the array, is not written; rows with duplicate = true say
-where such ones stand. An empty array writes nothing. In a deferred topic nothing is
-locked, and the offsets are null: see create_topic.
+optional and of the same length. With a partition named, all messages go there; else each goes to
+the partition of its key; without keys, all go to one free partition. Within a partition they are in
+the order of the array. The partitions are locked for other publishers until the transaction ends.
+An idempotency key may be null: the message has none. A message whose idempotency key was used
+before (see publish), or occurs earlier in the array, is not written; rows with duplicate = true
+give the offsets of the messages that these keys stand for. An empty array writes nothing. In a
+deferred topic no lock is taken, and the offsets are null: see create_topic.
 Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, no
 content, or a null in it, 22023 two contents, arrays of other lengths, headers that are no objects,
 or a bad idempotency key, 40001 above READ COMMITTED when another transaction was first (try

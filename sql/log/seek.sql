@@ -32,17 +32,17 @@ begin
     if start collate "C" not in ('earliest', 'latest') then
         raise exception 'argument "start" must be earliest or latest' using errcode = '22023';
     end if;
-    -- Where the topic is dropped, or made anew, between the check and the partitions: look
-    -- again.
+    -- Race: the topic may be dropped or recreated between the check and the read of its partitions.
+    -- Then look again.
     loop
         if pgq._check_group(topic collate "C", consumer_group, partition)
             and start collate "C" = 'latest'
         then
-            -- What was published before is not to be read, though it may have no offsets yet.
+            -- Assign offsets to the messages staged so far, so that the group skips them.
             perform from pgq._assign_all(seek.topic collate "C", seek.partition, null);
         end if;
 
-        -- In ascending order, as everywhere, so that two callers cannot block each other.
+        -- Deadlock: lock the partitions in ascending order, as everywhere.
         for number in
             select p.partition
             from pgq.topic as t
@@ -85,9 +85,9 @@ $$;
 comment on function pgq.seek(text, text, integer, bigint, timestamptz, text) is
 'Moves the position of a consumer group back or ahead, and returns it: a row per partition.
 The position is the offset that the group reads next. Give one of: log_offset (that message is read
-next; needs a partition), published_at (the first message published then or later is read next),
-start (earliest or latest). Without a partition: all of them. A member that holds a lease loses it.
-Attempts start at 1 again.
+next; needs a partition), published_at (the first message published at that time or later is read
+next), start (earliest or latest). Without a partition it moves the position in all partitions. A
+member that holds a lease loses it. Attempts start at 1 again.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 there is no such offset, MQ007 unknown
 partition, 22004 a required argument is null, 22023 not exactly one target, or a bad one, 40001
 above READ COMMITTED when another transaction was first, or at any level when retention removes

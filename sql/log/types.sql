@@ -12,19 +12,19 @@ create type pgq.topic_info as (
 );
 
 comment on type pgq.topic_info is 'A topic and its settings.';
-comment on column pgq.topic_info.topic is 'Its name.';
-comment on column pgq.topic_info.partitions is 'The number of its partitions.';
+comment on column pgq.topic_info.topic is 'Name of the topic.';
+comment on column pgq.topic_info.partitions is 'Number of partitions.';
 comment on column pgq.topic_info.retention is
-'How long a message is kept at least, but for max_bytes; null: for ever.';
+'How long a message is kept at least, unless max_bytes removes it earlier; null: no limit.';
 comment on column pgq.topic_info.max_bytes is
-'How many bytes are kept at least when the oldest messages go early; null: no limit.';
+'Bytes that are kept at least when the oldest messages are removed early; null: no limit.';
 comment on column pgq.topic_info.notify is 'Whether a publish notifies the channel pgq_topic.';
-comment on column pgq.topic_info.created_at is 'When it was made.';
+comment on column pgq.topic_info.created_at is 'When it was created.';
 comment on column pgq.topic_info.updated_at is 'When its settings last changed.';
 comment on column pgq.topic_info.idempotency_window is
-'How long an idempotency key stands for the message that it was given with.';
+'How long an idempotency key stands for the first message published with it.';
 comment on column pgq.topic_info.deferred is
-'Whether messages get their offsets not when they are published, but when somebody consumes.';
+'Whether messages get their offsets when they are consumed, not when they are published.';
 comment on column pgq.topic_info.restricted is
 'Whether only roles with a grant may use it; see grant_access.';
 
@@ -39,16 +39,16 @@ create type pgq.group_info as (
 );
 
 comment on type pgq.group_info is 'A consumer group and its settings.';
-comment on column pgq.group_info.topic is 'The topic that it reads.';
-comment on column pgq.group_info.consumer_group is 'Its name.';
+comment on column pgq.group_info.topic is 'Topic that it reads.';
+comment on column pgq.group_info.consumer_group is 'Name of the group.';
 comment on column pgq.group_info.out_of_range is
-'What happens when retention removed messages it has not read: error or skip.';
-comment on column pgq.group_info.created_at is 'When it was made.';
+'Behaviour when retention has removed messages that it has not read: error or skip.';
+comment on column pgq.group_info.created_at is 'When it was created.';
 comment on column pgq.group_info.updated_at is 'When its settings last changed.';
 comment on column pgq.group_info.max_attempts is
 'Attempts before a message goes to the dead-letter topic; null: no limit.';
 comment on column pgq.group_info.dead_letter_topic is
-'Where it goes; null where there is no limit.';
+'Dead-letter topic; null if there is no limit.';
 
 create type pgq.message_record as (
     partition integer,
@@ -61,14 +61,15 @@ create type pgq.message_record as (
 );
 
 comment on type pgq.message_record is 'A message as consumers get it.';
-comment on column pgq.message_record.partition is 'The number of its partition, from 0.';
-comment on column pgq.message_record.log_offset is 'Its offset in the partition, from 1.';
+comment on column pgq.message_record.partition is 'Partition of the message, from 0.';
+comment on column pgq.message_record.log_offset is 'Offset in the partition, from 1.';
 comment on column pgq.message_record.published_at is 'When it was published.';
-comment on column pgq.message_record.key is 'Its key; null: none.';
-comment on column pgq.message_record.headers is 'Its headers, a JSON object; null: none.';
-comment on column pgq.message_record.payload is 'Its content as JSON; null when it has a body.';
+comment on column pgq.message_record.key is 'Key; null: none.';
+comment on column pgq.message_record.headers is 'Headers, a JSON object; null: none.';
+comment on column pgq.message_record.payload is
+'Content as JSON; null when the message has a body.';
 comment on column pgq.message_record.body is
-'Its content as raw bytes; null when it has a payload.';
+'Content as raw bytes; null when the message has a payload.';
 
 create type pgq.packed_messages as (
     first_offset bigint,
@@ -80,17 +81,17 @@ create type pgq.packed_messages as (
 );
 
 comment on type pgq.packed_messages is
-'Messages of a partition that follow each other, a column of them in each array.';
-comment on column pgq.packed_messages.first_offset is 'The offset of the first one, from 1.';
-comment on column pgq.packed_messages.messages is 'How many there are.';
+'Consecutive messages of a partition, with one array per column.';
+comment on column pgq.packed_messages.first_offset is 'Offset of the first message, from 1.';
+comment on column pgq.packed_messages.messages is 'Number of messages.';
 comment on column pgq.packed_messages.contents is
-'The body of each, or its payload as JSON in UTF-8.';
-comment on column pgq.packed_messages.keys is 'Their keys in UTF-8; null: none has a key.';
+'Body of each message, or its payload as JSON in UTF-8.';
+comment on column pgq.packed_messages.keys is 'Key of each message in UTF-8; null: none has a key.';
 comment on column pgq.packed_messages.published_micros is
-'When each was published, in microseconds since 1970.';
+'When each message was published, in microseconds since 1970.';
 comment on column pgq.packed_messages.headers is
-'The headers of each, a JSON array with an array of key and value for each header, and several of
-them for one key whose value is an array of texts; null: none has headers.';
+'Headers of each message: a JSON array with one array of key and value per header; a key whose value
+is an array of several texts has one per text. Null: no message has headers.';
 
 create type pgq.publish_result as (
     partition integer,
@@ -98,12 +99,13 @@ create type pgq.publish_result as (
     duplicate boolean
 );
 
-comment on type pgq.publish_result is 'Where a message stands that was published, now or before.';
-comment on column pgq.publish_result.partition is 'The number of its partition, from 0.';
+comment on type pgq.publish_result is
+'Partition and offset of a message that was published, now or before.';
+comment on column pgq.publish_result.partition is 'Partition, from 0.';
 comment on column pgq.publish_result.log_offset is
-'Its offset in the partition, from 1; null: it has none yet.';
+'Offset in the partition, from 1; null: not assigned yet (deferred topic).';
 comment on column pgq.publish_result.duplicate is
-'Whether it had been published before, with the same idempotency key, and stands there since then.';
+'Whether the message was published before, with the same idempotency key; this is its offset.';
 
 create type pgq.publish_batch_result as (
     partition integer,
@@ -112,25 +114,24 @@ create type pgq.publish_batch_result as (
     duplicate boolean
 );
 
-comment on type pgq.publish_batch_result is
-'Where messages of a batch stand that follow each other in one partition.';
-comment on column pgq.publish_batch_result.partition is 'The number of the partition, from 0.';
+comment on type pgq.publish_batch_result is 'Consecutive messages of a batch in one partition.';
+comment on column pgq.publish_batch_result.partition is 'Partition, from 0.';
 comment on column pgq.publish_batch_result.first_offset is
-'The offset of the first one; null: they have none yet.';
+'Offset of the first message; null: not assigned yet (deferred topic).';
 comment on column pgq.publish_batch_result.last_offset is
-'The offset of the last one; null: they have none yet.';
+'Offset of the last message; null: not assigned yet (deferred topic).';
 comment on column pgq.publish_batch_result.duplicate is
-'Whether they had been published before, with the same idempotency keys, and stand there since
-then.';
+'Whether the messages were published before, with the same idempotency keys; these are their
+offsets.';
 
 create type pgq.seek_result as (
     partition integer,
     position bigint
 );
 
-comment on type pgq.seek_result is 'Where a consumer group reads next in a partition.';
-comment on column pgq.seek_result.partition is 'The number of the partition, from 0.';
-comment on column pgq.seek_result.position is 'The offset that the group reads next.';
+comment on type pgq.seek_result is 'Position of a consumer group in a partition.';
+comment on column pgq.seek_result.partition is 'Partition, from 0.';
+comment on column pgq.seek_result.position is 'Offset that the group reads next.';
 
 create type pgq.offset_range as (
     partition integer,
@@ -139,9 +140,9 @@ create type pgq.offset_range as (
 );
 
 comment on type pgq.offset_range is 'Consecutive messages of one partition.';
-comment on column pgq.offset_range.partition is 'The number of the partition, from 0.';
-comment on column pgq.offset_range.first_offset is 'The offset of the first one.';
-comment on column pgq.offset_range.last_offset is 'The offset of the last one.';
+comment on column pgq.offset_range.partition is 'Partition, from 0.';
+comment on column pgq.offset_range.first_offset is 'Offset of the first message.';
+comment on column pgq.offset_range.last_offset is 'Offset of the last message.';
 
 create type pgq.leased_message as (
     lease_token uuid,
@@ -156,23 +157,23 @@ create type pgq.leased_message as (
     attempt integer
 );
 
-comment on type pgq.leased_message is 'A message of a partition that the caller holds for a while.';
+comment on type pgq.leased_message is 'A message of a partition that is leased to the caller.';
 comment on column pgq.leased_message.lease_token is
-'What commit_offset, extend_poll, release_poll and nack_offsets ask for.';
+'Token for commit_offset, extend_poll, release_poll and nack_offsets.';
 comment on column pgq.leased_message.leased_until is
-'Until when the caller has the partition, by the clock of the server.';
-comment on column pgq.leased_message.partition is 'The number of its partition, from 0.';
-comment on column pgq.leased_message.log_offset is 'Its offset in the partition, from 1.';
+'End of the lease, by the clock of the server.';
+comment on column pgq.leased_message.partition is 'Partition of the message, from 0.';
+comment on column pgq.leased_message.log_offset is 'Offset in the partition, from 1.';
 comment on column pgq.leased_message.published_at is 'When it was published.';
-comment on column pgq.leased_message.key is 'Its key; null: none.';
-comment on column pgq.leased_message.headers is 'Its headers, a JSON object; null: none.';
-comment on column pgq.leased_message.payload is 'Its content as JSON; null when it has a body.';
+comment on column pgq.leased_message.key is 'Key; null: none.';
+comment on column pgq.leased_message.headers is 'Headers, a JSON object; null: none.';
+comment on column pgq.leased_message.payload is
+'Content as JSON; null when the message has a body.';
 comment on column pgq.leased_message.body is
-'Its content as raw bytes; null when it has a payload.';
+'Content as raw bytes; null when the message has a payload.';
 comment on column pgq.leased_message.attempt is
-'How many attempts there were at these messages, with this one; null: the group counts none.';
+'Number of attempts at these messages, including this one; null: the group counts none.';
 
--- What the functions of the log hand to each other about a partition whose lock they hold.
 create type pgq._partition_state as (
     partition integer,
     partition_id bigint,
@@ -185,7 +186,7 @@ create type pgq._partition_state as (
     stored_partition_id bigint
 );
 
-comment on type pgq._partition_state is 'A partition whose row the caller has locked.';
+comment on type pgq._partition_state is 'State of a partition whose row the caller has locked.';
 
 create type pgq._attempts as (
     attempt integer,
@@ -195,15 +196,15 @@ create type pgq._attempts as (
 );
 
 comment on type pgq._attempts is
-'The attempts of a group at one position. In one column, as most groups have none: each column of a
-table costs whoever inserts a row.';
+'Attempts of a group at one position. One composite column, as most groups have none, and every
+column of a table adds to the cost of an insert.';
 comment on column pgq._attempts.attempt is
-'How many there were, with the one under way; null: none.';
-comment on column pgq._attempts.last_error is 'How the last of them failed; null: unknown.';
+'Number of attempts, including the current one; null: none.';
+comment on column pgq._attempts.last_error is 'Error of the last failed attempt; null: unknown.';
 comment on column pgq._attempts.tried_offset is
-'The last offset that any of them had; of no meaning below the position, or without attempts.';
+'Highest last offset of these attempts; meaningless below the position, or without attempts.';
 comment on column pgq._attempts.single_offset is
-'Up to this offset messages are given out one by one; of no meaning below the position.';
+'Messages up to this offset are delivered one by one; meaningless below the position.';
 
 create type pgq._group_state as (
     group_id bigint,
@@ -227,7 +228,7 @@ create type pgq._group_state as (
 );
 
 comment on type pgq._group_state is
-'The state of a group in a partition whose row the caller has locked.';
+'State of a group in a partition whose row the caller has locked.';
 
 create type pgq._claim_state as (
     partition integer,
@@ -242,7 +243,7 @@ create type pgq._claim_state as (
 );
 
 comment on type pgq._claim_state is
-'What a member of a group has just taken, and where it is stored.';
+'Messages that a member of a group has just claimed, and where they are stored.';
 
 create type pgq._staged_since as (
     seq bigint,
@@ -254,6 +255,6 @@ create type pgq._staged_since as (
 );
 
 comment on type pgq._staged_since is
-'Where the messages of a partition stand that were staged since offsets were given last: in rows
-whose partition_id is lowest or more, or that of one of late_xids, the transactions that were open
-then; and what to note when they have theirs.';
+'Where to look for messages of a partition that were staged since the last assignment: in rows with
+a partition_id from lowest on, or with that of one of late_xids, the transactions open at that time;
+the other fields go to the journal (assignment) once the messages have offsets.';

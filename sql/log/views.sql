@@ -1,10 +1,10 @@
--- Whoever reads a view needs the right to the functions in it, though not to its tables. So the
--- views do not use the helpers, except for some that are open to all; those that show data or names
--- ask for a key that only the views can read. What the caller may not see is left out before
--- anything is looked up by a name, so that no plan tells of it.
--- A condition of the reader on a plain column would be evaluated while its table is scanned, and
--- estimated from its statistics: EXPLAIN would count hidden rows. As an expression that needs v it
--- waits for the join with v, and has no statistics.
+-- A reader of a view needs EXECUTE on its functions, but no rights on its tables. So the views use
+-- only helpers that are executable by all; those that return data or names require a key that only
+-- the views can read. Rows that the caller may not see are filtered out before any look-up by name,
+-- so that no plan reveals them.
+-- A reader's condition on a plain column would be evaluated during the table scan and estimated
+-- from the table's statistics: EXPLAIN would count hidden rows. As an expression that needs v, the
+-- column is evaluated after the join with v, and has no statistics.
 -- The linter cannot lay out lateral joins.
 -- noqa: disable=AM09,LT02,LT09,LT14,ST05,ST09
 
@@ -25,8 +25,8 @@ from pgq._visible_topics(
     (select k.key from pgq.view_key as k), current_user, 'consume'
 ) as v
 inner join pgq.partition as p on p.topic_id = v.topic_id
--- Neither of the two subqueries can be merged into this query (a window, a union with conditions),
--- so their outer references fix the order of the joins: nothing reads a message before v.
+-- Neither subquery can be pulled up (one has a window function, one a UNION ALL with conditions),
+-- so their outer references fix the join order: no message is read before v.
 cross join lateral (
     select
         n.first_offset,
@@ -66,22 +66,21 @@ cross join lateral (
 ) as m;
 
 comment on view pgq.messages is
-'The messages of all topics, for reading in bulk: whole ranges, by several sessions at once.
-Name the partition by partition_id = (select pgq.check_range(...)), and the offsets: that is an
-index scan, and an error when retention has removed a part of it. Rows come in any order. Whoever
-reads the view keeps cleanup from emptying any segment until the transaction ends: keep it short, or
-read with fetch_range.';
-comment on column pgq.messages.topic is 'The topic.';
-comment on column pgq.messages.partition is 'The partition, from 0.';
-comment on column pgq.messages.log_offset is 'Its offset in the partition, from 1.';
+'The messages of all topics, for bulk reads: whole ranges, by several sessions at once.
+Name the partition by partition_id = (select pgq.check_range(...)), and give the offsets: that is an
+index scan, and raises an error when retention has removed a part of the range. Rows come in any
+order. A reader of the view keeps cleanup from truncating any segment until the transaction ends:
+keep it short, or read with fetch_range.';
+comment on column pgq.messages.topic is 'Name of the topic.';
+comment on column pgq.messages.partition is 'Partition, from 0.';
+comment on column pgq.messages.log_offset is 'Offset in the partition, from 1.';
 comment on column pgq.messages.published_at is 'When it was published.';
-comment on column pgq.messages.key is 'Its key; null: none.';
-comment on column pgq.messages.headers is 'Its headers, a JSON object; null: none.';
-comment on column pgq.messages.payload is 'Its content as JSON; null when it has a body.';
-comment on column pgq.messages.body is 'Its content as raw bytes; null when it has a payload.';
-comment on column pgq.messages.partition_id is 'What check_range returns for its partition.';
-comment on column pgq.messages.run_offset is
-'The first offset of the run that it is stored in.';
+comment on column pgq.messages.key is 'Key; null: none.';
+comment on column pgq.messages.headers is 'Headers, a JSON object; null: none.';
+comment on column pgq.messages.payload is 'Content as JSON; null when the message has a body.';
+comment on column pgq.messages.body is 'Content as raw bytes; null when the message has a payload.';
+comment on column pgq.messages.partition_id is 'Result of check_range for the partition.';
+comment on column pgq.messages.run_offset is 'First offset of the stored range that contains it.';
 
 create view pgq.group_lag
 with (security_barrier) as
@@ -126,25 +125,24 @@ cross join lateral pgq._partition_figures(
 ) as s;
 
 comment on view pgq.group_lag is
-'How far each consumer group is behind, per partition; lag = last_offset - committed_offset.';
-comment on column pgq.group_lag.topic is 'The topic.';
-comment on column pgq.group_lag.consumer_group is 'The group.';
-comment on column pgq.group_lag.partition is 'The partition, from 0.';
+'Lag of each consumer group per partition; lag = last_offset - committed_offset.';
+comment on column pgq.group_lag.topic is 'Name of the topic.';
+comment on column pgq.group_lag.consumer_group is 'Name of the group.';
+comment on column pgq.group_lag.partition is 'Partition, from 0.';
 comment on column pgq.group_lag.committed_offset is
-'The last offset that the group has processed; 0: none. It reads the next one.';
-comment on column pgq.group_lag.last_offset is
-'The newest offset of the partition; 0: no message yet.';
+'Last offset that the group has processed; 0: none. It reads the next one.';
+comment on column pgq.group_lag.last_offset is 'Newest offset of the partition; 0: no message yet.';
 comment on column pgq.group_lag.lag is
-'How many messages the group has still to read, those that retention has removed included.';
+'Number of messages that the group has not read, including those that retention has removed.';
 comment on column pgq.group_lag.oldest_published_at is
 'When the next message for the group was published; null: it has caught up.';
 comment on column pgq.group_lag.leased_until is
-'Until when a member has the partition, or nobody gets it after a nack_offsets; null: neither.';
+'End of a member''s lease, or of the delay after nack_offsets; null: neither.';
 comment on column pgq.group_lag.attempt is
-'How many attempts there were at the next message, with the one under way; they are counted in
-groups with a max_attempts.';
+'Number of attempts at the next message, including the current one; counted in groups with
+max_attempts.';
 comment on column pgq.group_lag.last_error is
-'How the last of them failed; null: it did not, or nobody has said how.';
+'Error of the last attempt; null: it did not fail, or no error was given.';
 
 create view pgq.topic_stats
 with (security_barrier) as
@@ -171,12 +169,12 @@ cross join lateral pgq._partition_figures(
     pgq._clock() - interval '1 minute'
 ) as s;
 
-comment on view pgq.topic_stats is 'What each topic partition holds, and how much came in lately.';
-comment on column pgq.topic_stats.topic is 'The topic.';
-comment on column pgq.topic_stats.partition is 'The partition, from 0.';
-comment on column pgq.topic_stats.first_offset is 'The oldest offset that is kept.';
-comment on column pgq.topic_stats.last_offset is
-'The newest offset; 0: no message yet.';
-comment on column pgq.topic_stats.messages is 'How many messages are kept.';
+comment on view pgq.topic_stats is
+'Offsets and message counts of each topic partition, in total and of the last minute.';
+comment on column pgq.topic_stats.topic is 'Name of the topic.';
+comment on column pgq.topic_stats.partition is 'Partition, from 0.';
+comment on column pgq.topic_stats.first_offset is 'Oldest offset that is kept.';
+comment on column pgq.topic_stats.last_offset is 'Newest offset; 0: no message yet.';
+comment on column pgq.topic_stats.messages is 'Number of messages that are kept.';
 comment on column pgq.topic_stats.published_last_minute is
-'How many came in during the last minute.';
+'Number of messages published during the last minute.';

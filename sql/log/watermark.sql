@@ -10,7 +10,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
     moment timestamptz;
-    -- Partitions that nobody is publishing to.
+    -- Partitions that no open transaction is publishing to.
     free_ids bigint[] := '{}';
     lowest timestamptz;
 begin
@@ -18,12 +18,13 @@ begin
     perform pgq._check_topic(topic collate "C");
 
     if current_setting('transaction_read_only') = 'off' then
-        -- Whoever publishes later reads the clock behind its lock.
+        -- Read the clock before testing the locks: a later publisher reads it after it gets its
+        -- lock.
         moment := pgq._clock();
         free_ids := pgq._unlocked_partitions(topic collate "C");
     end if;
 
-    -- Elsewhere nothing comes that is older than the newest message of the partition.
+    -- In a locked partition no new message can be older than its newest visible message.
     select min(
         greatest(
             case when p.partition_id = any(free_ids) then moment end,
@@ -41,13 +42,14 @@ end
 $$;
 
 comment on function pgq.watermark(text) is
-'Returns a time before which nothing more will be published to a topic.
-It is the end of a window by published_at that loses no message: published_at is taken when a
-message is published, and others see it when its transaction has committed, so a window up to now()
-misses what is still open. Where nobody is publishing this is the present, else the time of the
-newest message that is seen in a partition somebody publishes to. Ask for it first, and read in a
-later statement what has published_at < watermark. On a standby, and in a read-only transaction, it
-is the time of the oldest of the newest messages of all partitions. It waits for nobody. A clock of
-the server that is set back breaks the promise, but for partitions that have newer messages.
+'Returns a time before which no more messages will be published to a topic.
+Use it as the end of a window by published_at that loses no message: published_at is taken when a
+message is published, but other sessions see the message only after the commit, so a window up to
+now() misses messages of open transactions. Without open publishers the watermark is the present;
+otherwise it is the time of the newest visible message in a partition with an open publisher. Call
+it first, and read messages with published_at < watermark in a later statement. On a standby, and in
+a read-only transaction, it is the time of the oldest of the newest messages of all partitions. It
+waits for no other transaction. If the server''s clock is set back, the watermark does not hold,
+except for partitions that have newer messages.
 Errors: MQ001 unknown topic, 22004 a required argument is null, 40001 above READ COMMITTED when
 another transaction was first (try again).';
