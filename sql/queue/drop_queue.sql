@@ -86,6 +86,8 @@ begin
         ));
     delete from pgq.queue_floor as f where f.queue_id = target.queue_id;
     delete from pgq.claim_count as c where c.queue_id = target.queue_id;
+    -- After the jobs: finish_and_claim ends its job first and then waits for this row.
+    delete from pgq.claim_lock as l where l.queue_id = target.queue_id;
 
     insert into pgq.dropped_range (
         partition_id, segment, first_offset, last_offset, queue_id, noted_xid

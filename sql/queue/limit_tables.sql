@@ -1,12 +1,13 @@
 create table pgq.claim_lock (
-    queue_id bigint primary key references pgq.queue (queue_id) on delete cascade,
+    queue_id bigint primary key,
     counted_xid xid8 not null,
     keys_xid xid8,
     keys_horizon xid8
 );
 
 comment on table pgq.claim_lock is
-'Lock rows of queues that limit their claims, or did: one per queue, locked by each claim.';
+'Lock rows of queues that limit their claims, or did: one per queue, locked by each claim.
+No foreign key to queue: drop_queue would lock the row by it before the jobs, and deadlock.';
 comment on column pgq.claim_lock.counted_xid is
 'The transaction that switched max_leased on last: jobs leased before have to be counted first.';
 comment on column pgq.claim_lock.keys_xid is

@@ -44,6 +44,18 @@ def _leased(connection: Session, **settings: Any) -> tuple[str, Ids, UUID]:
     return queue, [job.job_id for job in jobs], jobs[0].lease_token
 
 
+def test_a_limited_queue_is_dropped_beside_a_worker(connect: Connect, connection: Session) -> None:
+    """The worker has ended its job, and then needs the row that claims of the queue lock."""
+    queue, ids, token = _leased(connection, max_leased=10)
+    gate = Gate(connection, event="after delete", each="statement")
+    worker, dropper = connect(autocommit=True), connect(autocommit=True)
+    finish = {"queue": queue, "job_ids": ids[:1], "lease_token": token}
+    with gate.stopping(worker, lambda: worker.call("finish_and_claim", **finish)) as finished:
+        dropped = aside(lambda: dropper.drop_queue(queue=queue))
+        settled(connection, dropper, dropped)
+    results(finished, dropped)
+
+
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("function", BATCHES)
 def test_a_purge_beside_a_batch(
