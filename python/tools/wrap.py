@@ -3,7 +3,8 @@
 Whatever fits on one line is put there: a bracket, a case, a clause, a statement. What does not
 keeps a line for each clause, and lists are filled like a paragraph. A list of more than six names
 stays one a line where it is read beside another: `select … into` and `insert into … (…)`. Comments
-and blank lines stay where they are, and nothing is joined across them.
+and blank lines stay where they are, and nothing is joined across them. A body with a literal of
+several lines is left as it is.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _BODY = re.compile(r"(?<=\nas \$\$\n).*?(?=\n\$\$;\n)", re.DOTALL)
 _TYPES = re.compile(r"^comment on function pgq\.\w+\(\n[^()]*\n\) is$", re.MULTILINE)
 _HEADER = re.compile(
     r"^(create function pgq\.\w+\()([^()]*(?:\([^()]*\)[^()]*)*)\)\n(returns .*?)\n"
-    r"(language \w+\n(?:[^\n]+\n)*?)(?=as \$\$\n)",
+    r"(language \w+[^\n]*\n(?:[^\n]+\n)*?)(?=as \$\$\n)",
     re.MULTILINE | re.DOTALL,
 )
 _WORD = re.compile(r"--[^\n]*|'(?:[^']|'')*'|[\w.]+|\S", re.DOTALL)
@@ -75,8 +76,9 @@ def _header(found: re.Match[str]) -> str:
     if begin.startswith("create function pgq._"):
         arguments = " ".join(arguments.split())
         if len(begin) + len(arguments) >= WIDTH:
-            inside = textwrap.wrap(arguments, WIDTH - 4)
-            arguments = "".join(f"\n    {line}" for line in inside) + "\n"
+            # an argument stays on one line: the spaces within are hidden from textwrap
+            inside = textwrap.wrap(re.sub(r"(?<!,) ", "\0", arguments), WIDTH - 4)
+            arguments = "".join(f"\n    {line}" for line in inside).replace("\0", " ") + "\n"
     lines = attributes.splitlines()
     first = next((n for n, line in enumerate(lines) if line.startswith(("security", "set "))), None)
     attributes = "\n".join(

@@ -79,4 +79,4 @@ in, has members, or is not administered by the caller, since all of them would g
 => true (default false) takes it as it is. The caller must be the owner of pgq and be allowed to
 create roles; if it is not, have another role create them first.
 Errors: 40001 above READ COMMITTED when another transaction was first (try again), 42501 the caller
-may not create roles, or is not the owner of pgq, or a role was made by somebody else.';
+may not create roles, or is not the owner of pgq, or another role has made one of these.';

@@ -1,6 +1,6 @@
 create function pgq._note_chunk(
-    write_id uuid, target pgq._write_target, task integer, chunk integer, messages integer, digest
-    bigint
+    write_id uuid, target pgq._write_target, task integer, chunk integer, messages integer,
+    digest bigint
 )
 returns boolean
 language plpgsql volatile parallel unsafe

@@ -1,7 +1,7 @@
 create function pgq._publish_chunk(
     target pgq._write_target, write_id uuid, task integer, chunk integer, lengths integer[],
-    packed_payloads bytea, keys text[], headers jsonb[], partition integer, delay interval, priority
-    integer, labels text[], starts integer[], packed_bodies bytea
+    packed_payloads bytea, keys text[], headers jsonb[], partition integer, delay interval,
+    priority integer, labels text[], starts integer[], packed_bodies bytea
 )
 returns boolean
 language plpgsql volatile parallel unsafe

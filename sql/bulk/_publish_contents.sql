@@ -1,6 +1,6 @@
 create function pgq._publish_contents(
-    topic text, lengths integer[], packed_payloads bytea, keys text[], headers jsonb[], partition
-    integer, keyless integer, starts integer[], packed_bodies bytea
+    topic text, lengths integer[], packed_payloads bytea, keys text[], headers jsonb[],
+    partition integer, keyless integer, starts integer[], packed_bodies bytea
 )
 returns void
 language plpgsql volatile parallel unsafe

@@ -1,6 +1,6 @@
 create function pgq._publish_messages(
-    topic text, queue text, payloads jsonb[], keys text[], headers jsonb[], partition integer, delay
-    interval, priority integer, labels text[], bodies bytea[]
+    topic text, queue text, payloads jsonb[], keys text[], headers jsonb[], partition integer,
+    delay interval, priority integer, labels text[], bodies bytea[]
 )
 returns void
 language plpgsql volatile parallel unsafe

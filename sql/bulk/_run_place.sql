@@ -1,6 +1,6 @@
 create function pgq._run_place(
-    write_id uuid, task integer, first_chunk integer, partition integer, segment integer, partitions
-    integer, messages integer
+    write_id uuid, task integer, first_chunk integer, partition integer, segment integer,
+    partitions integer, messages integer
 )
 returns pgq._run_place
 language plpgsql volatile parallel unsafe

@@ -1,6 +1,6 @@
 create function pgq._assign_across(
-    state pgq._partition_state, left_segments integer[], since pgq._staged_since, before_first
-    bigint, stamp timestamptz, max_messages bigint
+    state pgq._partition_state, left_segments integer[], since pgq._staged_since,
+    before_first bigint, stamp timestamptz, max_messages bigint
 )
 returns bigint
 language plpgsql volatile parallel unsafe

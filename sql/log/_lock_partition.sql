@@ -1,6 +1,6 @@
 create function pgq._lock_partition(
-    topic text, partition integer, key text, may_stage boolean default false, tried integer default
-    null
+    topic text, partition integer, key text, may_stage boolean default false,
+    tried integer default null
 )
 returns pgq._partition_state
 language plpgsql volatile parallel unsafe

@@ -1,6 +1,6 @@
 create function pgq._pack(
-    segment integer, stored_partition_id bigint, first_offset bigint, last_offset bigint, shift
-    bigint, published_at timestamptz
+    segment integer, stored_partition_id bigint, first_offset bigint, last_offset bigint,
+    shift bigint, published_at timestamptz
 )
 returns pgq.packed_messages
 language plpgsql stable parallel safe

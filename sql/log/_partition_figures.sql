@@ -1,6 +1,6 @@
 create function pgq._partition_figures(
-    key uuid, partition_id bigint, stored_partition_id bigint, segment integer, segment_first_offset
-    bigint, next_offset bigint, since timestamptz
+    key uuid, partition_id bigint, stored_partition_id bigint, segment integer,
+    segment_first_offset bigint, next_offset bigint, since timestamptz
 )
 returns table (
     first_offset bigint,

@@ -1,6 +1,6 @@
 create function pgq._publish_keyed(
-    topic text, payloads jsonb[], keys text[], headers jsonb[], partition integer, idempotency_keys
-    text[], bodies bytea[]
+    topic text, payloads jsonb[], keys text[], headers jsonb[], partition integer,
+    idempotency_keys text[], bodies bytea[]
 )
 returns setof pgq.publish_result
 language plpgsql volatile parallel unsafe

@@ -15,24 +15,19 @@ security definer
 set search_path = pgq, pg_temp
 as $$
 declare
-    given constant pgq.topic_info := row(
-        null,
-        partitions,
-        retention,
-        max_bytes,
-        notify,
-        null,
-        null,
-        idempotency_window,
-        null,
-        null
-    );
+    given pgq.topic_info;
     before pgq.topic_info;
     settings pgq.topic_info;
     target pgq.topic;
     class pgq.storage_class;
     previous integer;
 begin
+    given.partitions := partitions;
+    given.retention := retention;
+    given.max_bytes := max_bytes;
+    given.notify := notify;
+    given.idempotency_window := idempotency_window;
+
     perform pgq._check_access(topic collate "C", null, 'admin');
     if exists (
         select

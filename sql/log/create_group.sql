@@ -49,7 +49,7 @@ begin
                 'out_of_range', out_of_range, 'max_attempts', max_attempts,
                 'dead_letter_topic', dead_letter_topic
             ),
-            null, to_jsonb(existing)
+            null, to_jsonb(existing), null
         );
         return next existing;
         return;

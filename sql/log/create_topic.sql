@@ -16,24 +16,22 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    given constant pgq.topic_info := row(
-        topic,
-        partitions,
-        retention,
-        max_bytes,
-        notify,
-        null,
-        null,
-        idempotency_window,
-        deferred,
-        restricted
-    );
+    given pgq.topic_info;
     settings pgq.topic_info;
     existing pgq.topic_info;
     class pgq.storage_class;
     made pgq.topic;
     new_id bigint;
 begin
+    given.topic := topic;
+    given.partitions := partitions;
+    given.retention := retention;
+    given.max_bytes := max_bytes;
+    given.notify := notify;
+    given.idempotency_window := idempotency_window;
+    given.deferred := deferred;
+    given.restricted := restricted;
+
     perform pgq._check_name('topic', topic collate "C");
     perform pgq._check_no_limit(
         no_limit collate "C", pgq._liftable(to_jsonb(given), pgq._topic_settings())
@@ -59,7 +57,8 @@ begin
             end if;
 
             perform pgq._check_settings_equal(
-                'topic', topic collate "C", to_jsonb(given), no_limit, to_jsonb(existing)
+                'topic', topic collate "C", to_jsonb(given), no_limit, to_jsonb(existing),
+                pgq._topic_settings()
             );
             return next existing;
             return;

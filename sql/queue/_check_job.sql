@@ -1,6 +1,6 @@
 create function pgq._check_job(
-    payload jsonb, headers jsonb, priority integer, label text, unique_key text, max_attempts
-    integer, body bytea
+    payload jsonb, headers jsonb, priority integer, label text, unique_key text,
+    max_attempts integer, body bytea
 )
 returns void
 language plpgsql immutable parallel safe

@@ -1,7 +1,7 @@
 create function pgq._enqueue_keyed(
     queue text, payloads jsonb[], keys text[], headers jsonb[], delay interval, run_at timestamptz,
-    priority integer, labels text[], idempotency_keys text[], unique_keys text[], max_attempts
-    integer, bodies bytea[]
+    priority integer, labels text[], idempotency_keys text[], unique_keys text[],
+    max_attempts integer, bodies bytea[]
 )
 returns setof pgq.enqueue_result
 language plpgsql volatile parallel unsafe

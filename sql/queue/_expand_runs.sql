@@ -1,6 +1,6 @@
 create function pgq._expand_runs(
-    queue_id bigint, max_jobs integer, moment timestamptz, most_attempts integer, floor_time
-    timestamptz, floor_id bigint
+    queue_id bigint, max_jobs integer, moment timestamptz, most_attempts integer,
+    floor_time timestamptz, floor_id bigint
 )
 returns void
 language plpgsql volatile parallel unsafe

@@ -1,6 +1,4 @@
-create function pgq._known_jobs(
-    plan pgq._claim_plan, label text, met pgq._met_job[], stamps jsonb
-)
+create function pgq._known_jobs(plan pgq._claim_plan, label text, met pgq._met_job[], stamps jsonb)
 returns table (
     job_id bigint,
     limited_key text,

@@ -1,9 +1,9 @@
-create function pgq._write_claims(state pgq.claim_count, job_ids bigint[], anew boolean)
+create function pgq._write_claims(state pgq.claim_count, job_ids bigint[], replaces boolean)
 returns void
 language plpgsql volatile parallel unsafe
 as $$
 declare
-    first_seq bigint := case when anew then state.seq + 1 else state.first_seq end;
+    first_seq bigint := case when replaces then state.seq + 1 else state.first_seq end;
 begin
     -- Raises 40001 above READ COMMITTED if another claim was first.
     insert into pgq.claim_count (
@@ -23,7 +23,7 @@ begin
         _write_claims.state.seq + 1,
         first_seq,
         cardinality(_write_claims.job_ids)
-        + case when _write_claims.anew then 0 else _write_claims.state.leased end,
+        + case when _write_claims.replaces then 0 else _write_claims.state.leased end,
         _write_claims.job_ids,
         _write_claims.state.counted_xid,
         _write_claims.state.horizon,
@@ -34,7 +34,7 @@ begin
     on conflict do nothing;
 
     -- Delete superseded rows by their exact seq: no scan over dead rows.
-    if anew then
+    if replaces then
         delete from pgq.claim_count as c
         where c.queue_id = _write_claims.state.queue_id
             and c.seq between _write_claims.state.first_seq and _write_claims.state.seq;
@@ -43,5 +43,5 @@ end
 $$;
 
 comment on function pgq._write_claims(pgq.claim_count, bigint[], boolean) is
-'Appends to the claim journal of a queue with limits; the caller holds its claim_lock. anew: job_ids
-are all jobs that may be leased, and replace the former ones; otherwise they are added.';
+'Appends to the claim journal of a queue with limits; the caller holds its claim_lock.
+replaces: job_ids are all jobs that may be leased; otherwise they are added to the former ones.';

@@ -1,4 +1,4 @@
-create function pgq._write_keys(changes pgq.limited_key[], anew boolean)
+create function pgq._write_keys(changes pgq.limited_key[], replaces boolean)
 returns void
 language plpgsql volatile parallel unsafe
 as $$
@@ -6,7 +6,9 @@ begin
     with changed as materialized (
         select
             c.queue_id, c.limited_key, c.job_ids,
-            case when _write_keys.anew then c.parked_from else least(c.parked_from, l.parked_from)
+            case
+                when _write_keys.replaces then c.parked_from
+                else least(c.parked_from, l.parked_from)
             end as parked_from,
             l.seq
         from unnest(_write_keys.changes) as c
@@ -20,7 +22,7 @@ begin
         where l.seq is null
             or l.job_ids <> c.job_ids
             or l.parked_from is distinct from case
-                when _write_keys.anew then c.parked_from
+                when _write_keys.replaces then c.parked_from
                 else least(c.parked_from, l.parked_from)
             end
     ),
@@ -50,4 +52,4 @@ $$;
 
 comment on function pgq._write_keys(pgq.limited_key[], boolean) is
 'Appends to the journal of keys of a queue with max_leased_per_key; the caller holds its claim_lock.
-anew: parked_from replaces the former value; otherwise the lower of the two is kept.';
+replaces: parked_from replaces the former value; otherwise the lower of the two is kept.';

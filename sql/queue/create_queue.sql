@@ -30,38 +30,35 @@ set search_path = pgq, pg_temp
 set extra_float_digits = 1
 as $$
 declare
-    given constant pgq.queue_info := row(
-        queue,
-        lease,
-        max_attempts,
-        delay,
-        job_ttl,
-        retention,
-        backoff,
-        backoff_max,
-        backoff_jitter,
-        archive,
-        notify,
-        null,
-        null,
-        null,
-        idempotency_window,
-        unique_until,
-        ordered,
-        after_dead_letter,
-        max_leased,
-        rate_limit,
-        rate_interval,
-        rate_burst,
-        max_unfinished,
-        max_leased_per_key,
-        restricted
-    );
+    given pgq.queue_info;
     settings pgq.queue_info;
     existing pgq.queue_info;
     class pgq.storage_class;
     new_id bigint;
 begin
+    given.queue := queue;
+    given.lease := lease;
+    given.max_attempts := max_attempts;
+    given.delay := delay;
+    given.job_ttl := job_ttl;
+    given.retention := retention;
+    given.backoff := backoff;
+    given.backoff_max := backoff_max;
+    given.backoff_jitter := backoff_jitter;
+    given.archive := archive;
+    given.notify := notify;
+    given.idempotency_window := idempotency_window;
+    given.unique_until := unique_until;
+    given.ordered := ordered;
+    given.after_dead_letter := after_dead_letter;
+    given.max_leased := max_leased;
+    given.rate_limit := rate_limit;
+    given.rate_interval := rate_interval;
+    given.rate_burst := rate_burst;
+    given.max_unfinished := max_unfinished;
+    given.max_leased_per_key := max_leased_per_key;
+    given.restricted := restricted;
+
     perform pgq._check_name('queue', queue collate "C");
     perform pgq._check_no_limit(
         no_limit collate "C", pgq._liftable(to_jsonb(given), pgq._queue_settings())
@@ -91,7 +88,8 @@ begin
             end if;
 
             perform pgq._check_settings_equal(
-                'queue', queue collate "C", to_jsonb(given), no_limit, to_jsonb(existing)
+                'queue', queue collate "C", to_jsonb(given), no_limit, to_jsonb(existing),
+                pgq._queue_settings()
             );
             return next existing;
             return;

@@ -1,6 +1,6 @@
 create function pgq._last_tick(
-    times pgq._cron_times, every interval, time_zone text, starts_at timestamptz, tick_at
-    timestamptz, moment timestamptz
+    times pgq._cron_times, every interval, time_zone text, starts_at timestamptz,
+    tick_at timestamptz, moment timestamptz
 )
 returns timestamptz
 language plpgsql immutable parallel safe

@@ -77,7 +77,8 @@ begin
             null,
             to_jsonb(existing) || jsonb_build_object(
                 'payload', existing.payload::text, 'headers', existing.headers::text
-            )
+            ),
+            array[row('every', 'interval', null, null, null, null, null)::pgq._setting]
         );
         return next existing;
         return;

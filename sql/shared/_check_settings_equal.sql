@@ -1,5 +1,5 @@
 create function pgq._check_settings_equal(
-    kind text, name text, given jsonb, no_limit text[], existing jsonb
+    kind text, name text, given jsonb, no_limit text[], existing jsonb, declared pgq._setting[]
 )
 returns void
 language plpgsql stable parallel safe
@@ -29,8 +29,9 @@ begin
     where
         case
             when s.name in (
-                'backoff', 'backoff_max', 'delay', 'every', 'idempotency_window', 'job_ttl',
-                'lease', 'rate_interval', 'retention'
+                select d.name
+                from unnest(_check_settings_equal.declared) as d
+                where d.kind in ('interval', 'window')
             )
                 then
                     justify_hours(s.given::interval)::text
@@ -55,6 +56,6 @@ begin
 end
 $$;
 
-comment on function pgq._check_settings_equal(text, text, jsonb, text[], jsonb) is
+comment on function pgq._check_settings_equal(text, text, jsonb, text[], jsonb, pgq._setting[]) is
 'Raises MQ005, naming the differences, for an object that exists with settings other than those
-given.';
+given. declared: which of these are intervals.';

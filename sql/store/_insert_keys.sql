@@ -1,6 +1,6 @@
 create function pgq._insert_keys(
-    segment integer, scope_id bigint, idempotency_keys text[], moment timestamptz, ends_at
-    timestamptz
+    segment integer, scope_id bigint, idempotency_keys text[], moment timestamptz,
+    ends_at timestamptz
 )
 returns text[]
 language plpgsql volatile parallel unsafe

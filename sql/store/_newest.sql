@@ -1,6 +1,6 @@
 create function pgq._newest(
-    partition_id bigint, segment integer, first_offset bigint, last_offset bigint default
-    9223372036854775807
+    partition_id bigint, segment integer, first_offset bigint,
+    last_offset bigint default 9223372036854775807
 )
 returns pgq._newest_message
 language plpgsql stable parallel safe

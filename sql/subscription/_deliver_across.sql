@@ -1,6 +1,6 @@
 create function pgq._deliver_across(
-    topic_id bigint, keys text[], headers jsonb[], partition_ids bigint[], stored_partition_ids
-    bigint[], segments integer[], first_offsets bigint[], next_offsets bigint[]
+    topic_id bigint, keys text[], headers jsonb[], partition_ids bigint[],
+    stored_partition_ids bigint[], segments integer[], first_offsets bigint[], next_offsets bigint[]
 )
 returns void
 language plpgsql volatile parallel unsafe

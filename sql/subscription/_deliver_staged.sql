@@ -1,6 +1,6 @@
 create function pgq._deliver_staged(
-    queue_id bigint, moment timestamptz, most_attempts integer, floor_times timestamptz[], floor_ids
-    bigint[]
+    queue_id bigint, moment timestamptz, most_attempts integer, floor_times timestamptz[],
+    floor_ids bigint[]
 )
 returns void
 language plpgsql volatile parallel unsafe

@@ -55,7 +55,7 @@ begin
             jsonb_build_object(
                 'topic', topic, 'queue', queue, 'filter', filter::text, 'routing_key', routing_key
             ),
-            null, to_jsonb(existing) || jsonb_build_object('filter', existing.filter::text)
+            null, to_jsonb(existing) || jsonb_build_object('filter', existing.filter::text), null
         );
         return next existing;
         return;

@@ -185,6 +185,11 @@ OTHERS: dict[str, tuple[Any, str, str]] = {
 }
 
 
+def test_every_declared_setting_is_tried(connection: Session) -> None:
+    declared = connection.execute("select name from unnest(pgq._queue_settings())").fetchall()
+    assert {name for (name,) in declared} == {*CHOSEN, "max_leased_per_key"}
+
+
 def test_each_setting_that_differs_is_named(connection: Session) -> None:
     """With what was given and what the queue has, and with what to do; nothing changes."""
     name = new_name("queue")

@@ -83,3 +83,11 @@ def test_sources_are_wrapped() -> None:
     for path in (ROOT / "sql").rglob("*.*sql"):
         source = path.read_text()
         assert wrapped(source, part=path.suffix == ".plpgsql") == source, path
+
+
+def test_an_argument_of_a_header_is_not_broken() -> None:
+    arguments = ", ".join(f"arg_{number} timestamp with time zone" for number in range(5))
+    header = f"create function pgq._f({arguments})\nreturns void\nlanguage sql stable"
+    found = wrapped(f"{header}\nas $$\nselect 1;\n$$;\n").splitlines()
+    assert [line.count("arg_") for line in found[1:3]] == [3, 2]
+    assert all(line.rstrip(",").endswith("time zone") for line in found[1:3])
