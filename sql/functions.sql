@@ -1,31 +1,52 @@
 -- The functions in build order: one file for each, with its name.
 
--- Shared: clock, argument checks, privileges
-\ir shared/_clock.sql
-\ir shared/version.sql
-\ir shared/_keeps_snapshot.sql
-\ir shared/_give_back_grant.sql
-\ir shared/_revoke_others.sql
-\ir shared/_check_name.sql
-\ir shared/_check_count.sql
-\ir shared/_check_read_committed.sql
-\ir shared/_settled_xid.sql
-\ir shared/_check_interval.sql
-\ir shared/_check_content.sql
-\ir shared/_check_batch.sql
-\ir shared/_check_lease_token.sql
-\ir shared/_check_no_limit.sql
-\ir shared/_check_idempotency_window.sql
-\ir shared/_check_idempotency_keys.sql
-\ir shared/_check_settings_equal.sql
-\ir shared/_check_share.sql
-\ir shared/_check_word.sql
-\ir shared/_liftable.sql
-\ir shared/_standard_settings.sql
-\ir shared/_merge_settings.sql
-\ir shared/_check_settings.sql
+-- Core: clock, argument checks
+\ir core/_clock.sql
+\ir core/version.sql
+\ir core/_keeps_snapshot.sql
+\ir core/_give_back_grant.sql
+\ir core/_revoke_others.sql
+\ir core/_check_name.sql
+\ir core/_check_count.sql
+\ir core/_check_read_committed.sql
+\ir core/_settled_xid.sql
+\ir core/_check_interval.sql
+\ir core/_check_content.sql
+\ir core/_check_batch.sql
+\ir core/_check_lease_token.sql
+\ir core/_check_no_limit.sql
+\ir core/_check_idempotency_window.sql
+\ir core/_check_idempotency_keys.sql
+\ir core/_check_settings_equal.sql
+\ir core/_check_share.sql
+\ir core/_check_word.sql
+\ir core/_liftable.sql
+\ir core/_standard_settings.sql
+\ir core/_merge_settings.sql
+\ir core/_check_settings.sql
 
--- The message store and its segments
+-- Core: privileges
+\ir core/_caller.sql
+\ir core/_act_for.sql
+\ir core/_has_role.sql
+\ir core/_may.sql
+\ir core/_granted.sql
+\ir core/_may_use.sql
+\ir core/_maker.sql
+\ir core/_administers.sql
+\ir core/_check_access.sql
+\ir core/_check_taken.sql
+\ir core/_check_admin.sql
+\ir core/_may_write.sql
+\ir core/_visible_to.sql
+\ir core/_visible.sql
+\ir core/_visible_in_view.sql
+\ir core/_visible_topics.sql
+\ir core/_visible_queues.sql
+\ir core/_shown_target.sql
+\ir core/_check_admin_of_all.sql
+
+-- The message store
 \ir store/_create_leaf.sql
 \ir store/_lock_leaf.sql
 \ir store/_mark_segment.sql
@@ -37,8 +58,6 @@
 \ir store/_is_kept.sql
 \ir store/_check_nothing_kept.sql
 \ir store/_has_keys.sql
-
--- The message store and its idempotency keys
 \ir store/_key_tier.sql
 \ir store/_note_former_window.sql
 \ir store/_key_segments.sql
@@ -79,44 +98,6 @@
 \ir log/_topic_info.sql
 \ir log/_group_info.sql
 
--- Access: rights of roles on topics and queues
-\ir access/_caller.sql
-\ir access/_act_for.sql
-\ir access/_has_role.sql
-\ir access/_may.sql
-\ir access/_granted.sql
-\ir access/_may_use.sql
-\ir access/_maker.sql
-\ir access/_administers.sql
-\ir access/_check_access.sql
-\ir access/_check_taken.sql
-\ir access/_check_admin.sql
-\ir access/_may_write.sql
-\ir access/_sees_schedule.sql
-\ir access/_check_schedule_access.sql
-\ir access/_check_subscription_access.sql
-\ir access/_visible_to.sql
-\ir access/_visible.sql
-\ir access/_visible_in_view.sql
-\ir access/_visible_topics.sql
-\ir access/_visible_queues.sql
-\ir access/_shown_target.sql
-\ir access/_dependents.sql
-\ir access/_lock_dependents.sql
-\ir access/_lock_access.sql
-\ir access/_settle_access.sql
-\ir access/_settle_all_access.sql
-\ir access/_end_dependents.sql
-\ir access/_add_grant.sql
-\ir access/_restrict.sql
-\ir access/_check_admin_of_all.sql
-\ir access/_check_grant.sql
-\ir access/grant_access.sql
-\ir access/revoke_access.sql
-\ir access/list_access.sql
-\ir access/_check_roles.sql
-\ir access/create_roles.sql
-
 -- The log: topics and groups
 \ir log/_try_offset.sql
 \ir log/_enter_segment.sql
@@ -134,28 +115,6 @@
 \ir log/drop_group.sql
 \ir log/list_groups.sql
 
--- The queue: jobs that point at messages
-\ir queue/_point_jobs.sql
-\ir queue/_point_ordered.sql
-\ir queue/_add_runs.sql
-\ir queue/_expand_run.sql
-
--- Subscriptions
-\ir subscription/_fail_unknown_subscription.sql
-\ir subscription/_check_filter.sql
-\ir subscription/_routing_regex.sql
-\ir subscription/_matches.sql
-\ir subscription/_subscription_info.sql
-\ir subscription/subscribe.sql
-\ir subscription/unsubscribe.sql
-\ir subscription/list_subscriptions.sql
-\ir subscription/_deliver.sql
-\ir subscription/_hold_followed.sql
-\ir subscription/_deliver_across.sql
-\ir subscription/_announce.sql
-\ir subscription/_deliver_staged.sql
-\ir subscription/_clean_subscriptions.sql
-
 -- The log: publishing
 \ir log/_ring.sql
 \ir log/_found_in.sql
@@ -165,20 +124,7 @@
 \ir log/_publish_keyed.sql
 \ir log/publish_batch.sql
 \ir log/_publish_guarded.sql
-\ir log/_publish_deferred.sql
 \ir log/publish.sql
-
--- The log: offsets of deferred topics
-\ir log/_staged_since.sql
-\ir log/_has_staged.sql
-\ir log/_stage_batch.sql
-\ir log/_move_staged.sql
-\ir log/_assign_across.sql
-\ir log/_assign.sql
-\ir log/_assign_all.sql
-\ir log/_try_assign.sql
-\ir log/_assign_waiting.sql
-\ir log/assign_offsets.sql
 
 -- The log: consuming
 \ir log/_near_partition.sql
@@ -207,8 +153,12 @@
 -- The log: cleaning
 \ir log/_clean_positions.sql
 \ir log/_forget_segment.sql
-\ir log/_assign_staged.sql
 \ir log/_leave_segment.sql
+
+-- The queue: jobs that point at messages
+\ir queue/_point_jobs.sql
+\ir queue/_add_runs.sql
+\ir queue/_expand_run.sql
 
 -- The queue: argument checks
 \ir queue/_fail_unknown_queue.sql
@@ -228,24 +178,7 @@
 
 -- The queue: unique, ordered and limited keys
 \ir queue/_moved_job.sql
-\ir queue/_let_next.sql
 \ir queue/_free_keys.sql
-\ir queue/_settle_notes.sql
-\ir queue/_parked_place.sql
-\ir queue/_keys_of_jobs.sql
-\ir queue/_write_keys.sql
-\ir queue/_park_jobs.sql
-\ir queue/_unpark_jobs.sql
-\ir queue/_unpark_all.sql
-\ir queue/_lift_key_limit.sql
-\ir queue/_settle_keys.sql
-\ir queue/_stamp_leased.sql
-\ir queue/_begin_notes.sql
-\ir queue/_open_keys.sql
-\ir queue/_release_keys.sql
-\ir queue/_join_order.sql
-\ir queue/_turns.sql
-\ir queue/_hold_keys.sql
 
 -- The queue: queues
 \ir queue/_queue_info.sql
@@ -271,19 +204,12 @@
 -- The queue: claiming and finishing
 \ir queue/_bury.sql
 \ir queue/_bury_exhausted.sql
-\ir queue/_bury_front.sql
 \ir queue/_free_claimed.sql
-\ir queue/_expire_front.sql
 \ir queue/_lock_floor.sql
 \ir queue/_raise_floor.sql
 \ir queue/_raise_label_floor.sql
-\ir queue/_claims_so_far.sql
-\ir queue/_write_claims.sql
-\ir queue/_allowed_claims.sql
-\ir queue/_note_claims.sql
 \ir queue/_met_jobs.sql
 \ir queue/_known_jobs.sql
-\ir queue/_limited_jobs.sql
 \ir queue/_expand_runs.sql
 \ir queue/_with_label_floors.sql
 \ir queue/_plan_claim.sql
@@ -319,13 +245,8 @@
 \ir queue/redrive.sql
 
 -- The queue: effects that happen once
-\ir queue/_check_effect.sql
 \ir queue/_flush_commit.sql
 \ir queue/_lock_leased.sql
-\ir queue/_lock_effect.sql
-\ir queue/begin_effect.sql
-\ir queue/finish_effect.sql
-\ir queue/forget_effect.sql
 
 -- The queue: cleaning
 \ir queue/_expired_jobs.sql
@@ -339,12 +260,9 @@
 \ir queue/_look_below.sql
 \ir queue/_sweep_labels.sql
 \ir queue/_sweep_floors.sql
-\ir queue/_clean_order.sql
-\ir queue/_clean_limited_keys.sql
 \ir queue/_clean_runs.sql
 \ir queue/_clean_dropped_queues.sql
 \ir queue/_clean_jobs.sql
-\ir queue/_clean_effects.sql
 \ir queue/_jobs_of_segment.sql
 \ir queue/_expand_segment.sql
 \ir queue/_carry_jobs.sql
@@ -352,134 +270,6 @@
 \ir queue/_has_jobs.sql
 \ir queue/_remove_archived.sql
 \ir queue/_settle_queues.sql
-
--- Bulk writes: argument checks
-\ir bulk/_fail_write_lost.sql
-\ir bulk/_check_no_write.sql
-\ir bulk/_check_lengths.sql
-\ir bulk/_check_packed.sql
-\ir bulk/_starts.sql
-\ir bulk/_check_contents.sql
-\ir bulk/_fail_other_chunk.sql
-\ir bulk/_check_chunk.sql
-\ir bulk/_check_chunk_options.sql
-\ir bulk/_check_target.sql
-
--- Bulk writes: forgetting
-\ir bulk/_forget_runs.sql
-\ir bulk/_forget_staged.sql
-\ir bulk/_forget_published.sql
-\ir bulk/_forget_older.sql
-
--- Bulk writes: beginning
-\ir bulk/_check_remembered.sql
-\ir bulk/_wanted_write.sql
-\ir bulk/_known_write.sql
-\ir bulk/_add_write.sql
-\ir bulk/_restart_write.sql
-\ir bulk/begin_write.sql
-
--- Bulk writes: chunks
-\ir bulk/_find_write.sql
-\ir bulk/_note_task.sql
-\ir bulk/_note_chunk.sql
-\ir bulk/_unpack.sql
-\ir bulk/_unpack_payloads.sql
-\ir bulk/_places.sql
-\ir bulk/_store_chunk.sql
-\ir bulk/_run_place.sql
-\ir bulk/_stage_run.sql
-\ir bulk/_check_staged.sql
-\ir bulk/_stage_chunk.sql
-\ir bulk/_note_last_chunk.sql
-\ir bulk/_publish_contents.sql
-\ir bulk/_publish_messages.sql
-\ir bulk/_publish_chunk.sql
-\ir bulk/write_chunk.sql
-
--- Bulk writes: committing and aborting
-\ir bulk/_lock_write.sql
-\ir bulk/_count_written.sql
-\ir bulk/_check_staged_delays.sql
-\ir bulk/_go_on_behind.sql
-\ir bulk/_append_runs.sql
-\ir bulk/_append_all_runs.sql
-\ir bulk/_spread_run.sql
-\ir bulk/_keys_of_runs.sql
-\ir bulk/_publish_staged.sql
-\ir bulk/commit_write.sql
-\ir bulk/abort_write.sql
-
--- Bulk writes: views to insert into
-\ir bulk/_write_chunk_row.sql
-\ir bulk/_publish_row.sql
-\ir bulk/_enqueue_row.sql
-
--- Bulk writes: cleaning
-\ir bulk/_dropped_targets.sql
-\ir bulk/_forget_write.sql
-\ir bulk/_clean_writes.sql
-
--- Schedules: argument checks
-\ir schedule/_fail_unknown_schedule.sql
-\ir schedule/_fail_cron.sql
-\ir schedule/_check_time_zone.sql
-\ir schedule/_check_year.sql
-
--- Schedules: times
-\ir schedule/_cron_field.sql
-\ir schedule/_cron_times.sql
-\ir schedule/_next_minute.sql
-\ir schedule/_moment_of.sql
-\ir schedule/_cron_tick.sql
-\ir schedule/_next_tick.sql
-\ir schedule/_last_tick.sql
-
--- Schedules: schedules
-\ir schedule/_check_missed.sql
-\ir schedule/_check_schedule.sql
-\ir schedule/_lock_schedule_target.sql
-\ir schedule/_check_schedule_kept.sql
-\ir schedule/_schedule_info.sql
-\ir schedule/create_schedule.sql
-\ir schedule/alter_schedule.sql
-\ir schedule/drop_schedule.sql
-\ir schedule/list_schedules.sql
-\ir schedule/pause_schedule.sql
-\ir schedule/resume_schedule.sql
-\ir schedule/next_ticks.sql
-
--- Schedules: running
-\ir schedule/_run_schedule.sql
-\ir schedule/_ahead_schedules.sql
-\ir schedule/_repair_schedules.sql
-\ir schedule/run_schedules.sql
-
--- Metrics: heartbeats of workers
-\ir metrics/_check_worker.sql
-\ir metrics/_check_heartbeat.sql
-\ir metrics/heartbeat.sql
-\ir metrics/list_workers.sql
-\ir metrics/forget_worker.sql
-\ir metrics/_clean_workers.sql
-
--- Metrics: figures
-\ir metrics/_describe_metrics.sql
-\ir metrics/_log_figures.sql
-\ir metrics/_staged_samples.sql
-\ir metrics/_queue_floors.sql
-\ir metrics/_job_counts.sql
-\ir metrics/_finished_lately.sql
-\ir metrics/_queue_samples.sql
-\ir metrics/_house_samples.sql
-\ir metrics/_worker_samples.sql
-\ir metrics/_holder_samples.sql
-\ir metrics/_other_samples.sql
-\ir metrics/metrics.sql
-\ir metrics/_exposition_text.sql
-\ir metrics/_exposition_labels.sql
-\ir metrics/_exposition_line.sql
-\ir metrics/metrics_text.sql
 
 -- Retention
 \ir retention/_lengths.sql
@@ -501,3 +291,223 @@
 \ir retention/repair_clock.sql
 \ir retention/schedule_cleanup.sql
 \ir retention/unschedule_cleanup.sql
+
+-- Subscriptions: rights of roles on topics and queues
+\ir addons/subscription/_check_subscription_access.sql
+
+-- Subscriptions
+\ir addons/subscription/_fail_unknown_subscription.sql
+\ir addons/subscription/_check_filter.sql
+\ir addons/subscription/_routing_regex.sql
+\ir addons/subscription/_matches.sql
+\ir addons/subscription/_subscription_info.sql
+\ir addons/subscription/subscribe.sql
+\ir addons/subscription/unsubscribe.sql
+\ir addons/subscription/list_subscriptions.sql
+\ir addons/subscription/_deliver.sql
+\ir addons/subscription/_hold_followed.sql
+\ir addons/subscription/_deliver_across.sql
+\ir addons/subscription/_announce.sql
+\ir addons/subscription/_deliver_staged.sql
+\ir addons/subscription/_clean_subscriptions.sql
+
+-- Deferred topics
+\ir addons/deferred/_publish_deferred.sql
+\ir addons/deferred/_staged_since.sql
+\ir addons/deferred/_has_staged.sql
+\ir addons/deferred/_stage_batch.sql
+\ir addons/deferred/_move_staged.sql
+\ir addons/deferred/_assign_across.sql
+\ir addons/deferred/_assign.sql
+\ir addons/deferred/_assign_all.sql
+\ir addons/deferred/_try_assign.sql
+\ir addons/deferred/_assign_waiting.sql
+\ir addons/deferred/assign_offsets.sql
+\ir addons/deferred/_assign_staged.sql
+
+-- Ordered queues
+\ir addons/ordered/_point_ordered.sql
+\ir addons/ordered/_let_next.sql
+\ir addons/ordered/_settle_notes.sql
+\ir addons/ordered/_join_order.sql
+\ir addons/ordered/_turns.sql
+\ir addons/ordered/_hold_keys.sql
+\ir addons/ordered/_bury_front.sql
+\ir addons/ordered/_expire_front.sql
+\ir addons/ordered/_clean_order.sql
+
+-- Limits of queues
+\ir addons/limits/_parked_place.sql
+\ir addons/limits/_keys_of_jobs.sql
+\ir addons/limits/_write_keys.sql
+\ir addons/limits/_park_jobs.sql
+\ir addons/limits/_unpark_jobs.sql
+\ir addons/limits/_unpark_all.sql
+\ir addons/limits/_lift_key_limit.sql
+\ir addons/limits/_settle_keys.sql
+\ir addons/limits/_stamp_leased.sql
+\ir addons/limits/_begin_notes.sql
+\ir addons/limits/_open_keys.sql
+\ir addons/limits/_release_keys.sql
+\ir addons/limits/_claims_so_far.sql
+\ir addons/limits/_write_claims.sql
+\ir addons/limits/_allowed_claims.sql
+\ir addons/limits/_note_claims.sql
+\ir addons/limits/_limited_jobs.sql
+\ir addons/limits/_clean_limited_keys.sql
+
+-- Effects
+\ir addons/effects/_check_effect.sql
+\ir addons/effects/_lock_effect.sql
+\ir addons/effects/begin_effect.sql
+\ir addons/effects/finish_effect.sql
+\ir addons/effects/forget_effect.sql
+\ir addons/effects/_clean_effects.sql
+
+-- Bulk writes: argument checks
+\ir addons/bulk/_fail_write_lost.sql
+\ir addons/bulk/_check_no_write.sql
+\ir addons/bulk/_check_lengths.sql
+\ir addons/bulk/_check_packed.sql
+\ir addons/bulk/_starts.sql
+\ir addons/bulk/_check_contents.sql
+\ir addons/bulk/_fail_other_chunk.sql
+\ir addons/bulk/_check_chunk.sql
+\ir addons/bulk/_check_chunk_options.sql
+\ir addons/bulk/_check_target.sql
+
+-- Bulk writes: forgetting
+\ir addons/bulk/_forget_runs.sql
+\ir addons/bulk/_forget_staged.sql
+\ir addons/bulk/_forget_published.sql
+\ir addons/bulk/_forget_older.sql
+
+-- Bulk writes: beginning
+\ir addons/bulk/_check_remembered.sql
+\ir addons/bulk/_wanted_write.sql
+\ir addons/bulk/_known_write.sql
+\ir addons/bulk/_add_write.sql
+\ir addons/bulk/_restart_write.sql
+\ir addons/bulk/begin_write.sql
+
+-- Bulk writes: chunks
+\ir addons/bulk/_find_write.sql
+\ir addons/bulk/_note_task.sql
+\ir addons/bulk/_note_chunk.sql
+\ir addons/bulk/_unpack.sql
+\ir addons/bulk/_unpack_payloads.sql
+\ir addons/bulk/_places.sql
+\ir addons/bulk/_store_chunk.sql
+\ir addons/bulk/_run_place.sql
+\ir addons/bulk/_stage_run.sql
+\ir addons/bulk/_check_staged.sql
+\ir addons/bulk/_stage_chunk.sql
+\ir addons/bulk/_note_last_chunk.sql
+\ir addons/bulk/_publish_contents.sql
+\ir addons/bulk/_publish_messages.sql
+\ir addons/bulk/_publish_chunk.sql
+\ir addons/bulk/write_chunk.sql
+
+-- Bulk writes: committing and aborting
+\ir addons/bulk/_lock_write.sql
+\ir addons/bulk/_count_written.sql
+\ir addons/bulk/_check_staged_delays.sql
+\ir addons/bulk/_go_on_behind.sql
+\ir addons/bulk/_append_runs.sql
+\ir addons/bulk/_append_all_runs.sql
+\ir addons/bulk/_spread_run.sql
+\ir addons/bulk/_keys_of_runs.sql
+\ir addons/bulk/_publish_staged.sql
+\ir addons/bulk/commit_write.sql
+\ir addons/bulk/abort_write.sql
+
+-- Bulk writes: views to insert into
+\ir addons/bulk/_write_chunk_row.sql
+\ir addons/bulk/_publish_row.sql
+\ir addons/bulk/_enqueue_row.sql
+
+-- Bulk writes: cleaning
+\ir addons/bulk/_dropped_targets.sql
+\ir addons/bulk/_forget_write.sql
+\ir addons/bulk/_clean_writes.sql
+
+-- Schedules: rights of roles on topics and queues
+\ir addons/schedule/_sees_schedule.sql
+\ir addons/schedule/_check_schedule_access.sql
+
+-- Schedules: argument checks
+\ir addons/schedule/_fail_unknown_schedule.sql
+\ir addons/schedule/_fail_cron.sql
+\ir addons/schedule/_check_time_zone.sql
+\ir addons/schedule/_check_year.sql
+
+-- Schedules: times
+\ir addons/schedule/_cron_field.sql
+\ir addons/schedule/_cron_times.sql
+\ir addons/schedule/_next_minute.sql
+\ir addons/schedule/_moment_of.sql
+\ir addons/schedule/_cron_tick.sql
+\ir addons/schedule/_next_tick.sql
+\ir addons/schedule/_last_tick.sql
+
+-- Schedules: schedules
+\ir addons/schedule/_check_missed.sql
+\ir addons/schedule/_check_schedule.sql
+\ir addons/schedule/_lock_schedule_target.sql
+\ir addons/schedule/_check_schedule_kept.sql
+\ir addons/schedule/_schedule_info.sql
+\ir addons/schedule/create_schedule.sql
+\ir addons/schedule/alter_schedule.sql
+\ir addons/schedule/drop_schedule.sql
+\ir addons/schedule/list_schedules.sql
+\ir addons/schedule/pause_schedule.sql
+\ir addons/schedule/resume_schedule.sql
+\ir addons/schedule/next_ticks.sql
+
+-- Schedules: running
+\ir addons/schedule/_run_schedule.sql
+\ir addons/schedule/_ahead_schedules.sql
+\ir addons/schedule/_repair_schedules.sql
+\ir addons/schedule/run_schedules.sql
+
+-- Access: rights of roles on topics and queues
+\ir addons/access/_dependents.sql
+\ir addons/access/_lock_dependents.sql
+\ir addons/access/_lock_access.sql
+\ir addons/access/_settle_access.sql
+\ir addons/access/_settle_all_access.sql
+\ir addons/access/_end_dependents.sql
+\ir addons/access/_add_grant.sql
+\ir addons/access/_restrict.sql
+\ir addons/access/_check_grant.sql
+\ir addons/access/grant_access.sql
+\ir addons/access/revoke_access.sql
+\ir addons/access/list_access.sql
+\ir addons/access/_check_roles.sql
+\ir addons/access/create_roles.sql
+
+-- Metrics: heartbeats of workers
+\ir addons/metrics/_check_worker.sql
+\ir addons/metrics/_check_heartbeat.sql
+\ir addons/metrics/heartbeat.sql
+\ir addons/metrics/list_workers.sql
+\ir addons/metrics/forget_worker.sql
+\ir addons/metrics/_clean_workers.sql
+
+-- Metrics: figures
+\ir addons/metrics/_describe_metrics.sql
+\ir addons/metrics/_log_figures.sql
+\ir addons/metrics/_staged_samples.sql
+\ir addons/metrics/_queue_floors.sql
+\ir addons/metrics/_job_counts.sql
+\ir addons/metrics/_finished_lately.sql
+\ir addons/metrics/_queue_samples.sql
+\ir addons/metrics/_house_samples.sql
+\ir addons/metrics/_worker_samples.sql
+\ir addons/metrics/_holder_samples.sql
+\ir addons/metrics/_other_samples.sql
+\ir addons/metrics/metrics.sql
+\ir addons/metrics/_exposition_text.sql
+\ir addons/metrics/_exposition_labels.sql
+\ir addons/metrics/_exposition_line.sql
+\ir addons/metrics/metrics_text.sql

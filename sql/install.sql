@@ -1,32 +1,42 @@
 -- The order in which the database is built; each line includes a file of this folder.
 -- python/tools/build.py joins them into migrations/pgq--X.Y.Z.sql.
 
-\ir shared/guard.sql
-\ir shared/schema.sql
-\ir shared/types.sql
+\ir core/guard.sql
+\ir core/schema.sql
+
+\ir core/types.sql
 \ir store/types.sql
 \ir log/types.sql
 \ir queue/types.sql
-\ir bulk/types.sql
-\ir subscription/types.sql
-\ir schedule/types.sql
-\ir access/types.sql
-\ir metrics/types.sql
+\ir addons/subscription/types.sql
+\ir addons/deferred/types.sql
+\ir addons/effects/types.sql
+\ir addons/bulk/types.sql
+\ir addons/schedule/types.sql
+\ir addons/access/types.sql
+\ir addons/metrics/types.sql
+
+\ir core/tables.sql
 \ir store/tables.sql
 \ir log/tables.sql
 \ir queue/tables.sql
-\ir queue/effect_tables.sql
-\ir queue/limit_tables.sql
-\ir bulk/tables.sql
-\ir subscription/tables.sql
-\ir schedule/tables.sql
-\ir access/tables.sql
-\ir metrics/tables.sql
+\ir addons/subscription/tables.sql
+\ir addons/deferred/tables.sql
+\ir addons/ordered/tables.sql
+\ir addons/limits/tables.sql
+\ir addons/effects/tables.sql
+\ir addons/bulk/tables.sql
+\ir addons/schedule/tables.sql
+\ir addons/access/tables.sql
+\ir addons/metrics/tables.sql
+
 \ir functions.sql
-\ir shared/kept_grant.sql
+
+\ir core/kept_grant.sql
 \ir store/leaves.sql
 \ir log/views.sql
 \ir queue/views.sql
-\ir bulk/views.sql
-\ir shared/dump_configuration.sql
-\ir shared/privileges.sql
+\ir addons/effects/views.sql
+\ir addons/bulk/views.sql
+\ir core/dump_configuration.sql
+\ir core/privileges.sql

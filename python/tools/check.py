@@ -39,7 +39,7 @@ def tests_of(path: Path) -> set[str]:
         return {str(path)}
     if path.parts[0] != "sql" or len(path.parts) < 3:
         return set()
-    folder = ROOT / "tests" / path.parts[1]
+    folder = ROOT.joinpath("tests", *path.parts[1:-1])
     name = path.stem.lstrip("_")
     files = sorted(folder.glob("test_*.py"))
     named = [

@@ -21,7 +21,7 @@ __all__ = ["REFERENCE", "Feature", "examples", "features", "generate"]
 
 REFERENCE = ROOT / "sql" / "REFERENCE.md"
 
-LAST = "shared"
+LAST = "core"
 """The feature that comes last: what all have in common, of which little is for callers."""
 
 _VIEW = re.compile(r"^create view pgq\.(\w+)", re.MULTILINE)
@@ -80,7 +80,7 @@ def examples() -> dict[str, str]:
     """The example of each function and view."""
     return {
         name: text.strip()
-        for path in sorted((ROOT / "sql").glob("*/examples.psql"))
+        for path in sorted((ROOT / "sql").rglob("examples.psql"))
         for name, text in _EXAMPLE.findall(path.read_text())
     }
 

@@ -39,7 +39,7 @@ ELSEWHERE = {
             "sql/README.md",
             "sql/REFERENCE.md",
             "sql/RULES.md",
-            "sql/metrics/README.md",
+            "sql/addons/metrics/README.md",
         )
     },
 }

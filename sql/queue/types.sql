@@ -159,21 +159,6 @@ comment on column pgq.enqueue_result.job_id is 'Job id.';
 comment on column pgq.enqueue_result.duplicate is
 'Whether nothing was added, because this job had been enqueued before.';
 
-create type pgq.effect_state as (
-    state text,
-    result jsonb,
-    attempt integer,
-    begun_at timestamptz
-);
-
-comment on type pgq.effect_state is 'The state of an effect of a job.';
-comment on column pgq.effect_state.state is
-'begun: run it now; finished: it has happened; interrupted: it was begun before, and may have
-happened or not.';
-comment on column pgq.effect_state.result is 'The result given to finish_effect; null: none.';
-comment on column pgq.effect_state.attempt is 'The attempt of the job that began it.';
-comment on column pgq.effect_state.begun_at is 'When it was begun.';
-
 create type pgq.dead_letter as (
     queue text,
     job_id bigint,

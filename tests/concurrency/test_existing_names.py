@@ -158,8 +158,8 @@ def test_one_that_is_dropped_while_it_is_compared(
     created = connection.call(create, **arguments)
     connection.execute(
         "create or replace function pgq._check_settings_equal("
-        "kind text, name text, given jsonb, no_limit text[], existing jsonb, declared pgq._setting[])"
-        " returns void language plpgsql as"
+        "kind text, name text, given jsonb, no_limit text[], existing jsonb,"
+        " declared pgq._setting[]) returns void language plpgsql as"
         " $$ begin perform pg_catalog.pg_advisory_xact_lock(1); end $$"
     )
     connection.execute("select pg_advisory_lock(1)")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mutants.operators import OPERATORS, Edit
-from mutants.sources import bodies, code_lines, masked, sources, spread
+from mutants.sources import bodies, code_lines, folder_of, masked, sources, spread
 
 __all__ = ["Mutant", "choose", "mutants_of"]
 
@@ -41,7 +41,7 @@ class Mutant:
 
     @property
     def folder(self) -> str:
-        return self.path.split("/")[1]
+        return folder_of(self.path)
 
     @property
     def diff(self) -> str:
@@ -106,7 +106,7 @@ def choose(root: Path, count: int, seed: int) -> list[Mutant]:
     lines: dict[str, int] = defaultdict(int)
     kinds: dict[str, dict[str, list[Mutant]]] = defaultdict(lambda: defaultdict(list))
     for path in sources(root):
-        folder = path.relative_to(root / "sql").parts[0]
+        folder = folder_of(path.relative_to(root).as_posix())
         lines[folder] += code_lines(path, path.read_text())
         for mutant in mutants_of(root, path):
             kinds[folder][mutant.kind].append(mutant)

@@ -13,19 +13,23 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from mutants.mutant import Mutant
-from mutants.sources import sources
+from mutants.sources import folder_of, sources
 
 __all__ = ["Order"]
 
 AFTERWARDS = (
     "concurrency",
-    "access",
+    "addons/access",
     "plans",
-    "subscription",
+    "addons/subscription",
     "retention",
-    "schedule",
-    "metrics",
-    "bulk",
+    "addons/schedule",
+    "addons/metrics",
+    "addons/bulk",
+    "addons/deferred",
+    "addons/ordered",
+    "addons/limits",
+    "addons/effects",
     "log",
     "queue",
     "model",
@@ -118,7 +122,7 @@ class Order:
 
         alike = {path: self.likeness(mutant.path + mutant.before, path) for path in self._tests}
         ordered = sorted(self._tests, key=lambda path: -alike[path])
-        own = [path for path in ordered if path.split("/")[1] == mutant.folder]
+        own = [path for path in ordered if folder_of(path) == mutant.folder]
         own.sort(key=lambda path: (not called.search(self._tests[path]), not named(path)))
         # no more than three for their names alone: a helper may be called by many
         for path in [path for path in own if named(path)][3:]:
@@ -134,7 +138,7 @@ class Order:
         else:
             first = []
         rest = [path for path in others if path not in related]
-        rest.sort(key=lambda path: AFTERWARDS.index(path.split("/")[1]))
+        rest.sort(key=lambda path: AFTERWARDS.index(folder_of(path)))
         parts = (
             first,
             own[:FIRST],

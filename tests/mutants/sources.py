@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["bodies", "code_lines", "masked", "sources", "spread"]
+__all__ = ["bodies", "code_lines", "folder_of", "masked", "sources", "spread"]
 
 # `exception 'must not be null'` is a text, `-- for the first 16 leaves: x` belongs to the tools
 _HIDDEN = re.compile(r"--[^\n]*|'(?:[^']|'')*'")
@@ -72,3 +72,9 @@ def code_lines(path: Path, text: str) -> int:
         for line in hidden[begin:end].splitlines()
         if line.strip(" \x01")
     )
+
+
+def folder_of(path: str) -> str:
+    """The folder of a source below sql/, or of a test below tests/, which mirrors it."""
+    _, first, second, *_ = path.split("/")
+    return f"{first}/{second}" if first == "addons" else first

@@ -12,7 +12,7 @@ import pytest
 from mutants import report
 from mutants.mutant import Mutant, choose, mutants_of, shares
 from mutants.order import Order
-from mutants.sources import bodies, masked, sources
+from mutants.sources import bodies, folder_of, masked, sources
 from mutants.tree import Tree
 from mutants.trial import Result, Results, Trials
 from support.house import ROOT
@@ -153,7 +153,9 @@ def test_a_choice_is_spread_and_comes_again() -> None:
     chosen = choose(ROOT, 130, 7)
     assert [mutant.name for mutant in choose(ROOT, 130, 7)] == [mutant.name for mutant in chosen]
     assert {mutant.name for mutant in chosen} != {mutant.name for mutant in choose(ROOT, 130, 8)}
-    folders = {path.parent.name for path in (ROOT / "sql").glob("*/tables.sql")}
+    folders = {
+        folder_of(path.relative_to(ROOT).as_posix()) for path in (ROOT / "sql").rglob("tables.sql")
+    }
     assert len(chosen) == 130
     assert folders <= {mutant.folder for mutant in chosen}
     assert len({mutant.kind for mutant in chosen[:40]}) >= 9
@@ -167,7 +169,7 @@ def test_shares_are_whole_and_add_up() -> None:
 
 def test_what_is_likely_comes_first() -> None:
     order = Order(ROOT)
-    [mutant, *_] = mutants_of(ROOT, ROOT / "sql" / "queue" / "_hold_keys.sql")
+    [mutant, *_] = mutants_of(ROOT, ROOT / "sql" / "addons" / "ordered" / "_hold_keys.sql")
     first, related, *others = order.files(mutant)
     assert all(path.startswith("tests/queue/") for path in first)
     assert not any(path.startswith("tests/queue/") for path in related)

@@ -24,49 +24,50 @@ _CREATE = re.compile(
 # a leaf has the name of its table and a number, which may be filled in later
 _NAMED = re.compile(r"\bpgq\.(\w+?)(?:_\d*)?\b")
 
-# What a folder may use beside itself. Three files know more than theirs: the one that looks whether
-# pgq is there already, the one that says who may call what, and the one that makes a leaf of each
-# partitioned table.
+# What a folder may use beside itself. The core uses of addons only the hooks that a page lists;
+# addons use the core, and of each other what is said here.
+_CORE = ("core", "store", "log", "queue", "retention")
 USES = {
-    "shared": (),
-    "store": ("shared",),
-    "access": ("shared", "log", "queue", "subscription", "schedule", "bulk", "metrics"),
-    "log": ("shared", "store", "access"),
-    "queue": ("shared", "store", "access"),
-    "subscription": ("shared", "store", "access", "log", "queue"),
-    "bulk": ("shared", "store", "access", "log", "queue", "subscription"),
-    "schedule": ("shared", "access", "log", "queue"),
-    "metrics": ("shared", "store", "access", "log", "queue", "subscription", "bulk", "schedule"),
-    "retention": (
-        "shared",
-        "store",
-        "access",
-        "log",
-        "queue",
-        "subscription",
-        "bulk",
-        "schedule",
-        "metrics",
-    ),
+    # what says who may use a topic or a queue reads their tables
+    "core": ("log", "queue"),
+    "store": ("core",),
+    "log": ("core", "store"),
+    "queue": ("core", "store"),
+    "retention": _CORE,
+    "addons/subscription": (*_CORE, "addons/deferred", "addons/ordered"),
+    "addons/deferred": (*_CORE, "addons/subscription"),
+    "addons/ordered": _CORE,
+    "addons/limits": _CORE,
+    "addons/effects": _CORE,
+    "addons/bulk": (*_CORE, "addons/subscription", "addons/ordered"),
+    "addons/schedule": (*_CORE, "addons/access"),
+    "addons/access": (*_CORE, "addons/subscription", "addons/schedule"),
+    "addons/metrics": (*_CORE, "addons/schedule"),
 }
-# What a folder uses of one that it does not know otherwise: what delivers, who is subscribed, and
-# how many storage classes there may be.
-SINGLE = {
-    "log": {"_announce", "_check_storage_bounds", "_deliver", "_deliver_across", "subscription"},
-    "queue": {"_check_storage_bounds", "_deliver_staged"},
-}
+# How many storage classes there may be is asked where a setting makes one.
+SINGLE = {"log": {"_check_storage_bounds"}, "queue": {"_check_storage_bounds"}}
+# Four files know more than theirs: the one that looks whether pgq is there already, those that say
+# who may call what, and the one that makes a leaf of each partitioned table.
 KNOW_MORE = (
-    "shared/guard.sql",
-    "shared/privileges.sql",
+    "core/guard.sql",
+    "core/privileges.sql",
     "store/_create_leaf.sql",
-    "access/create_roles.sql",
+    "addons/access/create_roles.sql",
 )
+_HOOK = re.compile(r"^\| `(\w+)` \| (\w+) \| (`.+?`) \| ", re.MULTILINE)
 
 
 def _code(path: Path) -> str:
     """The text of a file without comments, neither in lines nor in COMMENT ON."""
     text = re.sub(r"^comment on .*?';$", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
-    return re.sub(r"--[^\n]*", "", text)
+    text = re.sub(r"--[^\n]*", "", text)
+    # a hint may name any function
+    return re.sub(r"\bhint = '(?:[^']|'')*'", "", text)
+
+
+def _folder(path: Path) -> str:
+    parts = path.relative_to(SQL).parts
+    return "/".join(parts[:2]) if parts[0] == "addons" else parts[0]
 
 
 def _name(path: Path) -> str:
@@ -121,15 +122,11 @@ def test_clauses_are_stated_and_in_order() -> None:
 
 def _owned() -> dict[str, str]:
     """The folder of each name that the files create."""
-    return {
-        name: path.relative_to(SQL).parts[0]
-        for path in FILES
-        for name in _CREATE.findall(path.read_text())
-    }
+    return {name: _folder(path) for path in FILES for name in _CREATE.findall(path.read_text())}
 
 
 def test_every_folder_is_known() -> None:
-    assert {path.relative_to(SQL).parts[0] for path in FILES} == {*USES}
+    assert {_folder(path) for path in FILES} == {*USES}
 
 
 def test_what_is_allowed_singly_is_used() -> None:
@@ -157,8 +154,35 @@ def test_a_folder_uses_only_what_it_may(folder: str) -> None:
         if str(path.relative_to(SQL)) not in KNOW_MORE
         for name in sorted(set(_NAMED.findall(_code(path))) - SINGLE.get(folder, set()))
         if owned.get(name, folder) not in allowed
+        and not (folder in _CORE and owned[name].startswith("addons/"))
     ]
     refuse(broken)
+
+
+def test_the_core_uses_addons_by_listed_hooks() -> None:
+    """The table of the addons names each function and table, and what uses it."""
+    owned = _owned()
+    used = {
+        (name, owned[name], path.stem)
+        for path in SQL.rglob("*.*sql")
+        if path.parent != SQL and _folder(path) in _CORE and path.suffix != ".psql"
+        if str(path.relative_to(SQL)) not in KNOW_MORE
+        for name in _NAMED.findall(_code(path))
+        if owned.get(name, "").startswith("addons/")
+    }
+    listed = {
+        (hook, f"addons/{addon}", user)
+        for hook, addon, users in _HOOK.findall((SQL / "addons" / "README.md").read_text())
+        for user in re.findall(r"\w+", users)
+    }
+    assert len(listed) > 50
+    assert used == listed
+
+
+def test_every_addon_has_a_page() -> None:
+    folders = {path.parent for path in FILES if path.parent.parent.name == "addons"}
+    assert len(folders) > 8
+    refuse(_name(folder) for folder in sorted(folders) if not (folder / "README.md").is_file())
 
 
 def test_lines_fit() -> None:

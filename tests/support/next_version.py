@@ -34,7 +34,7 @@ def write_version(tree: Path, version: str, name: str) -> None:
     (tree / "pgq.control").write_text(
         re.sub(r"'\d+\.\d+\.\d+'", f"'{version}'", (ROOT / "pgq.control").read_text())
     )
-    own = tree / "sql" / "shared" / "version.sql"
+    own = tree / "sql" / "core" / "version.sql"
     own.write_text(re.sub(r"'\d+\.\d+\.\d+'", f"'{version}'", own.read_text()))
     for part in ("", "_privileges"):
         shutil.copyfile(SAMPLES / f"{name}{part}.sql", tree / "sql" / f"sample{part}.sql")

@@ -1,0 +1,23 @@
+create table pgq.acting (
+    xid bigint primary key
+);
+
+comment on table pgq.acting is
+'Transactions that publish or enqueue on behalf of another role, see _act_for. Its rows are deleted
+before commit.';
+comment on column pgq.acting.xid is 'The transaction id.';
+
+create table pgq.view_key (
+    key uuid not null
+);
+
+-- No primary key: an index lookup would be slower than reading the only row. So it needs a replica
+-- identity: without one, updates fail where all tables are published.
+alter table pgq.view_key replica identity full;
+
+insert into pgq.view_key (key)
+values (gen_random_uuid());
+
+comment on table pgq.view_key is
+'The key that views pass to the functions that they call. A reader of a view may execute these
+functions, but cannot read the key.';
