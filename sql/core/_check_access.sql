@@ -7,24 +7,22 @@ begin
     if exists (
         select
         from pgq.topic as t
-        where t.topic = _check_access.topic collate "C"
-            and not t.restricted
-            and _check_access.queue is null
+        where t.topic = _check_access.topic collate "C" and not t.restricted and queue is null
     ) then
         return;
     end if;
 
     -- Report a hidden name as unknown, and on the same line as a missing one: the context of an
     -- error has the line number.
-    if _check_access.topic is not null and not (
+    if topic is not null and not (
         exists (select from pgq.topic as t where t.topic = _check_access.topic collate "C")
-        and pgq._may_use(_check_access.topic, null, 'monitor')
+        and pgq._may_use(topic, null, 'monitor')
     ) then
         perform pgq._fail_unknown_topic(topic);
     end if;
-    if _check_access.queue is not null and not (
+    if queue is not null and not (
         exists (select from pgq.queue as q where q.queue = _check_access.queue collate "C")
-        and pgq._may_use(null, _check_access.queue, 'monitor')
+        and pgq._may_use(null, queue, 'monitor')
     ) then
         perform pgq._fail_unknown_queue(queue);
     end if;

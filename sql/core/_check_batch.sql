@@ -38,9 +38,9 @@ begin
             using errcode = '22004',
                 detail = format('Number %s of %s is null; nothing was stored.', gap + 1, size);
     end if;
-    if _check_batch.headers is not null
+    if headers is not null
         and exists (
-            select from unnest(_check_batch.headers) as h (header)
+            select from unnest(headers) as h (header)
             where jsonb_typeof(h.header) <> 'object'
         )
     then

@@ -18,7 +18,7 @@ begin
 
     select max(length(k.idempotency_key))
     into bad
-    from unnest(_check_idempotency_keys.idempotency_keys) as k (idempotency_key)
+    from unnest(idempotency_keys) as k (idempotency_key)
     where length(k.idempotency_key) not between 1 and 255;
 
     if bad is not null then

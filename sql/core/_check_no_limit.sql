@@ -5,7 +5,7 @@ as $$
 declare
     allowed text[] := array(
         select k.name
-        from jsonb_object_keys(_check_no_limit.given) as k (name)
+        from jsonb_object_keys(given) as k (name)
         order by k.name
     );
     twice text;
@@ -24,8 +24,8 @@ begin
 
     select min(g.key)
     into twice
-    from jsonb_each(jsonb_strip_nulls(_check_no_limit.given)) as g
-    where g.key = any(_check_no_limit.no_limit);
+    from jsonb_each(jsonb_strip_nulls(given)) as g
+    where g.key = any(no_limit);
 
     if twice is not null then
         raise exception '"%" and "no_limit" exclude each other', twice

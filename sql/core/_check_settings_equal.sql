@@ -20,17 +20,17 @@ begin
     )
     into differences
     from (
-        select g.key as name, g.value as given, _check_settings_equal.existing ->> g.key as existing
-        from jsonb_each_text(jsonb_strip_nulls(_check_settings_equal.given)) as g
+        select g.key as name, g.value as given, existing ->> g.key as existing
+        from jsonb_each_text(jsonb_strip_nulls(given)) as g
         union all
-        select n.name, null as given, _check_settings_equal.existing ->> n.name as existing
-        from unnest(_check_settings_equal.no_limit) as n (name)
+        select n.name, null as given, existing ->> n.name as existing
+        from unnest(no_limit) as n (name)
     ) as s
     where
         case
             when s.name in (
                 select d.name
-                from unnest(_check_settings_equal.declared) as d
+                from unnest(declared) as d
                 where d.kind in ('interval', 'window')
             )
                 then

@@ -3,8 +3,8 @@ returns boolean
 language plpgsql stable parallel unsafe cost 1
 as $$
 begin
-    return _may.roles is null
-        or pgq._has_role(pgq._caller(), _may.roles)
+    return roles is null
+        or pgq._has_role(pgq._caller(), roles)
         or exists (select from pgq.acting as a where a.xid = txid_current_if_assigned());
 end
 $$;

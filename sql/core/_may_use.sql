@@ -8,14 +8,14 @@ begin
         from pgq.topic as t
         where t.topic = _may_use.topic collate "C"
             and t.restricted
-            and not pgq._may(pgq._granted('topic', t.topic_id, _may_use.access))
+            and not pgq._may(pgq._granted('topic', t.topic_id, access))
     )
     and not exists (
         select
         from pgq.queue as q
         where q.queue = _may_use.queue collate "C"
             and q.restricted
-            and not pgq._may(pgq._granted('queue', q.queue_id, _may_use.access))
+            and not pgq._may(pgq._granted('queue', q.queue_id, access))
     );
 end
 $$;

@@ -12,7 +12,7 @@ begin
                 'select (row(%s)::%s).*',
                 string_agg(
                     case
-                        when a.attname = any(_merge_settings.no_limit collate "C") then 'null'
+                        when a.attname = any(no_limit collate "C") then 'null'
                         else format('coalesce(($1).%1$I, ($2).%1$I)', a.attname)
                     end,
                     ', '

@@ -14,7 +14,7 @@ begin
         left join pg_catalog.pg_roles as r on r.oid = x.grantee
         where c.relnamespace = 'pgq'::regnamespace
             and c.relkind in ('r', 'p', 'v', 'S')
-            and (c.relname = any(_revoke_others.names) or _revoke_others.names is null)
+            and (c.relname = any(names) or names is null)
             and x.grantee <> c.relowner
     loop
         execute format('revoke all on %s from %I', relation, grantee_name);
@@ -26,7 +26,7 @@ begin
         cross join lateral aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) as x
         left join pg_catalog.pg_roles as r on r.oid = x.grantee
         where p.pronamespace = 'pgq'::regnamespace
-            and (p.proname = any(_revoke_others.names) or _revoke_others.names is null)
+            and (p.proname = any(names) or names is null)
             and x.grantee <> p.proowner
     loop
         execute format('revoke all on function %s from %I', routine, grantee_name);

@@ -23,10 +23,7 @@ begin
             where c.relnamespace = 'pgq'::regnamespace and c.relkind in ('r', 'p')
         );
     else
-        table_ids := array(
-            select ('pgq.' || t)::regclass::oid
-            from unnest(_settled_xid.tables) as t
-        );
+        table_ids := array(select ('pgq.' || t)::regclass::oid from unnest(tables) as t);
     end if;
 
     -- An open transaction without a lock on these tables has read none of them, since locks are

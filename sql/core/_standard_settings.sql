@@ -14,12 +14,12 @@ begin
                     ', '
                     order by a.attnum
                 ),
-                pg_typeof(_standard_settings.like_this)
+                pg_typeof(like_this)
             )
         from pg_attribute as a
         inner join pg_type as t on t.typrelid = a.attrelid
-        left join unnest(_standard_settings.declared) as d on d.name = a.attname
-        where t.oid = pg_typeof(_standard_settings.like_this) and a.attnum > 0
+        left join unnest(declared) as d on d.name = a.attname
+        where t.oid = pg_typeof(like_this) and a.attnum > 0
     )
     into standard;
     return standard;

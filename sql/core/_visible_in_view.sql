@@ -10,7 +10,7 @@ begin
         return array(
             select unnest(target_ids)
             intersect
-            select unnest(pgq._visible_to(caller, _visible_in_view.scope, _visible_in_view.access))
+            select unnest(pgq._visible_to(caller, scope, access))
         );
     end if;
     return target_ids;

@@ -15,11 +15,7 @@ begin
     select q.queue_id, q.queue
     from pgq.queue as q
     where not q.restricted
-        or q.queue_id in (
-            select unnest(
-                pgq._visible_in_view(_visible_queues.reader, 'queue', _visible_queues.access)
-            )
-        );
+        or q.queue_id in (select unnest(pgq._visible_in_view(reader, 'queue', access)));
 end
 $$;
 

@@ -8,11 +8,11 @@ begin
         return array(
             select t.topic_id
             from pgq.topic as t
-            where _visible_to.scope = 'topic' and t.restricted
+            where scope = 'topic' and t.restricted
             union all
             select q.queue_id
             from pgq.queue as q
-            where _visible_to.scope = 'queue' and q.restricted
+            where scope = 'queue' and q.restricted
         );
     end if;
 

@@ -15,11 +15,7 @@ begin
     select t.topic_id, t.topic
     from pgq.topic as t
     where not t.restricted
-        or t.topic_id in (
-            select unnest(
-                pgq._visible_in_view(_visible_topics.reader, 'topic', _visible_topics.access)
-            )
-        );
+        or t.topic_id in (select unnest(pgq._visible_in_view(reader, 'topic', access)));
 end
 $$;
 

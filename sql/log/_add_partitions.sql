@@ -5,9 +5,7 @@ returns void
 language plpgsql volatile parallel unsafe
 as $$
 begin
-    if (_add_partitions.topic).deferred
-        and (select s.last_value from pgq.partition_id as s) > 8380000
-    then
+    if (topic).deferred and (select s.last_value from pgq.partition_id as s) > 8380000 then
         raise exception 'there have been too many partitions and queues for deferred topics'
             using errcode = '54000',
                 detail = 'Up to 8380000 of their ids leave room for the ids of transactions.';
@@ -36,28 +34,24 @@ begin
             n.number,
             n.partition_id,
             (_add_partitions.topic).topic,
-            _add_partitions.last_partition + 1,
-            pgq._free_ring(
-                (_add_partitions.topic).topic, n.number, _add_partitions.last_partition + 1
-            ),
+            last_partition + 1,
+            pgq._free_ring((_add_partitions.topic).topic, n.number, last_partition + 1),
             (_add_partitions.topic).notify or exists (
                 select
                 from pgq.subscription as s
                 where s.topic_id = (_add_partitions.topic).topic_id
             ),
-            (_add_partitions.class).segment,
+            (class).segment,
             1,
             '-infinity',
-            pgq._segment_until(_add_partitions.class),
+            pgq._segment_until(class),
             (_add_partitions.topic).deferred,
             q.publishers,
             q.consumers,
             n.partition_id
         from (
             select g.number, nextval('pgq.partition_id') as partition_id
-            from generate_series(
-                _add_partitions.first_partition, _add_partitions.last_partition
-            ) as g (number)
+            from generate_series(first_partition, last_partition) as g (number)
         ) as n
         left join pgq.partition as q
             on q.topic_id = (_add_partitions.topic).topic_id
@@ -78,14 +72,14 @@ begin
         select
             g.group_id,
             a.partition,
-            (_add_partitions.topic).topic,
+            (topic).topic,
             g.consumer_group,
             a.partition_id,
             g.out_of_range,
             g.max_attempts
         from pgq.consumer_group as g
         cross join added as a
-        where g.topic_id = (_add_partitions.topic).topic_id
+        where g.topic_id = (topic).topic_id
         returning group_id, partition
     )
 

@@ -10,9 +10,7 @@ language plpgsql stable parallel unsafe
 as $$
 begin
     return query
-    select
-        l.topic, l.consumer_group, l.partition, j.seq,
-        j.leased_until - (j.recorded_at - _ahead_groups.moment)
+    select l.topic, l.consumer_group, l.partition, j.seq, j.leased_until - (j.recorded_at - moment)
     from pgq.group_partition as l
     cross join lateral (
         select k.seq, k.recorded_at, k.leased_until
@@ -21,8 +19,7 @@ begin
         order by k.seq desc
         limit 1
     ) as j
-    where j.recorded_at > _ahead_groups.moment + interval '5 seconds'
-        and j.leased_until > j.recorded_at;
+    where j.recorded_at > moment + interval '5 seconds' and j.leased_until > j.recorded_at;
 end
 $$;
 

@@ -18,18 +18,15 @@ begin
             lease_last_offset
         )
         values (
-            (_append_position.state).group_id,
-            (_append_position.state).partition,
-            (_append_position.state).seq + 1,
-            (_append_position.state).next_offset,
-            _append_position.next_offset,
+            (state).group_id,
+            (state).partition,
+            (state).seq + 1,
+            (state).next_offset,
+            next_offset,
             pgq._clock(),
-            _append_position.leased_until,
-            _append_position.lease_token,
-            case
-                when _append_position.lease_token is not null
-                    then (_append_position.state).lease_last_offset
-            end
+            leased_until,
+            lease_token,
+            case when lease_token is not null then (state).lease_last_offset end
         )
         on conflict do nothing;
     else
@@ -46,31 +43,24 @@ begin
             attempts
         )
         values (
-            (_append_position.state).group_id,
-            (_append_position.state).partition,
-            (_append_position.state).seq + 1,
-            (_append_position.state).next_offset,
-            _append_position.next_offset,
+            (state).group_id,
+            (state).partition,
+            (state).seq + 1,
+            (state).next_offset,
+            next_offset,
             pgq._clock(),
-            _append_position.leased_until,
-            _append_position.lease_token,
-            case
-                when _append_position.lease_token is not null
-                    then (_append_position.state).lease_last_offset
-            end,
+            leased_until,
+            lease_token,
+            case when lease_token is not null then (state).lease_last_offset end,
             -- Attempts belong to one position: moving it while keeping the lease starts at attempt
             -- 1.
             row(
                 case
-                    when _append_position.next_offset = (_append_position.state).next_offset
-                        then (_append_position.state).attempt
-                    when _append_position.lease_token is not null then 1
+                    when next_offset = (state).next_offset then (state).attempt
+                    when lease_token is not null then 1
                 end,
-                case
-                    when _append_position.next_offset = (_append_position.state).next_offset
-                        then (_append_position.state).last_error
-                end,
-                (_append_position.state).tried_offset, (_append_position.state).single_offset
+                case when next_offset = (state).next_offset then (state).last_error end,
+                (state).tried_offset, (state).single_offset
             )::pgq._attempts
         )
         on conflict do nothing;

@@ -25,7 +25,7 @@ begin
             using errcode = 'MQ003', hint = 'Create it with pgq.create_group.';
     end if;
 
-    if _check_group.partition is not null and not exists (
+    if partition is not null and not exists (
         select from pgq.group_partition as l
         where l.topic = _check_group.topic
             and l.consumer_group = _check_group.consumer_group

@@ -69,8 +69,7 @@ begin
         stored_partition_id = entered.stored_partition_id,
         left_segments = case
             when p.deferred then array_append(
-                array_remove(p.left_segments, (_enter_segment.state).segment),
-                (_enter_segment.state).segment
+                array_remove(p.left_segments, (state).segment), (state).segment
             )
             else '{}'
         end

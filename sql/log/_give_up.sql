@@ -41,8 +41,8 @@ begin
         from pgq.publish(
             topic => dead_letter_topic, payload => poison.payload, key => poison.key,
             headers => coalesce(poison.headers, '{}') || jsonb_build_object(
-                'pgq_topic', _give_up.topic, 'pgq_partition', poison.partition,
-                'pgq_offset', poison.log_offset, 'pgq_group', _give_up.consumer_group,
+                'pgq_topic', topic, 'pgq_partition', poison.partition,
+                'pgq_offset', poison.log_offset, 'pgq_group', consumer_group,
                 'pgq_attempts', current.attempt, 'pgq_error', current.last_error,
                 'pgq_published_at', poison.published_at
             ),

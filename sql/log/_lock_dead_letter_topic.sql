@@ -13,7 +13,7 @@ begin
         -- Deadlock: two groups may use each other's topic for dead letters. Lock both, by name.
         perform
         from pgq.topic as t
-        where t.topic in (_lock_dead_letter_topic.topic, _lock_dead_letter_topic.dead_letter_topic)
+        where t.topic in (_lock_dead_letter_topic.topic, dead_letter_topic)
         order by t.topic
         for no key update;
 
@@ -21,7 +21,7 @@ begin
         -- fails with 40001.
         update pgq.topic as t
         set updated_at = t.updated_at
-        where t.topic = _lock_dead_letter_topic.dead_letter_topic
+        where t.topic = dead_letter_topic
         returning t.topic_id
         into target_id;
 

@@ -132,7 +132,7 @@ begin
         -- once the other partitions have nothing to read.
         if is_deferred and partition is null and not assigned then
             assigned := true;
-            perform pgq._assign_waiting(_lock_group.topic, f.partition)
+            perform pgq._assign_waiting(topic, f.partition)
             from (
                 select p.partition
                 from pgq.partition as p

@@ -35,7 +35,7 @@ begin
             where p.topic = _lock_partition.topic
                 and p.ring > above
                 and p.ring <= below
-                and not (p.deferred and _lock_partition.may_stage)
+                and not (p.deferred and may_stage)
                 and (p.publishers is null or pgq._may(p.publishers))
             order by p.ring desc
             limit 1
@@ -79,22 +79,21 @@ begin
             and p.partition = coalesce(
                 place,
                 (
-                    select pgq._home(_lock_partition.key, q.partitions)
+                    select pgq._home(key, q.partitions)
                     from pgq.partition as q
                     where q.topic = _lock_partition.topic and q.partition = 0
                 )
             )
-            and not (p.deferred and _lock_partition.may_stage)
+            and not (p.deferred and may_stage)
             and (p.publishers is null or pgq._may(p.publishers))
         for no key update;
     end if;
 
     if state.partition is null then
         perform pgq._check_access(topic, null, 'publish');
-        perform pgq._fail_unknown_partition(t.topic, _lock_partition.partition, t.partitions)
+        perform pgq._fail_unknown_partition(t.topic, partition, t.partitions)
         from pgq.topic as t
-        where t.topic = _lock_partition.topic
-            and _lock_partition.partition not between 0 and t.partitions - 1;
+        where t.topic = _lock_partition.topic and partition not between 0 and t.partitions - 1;
 
         select t.deferred
         into state.deferred

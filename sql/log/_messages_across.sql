@@ -9,17 +9,11 @@ declare
 begin
     -- A segment can hold several ranges of a partition, e.g. when its retention was changed and
     -- changed back.
-    for run in
-        select r.*
-        from pgq._runs(
-            _messages_across.partition_id, _messages_across.first_offset,
-            _messages_across.last_offset
-        ) as r
-    loop
+    for run in select r.* from pgq._runs(partition_id, first_offset, last_offset) as r loop
         -- for the first 16 leaves: run.segment
         return query
         select
-            {_messages_across.partition}, m.log_offset + {run.shift},
+            {partition}, m.log_offset + {run.shift},
             coalesce({run.published_at}, m.published_at), m.key, m.headers, m.payload, m.body
         from pgq.message_{leaf} as m
         where m.partition_id = {run.stored_partition_id}

@@ -20,9 +20,7 @@ begin
         return query
         select k.partition, k.log_offset, k.duplicate
         from pgq._publish_keyed(
-            _publish_guarded.topic, payloads, array[_publish_guarded.key],
-            array[_publish_guarded.headers], _publish_guarded.partition,
-            array[_publish_guarded.idempotency_key], bodies
+            topic, payloads, array[key], array[headers], partition, array[idempotency_key], bodies
         ) as k;
         return;
     end if;
@@ -30,9 +28,8 @@ begin
     return query
     select b.partition, b.first_offset, b.duplicate
     from pgq.publish_batch(
-        topic => _publish_guarded.topic, payloads => payloads, keys => array[_publish_guarded.key],
-        headers => array[_publish_guarded.headers], partition => _publish_guarded.partition,
-        bodies => bodies
+        topic => topic, payloads => payloads, keys => array[key],
+        headers => array[headers], partition => partition, bodies => bodies
     ) as b;
 end
 $$;

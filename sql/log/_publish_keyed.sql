@@ -70,7 +70,7 @@ begin
     -- As in _publish_spread, messages without a key go to the partition of the first key, if any.
     select pgq._home(k.key, partition_count)
     into fallback
-    from unnest(_publish_keyed.keys) as k (key)
+    from unnest(keys) as k (key)
     where k.key is not null
     limit 1;
 
@@ -86,14 +86,12 @@ begin
         from (
             select
                 g.*,
-                coalesce(
-                    _publish_keyed.partition, pgq._home(g.key, partition_count), fallback
-                )::integer as home
+                coalesce(partition, pgq._home(g.key, partition_count), fallback)::integer as home
             from (
                 select
                     generate_series(1, cardinality(leaders)) as place, unnest(leaders) as leader,
-                    unnest(_publish_keyed.payloads) as payload, unnest(_publish_keyed.keys) as key,
-                    unnest(_publish_keyed.headers) as header, unnest(_publish_keyed.bodies) as body
+                    unnest(payloads) as payload, unnest(keys) as key,
+                    unnest(headers) as header, unnest(bodies) as body
             ) as g
             where g.leader = g.place
         ) as b
@@ -103,11 +101,9 @@ begin
         select r.*
         into run
         from pgq.publish_batch(
-            topic => _publish_keyed.topic,
-            payloads => case when _publish_keyed.bodies is null then part.payloads end,
+            topic => topic, payloads => case when bodies is null then part.payloads end,
             keys => case when part.home is not null then part.keys end, headers => part.headers,
-            partition => part.home,
-            bodies => case when _publish_keyed.bodies is not null then part.bodies end
+            partition => part.home, bodies => case when bodies is not null then part.bodies end
         ) as r
         limit 1;
 
@@ -136,7 +132,7 @@ begin
         from (
             select
                 generate_series(1, cardinality(leaders)) as place, unnest(leaders) as leader,
-                unnest(_publish_keyed.idempotency_keys) as idempotency_key,
+                unnest(idempotency_keys) as idempotency_key,
                 unnest(homes) as partition, unnest(offsets) as log_offset
         ) as g
         where g.leader = g.place and g.idempotency_key is not null;

@@ -41,10 +41,7 @@ begin
     if target.deferred and keyless is null then
         return query
         select s.partition, s.first_offset, s.last_offset
-        from pgq._stage_batch(
-            _publish_spread.topic, _publish_spread.payloads, _publish_spread.keys,
-            _publish_spread.headers, _publish_spread.partition, _publish_spread.bodies
-        ) as s;
+        from pgq._stage_batch(topic, payloads, keys, headers, partition, bodies) as s;
         return;
     end if;
 
@@ -52,10 +49,10 @@ begin
     -- order. Messages without a key go where the caller says, else to the partition of the first
     -- key; only a batch without keys takes a free partition.
     fallback := coalesce(
-        _publish_spread.partition, _publish_spread.keyless,
+        partition, keyless,
         (
             select pgq._home(k.key, target.partitions)
-            from unnest(_publish_spread.keys) as k (key)
+            from unnest(keys) as k (key)
             where k.key is not null
             limit 1
         )
@@ -67,7 +64,7 @@ begin
 
     select array_agg(
         case
-            when _publish_spread.partition is not null or k.key is null then fallback
+            when partition is not null or k.key is null then fallback
             else pgq._home(k.key, target.partitions)
         end
         order by k.position
@@ -75,11 +72,8 @@ begin
     into homes
     from (
         select
-            generate_series(
-                1,
-                coalesce(cardinality(_publish_spread.payloads), cardinality(_publish_spread.bodies))
-            ) as position,
-            unnest(_publish_spread.keys) as key
+            generate_series(1, coalesce(cardinality(payloads), cardinality(bodies))) as position,
+            unnest(keys) as key
     ) as k;
 
     if target.deferred then
@@ -129,11 +123,7 @@ begin
         -- retry.
         return query
         select s.partition, s.first_offset, s.last_offset
-        from pgq._publish_spread(
-            _publish_spread.topic, _publish_spread.payloads, _publish_spread.keys,
-            _publish_spread.headers, _publish_spread.partition, _publish_spread.keyless,
-            _publish_spread.bodies
-        ) as s;
+        from pgq._publish_spread(topic, payloads, keys, headers, partition, keyless, bodies) as s;
         return;
     end if;
 
@@ -162,8 +152,8 @@ begin
     from (
         select
             unnest(homes) as home, unnest(offsets) as log_offset,
-            unnest(_publish_spread.keys) as key, unnest(_publish_spread.headers) as header,
-            unnest(_publish_spread.payloads) as payload, unnest(_publish_spread.bodies) as body
+            unnest(keys) as key, unnest(headers) as header,
+            unnest(payloads) as payload, unnest(bodies) as body
     ) as b;
 
     return query

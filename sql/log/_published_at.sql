@@ -9,7 +9,7 @@ begin
     select r.segment, r.stored_partition_id, r.shift, r.published_at
     into run
     from pgq.segment_range as r
-    where r.partition_id = _published_at.partition_id and r.first_offset <= _published_at.log_offset
+    where r.partition_id = _published_at.partition_id and r.first_offset <= log_offset
     order by r.first_offset desc
     limit 1;
 

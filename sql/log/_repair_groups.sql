@@ -8,9 +8,9 @@ declare
 begin
     for ahead in
         select a.*
-        from pgq._ahead_groups(_repair_groups.moment) as a
+        from pgq._ahead_groups(moment) as a
         order by a.topic, a.consumer_group, a.partition
-        limit _repair_groups.max_rows
+        limit max_rows
     loop
         -- SKIP LOCKED: a member is working on this partition.
         perform

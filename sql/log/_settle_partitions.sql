@@ -38,7 +38,7 @@ begin
                     or exists (select from pgq.subscription as s where s.topic_id = t.topic_id)
                 )
             )
-        limit _settle_partitions.max_partitions
+        limit max_partitions
         for no key update of p skip locked
     loop
         -- Keys are mapped by the row of partition 0, so they all move at once. New statement: the

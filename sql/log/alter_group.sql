@@ -20,12 +20,10 @@ begin
     perform pgq._check_dead_letters(topic collate "C", max_attempts, dead_letter_topic collate "C");
     -- An admin of the dead-letter topic may detach it from the group by no_limit, but change
     -- nothing else.
-    if num_nonnulls(
-        alter_group.out_of_range, alter_group.max_attempts, alter_group.dead_letter_topic
-    ) > 0
+    if num_nonnulls(out_of_range, max_attempts, dead_letter_topic) > 0
         or not exists (
             select
-            from pgq._group_info(alter_group.topic collate "C", alter_group.consumer_group) as i
+            from pgq._group_info(topic collate "C", consumer_group) as i
             where pgq._administers(i.dead_letter_topic, null)
         )
     then
@@ -64,15 +62,15 @@ begin
             out_of_range = coalesce(alter_group.out_of_range, g.out_of_range),
             updated_at = pgq._clock(),
             max_attempts = case
-                when cardinality(alter_group.no_limit) > 0 then null
+                when cardinality(no_limit) > 0 then null
                 else coalesce(alter_group.max_attempts, g.max_attempts)
             end,
             dead_letter_topic_id = case
-                when cardinality(alter_group.no_limit) > 0 then null
+                when cardinality(no_limit) > 0 then null
                 else coalesce(dead_letter_id, g.dead_letter_topic_id)
             end,
             dead_letters_by = case
-                when cardinality(alter_group.no_limit) > 0 then null
+                when cardinality(no_limit) > 0 then null
                 when dead_letter_id is not null then pgq._maker()
                 else g.dead_letters_by
             end
@@ -126,9 +124,7 @@ begin
         on conflict do nothing;
     end if;
 
-    return query
-    select i.*
-    from pgq._group_info(alter_group.topic collate "C", alter_group.consumer_group) as i;
+    return query select i.* from pgq._group_info(topic collate "C", consumer_group) as i;
 end
 $$;
 

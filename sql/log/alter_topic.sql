@@ -50,7 +50,7 @@ begin
         no_limit collate "C", pgq._liftable(to_jsonb(given), pgq._topic_settings())
     );
 
-    select i.* into before from pgq._topic_info(alter_topic.topic collate "C") as i;
+    select i.* into before from pgq._topic_info(topic collate "C") as i;
 
     settings := pgq._merge_settings(given, before, no_limit);
     perform pgq._check_settings(to_jsonb(settings), pgq._topic_settings());
@@ -101,7 +101,7 @@ begin
         perform pgq._add_partitions(target, class, previous, settings.partitions - 1);
     end if;
 
-    return query select i.* from pgq._topic_info(alter_topic.topic collate "C") as i;
+    return query select i.* from pgq._topic_info(topic collate "C") as i;
 end
 $$;
 

@@ -30,7 +30,7 @@ begin
 
     if place.partition_id is null then
         perform pgq._check_access(topic collate "C", null, 'consume');
-        perform pgq._fail_unknown_partition(t.topic, check_range.partition, t.partitions)
+        perform pgq._fail_unknown_partition(t.topic, partition, t.partitions)
         from pgq.topic as t
         where t.topic = check_range.topic collate "C";
 
@@ -41,15 +41,13 @@ begin
         -- An old snapshot (REPEATABLE READ) still shows the ranges of a truncated segment, but not
         -- its messages: read one message of each segment. The read locks then keep the segments
         -- from being truncated until this transaction ends.
-        if check_range.first_offset < pgq._first_available(place.partition_id)
-            or check_range.last_offset > pgq._last_offset(
+        if first_offset < pgq._first_available(place.partition_id)
+            or last_offset > pgq._last_offset(
                 place.stored_partition_id, place.segment, place.segment_first_offset
             )
             or exists (
                 select
-                from pgq._runs(
-                    place.partition_id, check_range.first_offset, check_range.last_offset
-                ) as r
+                from pgq._runs(place.partition_id, first_offset, last_offset) as r
                 where (
                     pgq._newest(r.stored_partition_id, r.segment, r.first_offset - r.shift)
                 ).log_offset is null

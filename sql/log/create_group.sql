@@ -28,9 +28,7 @@ begin
     perform pgq._check_access(dead_letter_topic collate "C", null, 'publish');
 
     -- An existing group is found without a lock.
-    select i.*
-    into existing
-    from pgq._group_info(create_group.topic collate "C", create_group.consumer_group) as i;
+    select i.* into existing from pgq._group_info(topic collate "C", consumer_group) as i;
 
     if existing.topic is not null then
         -- An old snapshot may show a dropped group: then the lock raises 40001.
@@ -90,11 +88,11 @@ begin
     )
     values (
         target.topic_id,
-        create_group.consumer_group,
-        coalesce(create_group.out_of_range, 'error'),
+        consumer_group,
+        coalesce(out_of_range, 'error'),
         pgq._clock(),
         pgq._clock(),
-        create_group.max_attempts,
+        max_attempts,
         dead_letter_id,
         case when dead_letter_id is not null then pgq._maker() end
     )
@@ -106,8 +104,7 @@ begin
         return query
         select c.*
         from pgq.create_group(
-            create_group.topic, create_group.consumer_group, create_group.start,
-            create_group.out_of_range, create_group.max_attempts, create_group.dead_letter_topic
+            topic, consumer_group, start, out_of_range, max_attempts, dead_letter_topic
         ) as c;
         return;
     end if;
@@ -119,10 +116,10 @@ begin
         new_id,
         p.partition,
         target.topic,
-        create_group.consumer_group,
+        consumer_group,
         p.partition_id,
-        coalesce(create_group.out_of_range, 'error'),
-        create_group.max_attempts
+        coalesce(out_of_range, 'error'),
+        max_attempts
     from pgq.partition as p
     where p.topic_id = target.topic_id;
 
@@ -134,7 +131,7 @@ begin
         select
             p.partition,
             case
-                when create_group.start collate "C" is distinct from 'latest'
+                when start collate "C" is distinct from 'latest'
                     then pgq._first_available(p.partition_id)
                 else pgq._last_offset(p.stored_partition_id, p.segment, p.segment_first_offset) + 1
             end as next_offset
@@ -142,9 +139,7 @@ begin
         where p.topic_id = target.topic_id
     ) as s;
 
-    return query
-    select i.*
-    from pgq._group_info(create_group.topic collate "C", create_group.consumer_group) as i;
+    return query select i.* from pgq._group_info(topic collate "C", consumer_group) as i;
 end
 $$;
 

@@ -44,7 +44,7 @@ begin
     -- Retry if another transaction creates a topic of this name in between.
     while made.topic_id is null loop
         -- An existing topic is found without a lock.
-        select i.* into existing from pgq._topic_info(create_topic.topic collate "C") as i;
+        select i.* into existing from pgq._topic_info(topic collate "C") as i;
 
         if existing.topic is not null then
             perform pgq._check_taken(topic collate "C", null);
@@ -92,7 +92,7 @@ begin
         overriding system value
         values (
             new_id,
-            create_topic.topic,
+            topic,
             settings.partitions,
             class.storage_class_id,
             settings.notify,
@@ -112,7 +112,7 @@ begin
         perform pgq._restrict(topic collate "C", null, true, null, null, false);
     end if;
 
-    return query select i.* from pgq._topic_info(create_topic.topic collate "C") as i;
+    return query select i.* from pgq._topic_info(topic collate "C") as i;
 end
 $$;
 

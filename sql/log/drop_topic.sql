@@ -23,7 +23,7 @@ begin
     if exists (
         select from pgq.consumer_group as g where g.dead_letter_topic_id = target.topic_id
     ) then
-        raise exception 'topic "%" gets the dead letters of consumer groups', drop_topic.topic
+        raise exception 'topic "%" gets the dead letters of consumer groups', topic
             using errcode = '2BP01',
                 detail = (
                     select

@@ -34,20 +34,20 @@ begin
 
     if place.partition_id is null then
         perform pgq._check_access(topic collate "C", null, 'consume');
-        perform pgq._fail_unknown_partition(t.topic, fetch_packed.partition, t.partitions)
+        perform pgq._fail_unknown_partition(t.topic, partition, t.partitions)
         from pgq.topic as t
         where t.topic = fetch_packed.topic collate "C";
 
         perform pgq._fail_unknown_topic(topic collate "C");
     end if;
 
-    if fetch_packed.first_partition_id is not null
+    if first_partition_id is not null
         and not exists (
             select
             from pgq.partition as p
             where p.topic_id = place.topic_id
                 and p.partition = 0
-                and p.partition_id = fetch_packed.first_partition_id
+                and p.partition_id = first_partition_id
         )
     then
         raise exception 'topic "%" is not the one that was planned to be read',
@@ -62,12 +62,12 @@ begin
         select
             place.segment as segment, place.stored_partition_id as stored_partition_id,
             0::bigint as shift, null::timestamptz as published_at,
-            fetch_packed.first_offset as first_offset, fetch_packed.last_offset as last_offset
-        where fetch_packed.first_offset >= place.segment_first_offset
+            first_offset as first_offset, last_offset as last_offset
+        where first_offset >= place.segment_first_offset
         union all
         select
             r.segment, r.stored_partition_id, r.shift, r.published_at, r.first_offset, r.last_offset
-        from pgq._runs(place.partition_id, fetch_packed.first_offset, fetch_packed.last_offset) as r
+        from pgq._runs(place.partition_id, first_offset, last_offset) as r
         where fetch_packed.first_offset < place.segment_first_offset
         order by first_offset
     loop

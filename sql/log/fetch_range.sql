@@ -31,7 +31,7 @@ begin
 
     if place.partition_id is null then
         perform pgq._check_access(topic collate "C", null, 'consume');
-        perform pgq._fail_unknown_partition(t.topic, fetch_range.partition, t.partitions)
+        perform pgq._fail_unknown_partition(t.topic, partition, t.partitions)
         from pgq.topic as t
         where t.topic = fetch_range.topic collate "C";
 
@@ -45,21 +45,16 @@ begin
     if first_offset >= place.segment_first_offset then
         -- for the first 48 leaves: place.segment
         return query
-        select
-            {fetch_range.partition}, m.log_offset, m.published_at, m.key, m.headers, m.payload,
-            m.body
+        select {partition}, m.log_offset, m.published_at, m.key, m.headers, m.payload, m.body
         from pgq.message_{leaf} as m
         where m.partition_id = {place.stored_partition_id}
-            and m.log_offset between {fetch_range.first_offset} and {fetch_range.last_offset}
+            and m.log_offset between {first_offset} and {last_offset}
         order by m.log_offset;
         -- end of the leaf
     else
         return query
         select m.*
-        from pgq._messages_across(
-            place.partition_id, fetch_range.partition, fetch_range.first_offset,
-            fetch_range.last_offset
-        ) as m;
+        from pgq._messages_across(place.partition_id, partition, first_offset, last_offset) as m;
     end if;
     get diagnostics read_rows = row_count;
 

@@ -6,7 +6,7 @@ set search_path = pgq, pg_temp
 as $$
 begin
     perform pgq._check_access(topic collate "C", null, 'monitor');
-    if list_groups.topic is not null
+    if topic is not null
         and not exists (select from pgq.topic as t where t.topic = list_groups.topic collate "C")
     then
         perform pgq._fail_unknown_topic(topic collate "C");

@@ -14,10 +14,8 @@ begin
     select
         s.partition, s.first_offset, s.last_offset,
         case
-            when list_offsets.published_at is not null
-                then pgq._offset_at(
-                    s.partition_id, list_offsets.published_at, s.first_offset, s.last_offset
-                )
+            when published_at is not null
+                then pgq._offset_at(s.partition_id, published_at, s.first_offset, s.last_offset)
         end
     from (
         select

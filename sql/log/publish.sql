@@ -42,8 +42,7 @@ begin
             return query
             select g.*
             from pgq._publish_guarded(
-                publish.topic collate "C", publish.payload, publish.key, publish.headers,
-                publish.partition, publish.idempotency_key, publish.body
+                topic collate "C", payload, key, headers, partition, idempotency_key, body
             ) as g;
             return;
         end if;
@@ -104,7 +103,7 @@ begin
             and p.partition = coalesce(
                 publish.partition,
                 (
-                    select pgq._home(publish.key collate "C", q.partitions)
+                    select pgq._home(key collate "C", q.partitions)
                     from pgq.partition as q
                     where q.topic = publish.topic collate "C" and q.partition = 0
                 )
@@ -148,8 +147,7 @@ begin
             return query
             select g.*
             from pgq._publish_guarded(
-                publish.topic collate "C", publish.payload, publish.key, publish.headers,
-                published.partition, null, publish.body
+                topic collate "C", payload, key, headers, published.partition, null, body
             ) as g;
             return;
         end if;
@@ -172,10 +170,10 @@ begin
         coalesce(newest_offset + 1, first_offset),
         greatest(pgq._clock(), newest_at, entered_at),
         leaf,
-        publish.key,
-        publish.headers,
-        publish.payload,
-        publish.body
+        key,
+        headers,
+        payload,
+        body
     );
 
     published.log_offset := coalesce(newest_offset + 1, first_offset);

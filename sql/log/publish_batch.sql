@@ -44,9 +44,7 @@ begin
             from (
                 select distinct k.partition, k.log_offset, k.duplicate
                 from pgq._publish_keyed(
-                    publish_batch.topic collate "C", publish_batch.payloads, publish_batch.keys,
-                    publish_batch.headers, publish_batch.partition, publish_batch.idempotency_keys,
-                    publish_batch.bodies
+                    topic collate "C", payloads, keys, headers, partition, idempotency_keys, bodies
                 ) as k
             ) as d
         ) as r
@@ -62,8 +60,7 @@ begin
             return query
             select s.partition, s.first_offset, s.last_offset, false
             from pgq._publish_spread(
-                publish_batch.topic collate "C", publish_batch.payloads, publish_batch.keys,
-                publish_batch.headers, publish_batch.partition, null, publish_batch.bodies
+                topic collate "C", payloads, keys, headers, partition, null, bodies
             ) as s;
         exception
             when unique_violation then
@@ -80,8 +77,7 @@ begin
         return query
         select s.partition, s.first_offset, s.last_offset, false
         from pgq._publish_spread(
-            publish_batch.topic collate "C", publish_batch.payloads, publish_batch.keys,
-            publish_batch.headers, null, null, publish_batch.bodies
+            topic collate "C", payloads, keys, headers, null, null, bodies
         ) as s;
         return;
     end if;
@@ -90,10 +86,7 @@ begin
     if state.partition is null then
         return query
         select s.partition, s.first_offset, s.last_offset, false
-        from pgq._stage_batch(
-            publish_batch.topic collate "C", publish_batch.payloads, publish_batch.keys,
-            publish_batch.headers, publish_batch.partition, publish_batch.bodies
-        ) as s;
+        from pgq._stage_batch(topic collate "C", payloads, keys, headers, partition, bodies) as s;
         return;
     end if;
 
@@ -122,8 +115,8 @@ begin
     from (
         select
             generate_series(published.first_offset, published.last_offset) as log_offset,
-            unnest(publish_batch.keys) as key, unnest(publish_batch.headers) as header,
-            unnest(publish_batch.payloads) as payload, unnest(publish_batch.bodies) as body
+            unnest(keys) as key, unnest(headers) as header,
+            unnest(payloads) as payload, unnest(bodies) as body
     ) as b;
 
     if state.followed then

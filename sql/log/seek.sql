@@ -39,7 +39,7 @@ begin
             and start collate "C" = 'latest'
         then
             -- Assign offsets to the messages staged so far, so that the group skips them.
-            perform from pgq._assign_all(seek.topic collate "C", seek.partition, null);
+            perform from pgq._assign_all(topic collate "C", partition, null);
         end if;
 
         -- Deadlock: lock the partitions in ascending order, as everywhere.

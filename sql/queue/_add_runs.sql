@@ -19,24 +19,24 @@ begin
         places
     )
     select
-        _add_runs.queue_id,
-        _add_runs.visible_at,
+        queue_id,
+        visible_at,
         nextval('pgq.job_id'),
-        _add_runs.partition_id,
+        partition_id,
         r.first_offset,
-        _add_runs.expires_at,
-        _add_runs.segment,
+        expires_at,
+        segment,
         r.jobs,
         case when r.last_place >= r.jobs then r.places end
     from (
         select
-            _add_runs.offsets[1] + p.piece * 100 as first_offset, count(*)::integer as jobs,
+            offsets[1] + p.piece * 100 as first_offset, count(*)::integer as jobs,
             max(p.place) as last_place, array_agg(p.place order by p.place) as places
         from (
             select
-                (o.log_offset - _add_runs.offsets[1]) / 100 as piece,
-                ((o.log_offset - _add_runs.offsets[1]) % 100)::smallint as place
-            from unnest(_add_runs.offsets) as o (log_offset)
+                (o.log_offset - offsets[1]) / 100 as piece,
+                ((o.log_offset - offsets[1]) % 100)::smallint as place
+            from unnest(offsets) as o (log_offset)
         ) as p
         group by p.piece
         order by p.piece

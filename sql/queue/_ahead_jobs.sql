@@ -24,11 +24,11 @@ begin
     select
         j.queue_id, j.job_id, a.leased,
         case
-            when a.leased then _ahead_jobs.moment + q.lease
-            when j.due_at is null then j.visible_at - (m.published_at - _ahead_jobs.moment)
+            when a.leased then moment + q.lease
+            when j.due_at is null then j.visible_at - (m.published_at - moment)
             else j.visible_at
         end,
-        j.due_at - (m.published_at - _ahead_jobs.moment)
+        j.due_at - (m.published_at - moment)
     from pgq.queue as q
     cross join generate_series(0, 9) as p (priority)
     cross join lateral (
@@ -36,9 +36,9 @@ begin
         from pgq.job as k
         where k.queue_id = q.queue_id
             and k.priority = p.priority
-            and k.visible_at > _ahead_jobs.moment + interval '5 seconds'
+            and k.visible_at > moment + interval '5 seconds'
         order by k.visible_at
-        limit _ahead_jobs.max_looks
+        limit max_looks
     ) as j
     cross join lateral (
         select j.lease_token is not null as leased, coalesce(j.due_at, j.visible_at) as due_at
@@ -53,14 +53,13 @@ begin
             and (n.headers ->> 'scheduled_at' collate "C" > now_at) is not true
     ) as m on true
     where case
-        when a.leased
-            then j.visible_at > _ahead_jobs.moment + greatest(_ahead_jobs.longest_lease, q.lease)
-        else m.published_at > _ahead_jobs.moment + interval '5 seconds'
+        when a.leased then j.visible_at > moment + greatest(longest_lease, q.lease)
+        else m.published_at > moment + interval '5 seconds'
             and a.due_at between m.published_at
             + case when j.attempt > 0 then interval '0' else q.delay end
             and m.published_at + interval '5 seconds'
             + case when j.attempt > 0 then q.backoff_max else q.delay end
-            and a.due_at < m.published_at + (m.published_at - _ahead_jobs.moment)
+            and a.due_at < m.published_at + (m.published_at - moment)
     end;
 end
 $$;

@@ -7,7 +7,7 @@ declare
     ran_out constant text := 'the lease of the last attempt ran out';
     freed pgq._ended_job[];
 begin
-    with gone as (delete from pgq.job as j where j.job_id = any(_bury.job_ids) returning j.*),
+    with gone as (delete from pgq.job as j where j.job_id = any(job_ids) returning j.*),
 
     buried as (
         insert into pgq.dead_job (
@@ -33,13 +33,13 @@ begin
             g.log_offset,
             g.segment,
             g.priority,
-            g.attempt - _bury.uncounted,
+            g.attempt - uncounted,
             pgq._clock(),
             g.label,
             case
-                when _bury.error is not null then _bury.error
+                when error is not null then error
                 -- The last nack recorded the reason.
-                when not coalesce(_bury.lost, g.lease_token is not null) then g.last_error
+                when not coalesce(lost, g.lease_token is not null) then g.last_error
                 -- Redriven after it had died in the same way: do not append the text twice.
                 when right(g.last_error, length(ran_out)) = ran_out then g.last_error
                 else concat_ws(E'\n', g.last_error, ran_out)

@@ -8,10 +8,10 @@ begin
     exhausted := array(
         select j.job_id
         from pgq.job as j
-        where j.job_id = any(_bury_exhausted.job_ids)
+        where j.job_id = any(job_ids)
             and j.attempt >= coalesce(j.max_attempts, _bury_exhausted.max_attempts)
             -- In no index in this form: a plan made on a small table would scan all due jobs.
-            and j.visible_at + interval '0' <= _bury_exhausted.moment
+            and j.visible_at + interval '0' <= moment
         for update skip locked
     );
 

@@ -13,11 +13,11 @@ begin
             from pgq.job as j
             inner join pgq.queue as p on p.queue_id = j.queue_id
             where j.last_attempt
-                and j.visible_at <= _bury_lost.moment
+                and j.visible_at <= moment
                 -- max_attempts may have been raised since last_attempt was set.
                 and j.attempt >= coalesce(j.max_attempts, p.max_attempts)
             order by j.visible_at
-            limit _bury_lost.max_jobs
+            limit max_jobs
         ) as l
         inner join pgq.queue as q on q.queue_id = l.queue_id
         group by q.queue, q.max_attempts

@@ -25,13 +25,13 @@ begin
     );
     return query
     select r.*
-    from pgq._expire_jobs(living, _carry_jobs.moment) as r;
+    from pgq._expire_jobs(living, moment) as r;
 
     living := array(
         select j.job_id
         from pgq.job as j
         where j.job_id = any(living)
-            and j.segment = _carry_jobs.leaf
+            and j.segment = leaf
         for update skip locked
     );
     dead := array(
@@ -39,10 +39,10 @@ begin
         from pgq.dead_job as d
         where d.job_id = any(
             pgq._jobs_of_segment(
-                _carry_jobs.leaf,
+                leaf,
                 _carry_jobs.queue_id,
                 _carry_jobs.partition_id,
-                _carry_jobs.max_jobs - cardinality(living),
+                max_jobs - cardinality(living),
                 true
             )
         )

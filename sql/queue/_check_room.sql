@@ -56,7 +56,7 @@ begin
                 and k.priority = f.place - 1
                 and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
         ) as j
-        limit _check_room.max_unfinished::bigint + 1
+        limit max_unfinished::bigint + 1
     ) as c;
 
     if unfinished + new_jobs > max_unfinished then
@@ -64,9 +64,9 @@ begin
             (select q.queue from pgq.queue as q where q.queue_id = _check_room.queue_id)
             using errcode = 'MQ010',
                 detail = format(
-                    'New jobs: %s; unfinished: %s%s; max_unfinished: %s.', _check_room.new_jobs,
-                    case when unfinished > _check_room.max_unfinished then 'more than ' else '' end,
-                    least(unfinished, _check_room.max_unfinished), _check_room.max_unfinished
+                    'New jobs: %s; unfinished: %s%s; max_unfinished: %s.', new_jobs,
+                    case when unfinished > max_unfinished then 'more than ' else '' end,
+                    least(unfinished, max_unfinished), max_unfinished
                 ),
                 hint = 'Try again when workers have finished some, or raise max_unfinished with '
                     'pgq.alter_queue.';
@@ -75,8 +75,7 @@ begin
     perform set_config(
         name,
         concat_ws(
-            ' ', _check_room.max_unfinished,
-            _check_room.last_id + _check_room.max_unfinished - unfinished - _check_room.new_jobs,
+            ' ', max_unfinished, last_id + max_unfinished - unfinished - new_jobs,
             round(extract(epoch from seen_at)::numeric * 1000000),
             round(extract(epoch from clock_timestamp() - begun_at)::numeric * 1000000)
         ),

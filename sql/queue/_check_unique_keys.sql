@@ -14,7 +14,7 @@ begin
 
     if exists (
         select
-        from unnest(_check_unique_keys.unique_keys) as k (unique_key)
+        from unnest(unique_keys) as k (unique_key)
         where length(k.unique_key) not between 1 and 255
     ) then
         raise exception 'argument "unique_keys" must contain texts of 1 to 255 characters'

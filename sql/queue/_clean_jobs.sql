@@ -13,15 +13,13 @@ declare
 begin
     unfinished := pgq._clean_runs(moment, batch);
 
-    for report in
-        select r.*
-        from pgq._expire_jobs(pgq._expired_jobs(_clean_jobs.moment, batch), _clean_jobs.moment) as r
+    for report in select r.* from pgq._expire_jobs(pgq._expired_jobs(moment, batch), moment) as r
     loop
         ended := ended + report.amount;
         return next report;
     end loop;
 
-    for report in select r.* from pgq._bury_lost(_clean_jobs.moment, batch - ended) as r loop
+    for report in select r.* from pgq._bury_lost(moment, batch - ended) as r loop
         ended := ended + report.amount;
         return next report;
     end loop;
@@ -35,7 +33,7 @@ begin
         cross join lateral (
             select e.job_id
             from pgq.dead_job as e
-            where e.queue_id = q.queue_id and e.died_at <= _clean_jobs.moment - q.retention
+            where e.queue_id = q.queue_id and e.died_at <= moment - q.retention
             order by e.died_at
             limit batch
             for update skip locked

@@ -12,8 +12,8 @@ begin
     for run in
         select r.*
         from pgq.job_run as r
-        where r.expires_at <= _clean_runs.moment
-        limit _clean_runs.max_jobs
+        where r.expires_at <= moment
+        limit max_jobs
         for update skip locked
     loop
         perform pgq._expand_run(run);
@@ -27,7 +27,7 @@ begin
         select s.queue_id, s.visible_at, s.run_id
         from pgq.job_run as s
         where not exists (select from pgq.queue as q where q.queue_id = s.queue_id)
-        limit _clean_runs.max_jobs
+        limit max_jobs
     );
     get diagnostics removed = row_count;
 

@@ -63,9 +63,9 @@ begin
     from (
         select
             generate_series(1, cardinality(leaders)) as place, unnest(leaders) as leader,
-            unnest(_enqueue_keyed.payloads) as payload, unnest(_enqueue_keyed.keys) as key,
-            unnest(_enqueue_keyed.headers) as header, unnest(_enqueue_keyed.labels) as label,
-            unnest(_enqueue_keyed.unique_keys) as unique_key, unnest(_enqueue_keyed.bodies) as body
+            unnest(payloads) as payload, unnest(keys) as key,
+            unnest(headers) as header, unnest(labels) as label,
+            unnest(unique_keys) as unique_key, unnest(bodies) as body
     ) as g
     where g.leader = g.place;
 
@@ -73,13 +73,12 @@ begin
         made := array(
             select e
             from pgq.enqueue_batch(
-                queue => _enqueue_keyed.queue,
-                payloads => case when _enqueue_keyed.bodies is null then added.payloads end,
-                keys => added.keys, headers => added.headers, delay => _enqueue_keyed.delay,
-                run_at => _enqueue_keyed.run_at, priority => _enqueue_keyed.priority,
+                queue => queue, payloads => case when bodies is null then added.payloads end,
+                keys => added.keys, headers => added.headers, delay => delay,
+                run_at => run_at, priority => priority,
                 labels => added.labels, unique_keys => added.unique_keys,
-                max_attempts => _enqueue_keyed.max_attempts,
-                bodies => case when _enqueue_keyed.bodies is not null then added.bodies end
+                max_attempts => max_attempts,
+                bodies => case when bodies is not null then added.bodies end
             ) as e
         );
     end if;
@@ -105,7 +104,7 @@ begin
         from (
             select
                 generate_series(1, cardinality(leaders)) as place, unnest(leaders) as leader,
-                unnest(_enqueue_keyed.idempotency_keys) as idempotency_key, unnest(ids) as job_id
+                unnest(idempotency_keys) as idempotency_key, unnest(ids) as job_id
         ) as g
         where g.leader = g.place and g.idempotency_key is not null;
 

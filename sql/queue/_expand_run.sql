@@ -4,22 +4,19 @@ language plpgsql volatile parallel unsafe
 as $$
 begin
     delete from pgq.job_run as r
-    where r.queue_id = (_expand_run.run).queue_id
-        and r.visible_at = (_expand_run.run).visible_at and r.run_id = (_expand_run.run).run_id;
+    where r.queue_id = (run).queue_id
+        and r.visible_at = (run).visible_at and r.run_id = (run).run_id;
 
     -- The jobs are due when the batch was: no floor has risen above it, see _raise_floor.
     perform pgq._point_jobs(
-        (_expand_run.run).queue_id, (_expand_run.run).partition_id, (_expand_run.run).segment,
+        (run).queue_id, (run).partition_id, (run).segment,
         array(
-            select (_expand_run.run).first_offset + p.place
+            select (run).first_offset + p.place
             from unnest(
-                coalesce(
-                    (_expand_run.run).places,
-                    array(select generate_series(0, (_expand_run.run).jobs - 1)::smallint)
-                )
+                coalesce((run).places, array(select generate_series(0, (run).jobs - 1)::smallint))
             ) as p (place)
         ),
-        (_expand_run.run).visible_at, (_expand_run.run).expires_at
+        (run).visible_at, (run).expires_at
     );
 end
 $$;

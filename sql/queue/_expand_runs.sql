@@ -13,9 +13,9 @@ begin
     into run
     from pgq.job_run as r
     where r.queue_id = _expand_runs.queue_id
-        and r.visible_at >= _expand_runs.floor_time
-        and r.visible_at <= _expand_runs.moment
-        and (r.expires_at is null or r.expires_at > _expand_runs.moment)
+        and r.visible_at >= floor_time
+        and r.visible_at <= moment
+        and (r.expires_at is null or r.expires_at > moment)
     order by r.visible_at, r.run_id
     limit 1;
 
@@ -32,12 +32,12 @@ begin
         from pgq.job as k
         where k.queue_id = _expand_runs.queue_id
             and k.priority = 0
-            and (k.visible_at, k.job_id) >= (_expand_runs.floor_time, _expand_runs.floor_id)
+            and (k.visible_at, k.job_id) >= (floor_time, floor_id)
             and k.visible_at <= run.visible_at
-            and (k.expires_at is null or k.expires_at > _expand_runs.moment)
-            and k.attempt < coalesce(k.max_attempts, _expand_runs.most_attempts)
+            and (k.expires_at is null or k.expires_at > moment)
+            and k.attempt < coalesce(k.max_attempts, most_attempts)
         order by k.visible_at, k.job_id
-        limit _expand_runs.max_jobs
+        limit max_jobs
         for update skip locked
     ) as j;
 
@@ -50,8 +50,8 @@ begin
         from pgq.job_run as r
         where r.queue_id = _expand_runs.queue_id
             and (r.visible_at, r.run_id) > (run.visible_at, run.run_id)
-            and r.visible_at <= _expand_runs.moment
-            and (r.expires_at is null or r.expires_at > _expand_runs.moment)
+            and r.visible_at <= moment
+            and (r.expires_at is null or r.expires_at > moment)
         order by r.visible_at, r.run_id
         limit 1
         for update skip locked;

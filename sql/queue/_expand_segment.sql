@@ -18,7 +18,7 @@ begin
                 _expand_segment.partition_id is null
                 or r.partition_id = _expand_segment.partition_id
             )
-        limit _expand_segment.max_jobs
+        limit max_jobs
         for update skip locked
     loop
         perform pgq._expand_run(run);

@@ -9,9 +9,9 @@ begin
     expired_ids := array(
         select j.job_id
         from pgq.job as j
-        where j.job_id = any(_expire_jobs.job_ids)
-            and j.expires_at <= _expire_jobs.moment
-            and (j.lease_token is null or j.visible_at <= _expire_jobs.moment)
+        where j.job_id = any(job_ids)
+            and j.expires_at <= moment
+            and (j.lease_token is null or j.visible_at <= moment)
         for update skip locked
     );
 
@@ -35,7 +35,7 @@ begin
         select
             e.job_id,
             e.queue_id,
-            _expire_jobs.moment,
+            moment,
             e.segment,
             e.attempt,
             'expired',

@@ -25,8 +25,8 @@ begin
             select
                 count(*) as seen,
                 array_agg(j.job_id) filter (
-                    where j.expires_at <= _expired_jobs.moment
-                    and (j.lease_token is null or j.visible_at <= _expired_jobs.moment)
+                    where j.expires_at <= moment
+                    and (j.lease_token is null or j.visible_at <= moment)
                 ) as expired_ids,
                 max(j.visible_at) as last_at,
                 (array_agg(j.job_id order by j.visible_at desc, j.job_id desc))[1] as last_id
@@ -58,10 +58,9 @@ begin
                     and (k.visible_at, k.job_id) > (place.last_at, place.last_id)
                     and (place.due_before is null or k.visible_at < place.due_before)
                 order by k.visible_at, k.job_id
-                limit _expired_jobs.max_jobs - cardinality(found_ids)
+                limit max_jobs - cardinality(found_ids)
             ) as j
-            where j.expires_at <= _expired_jobs.moment
-                and (j.lease_token is null or j.visible_at <= _expired_jobs.moment)
+            where j.expires_at <= moment and (j.lease_token is null or j.visible_at <= moment)
         );
         found_ids := found_ids || more_ids;
     end loop;

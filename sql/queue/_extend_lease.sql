@@ -44,7 +44,7 @@ begin
                 select greatest(
                     (g.job).visible_at,
                     pgq._clock() + coalesce(
-                        _extend_lease.lease,
+                        lease,
                         (select q.lease from pgq.queue as q where q.queue_id = (g.job).queue_id),
                         interval '0'
                     )
@@ -66,7 +66,7 @@ begin
         exit when cardinality(extended) = cardinality(rest);
         rest := array(select unnest(rest) except select unnest(extended));
         exit when cardinality(rest) = 0
-            or not pgq._still_leased(rest, _extend_lease.lease_token)
+            or not pgq._still_leased(rest, lease_token)
             or not exists (
                 select
                 from pgq.job as j

@@ -28,7 +28,7 @@ begin
         end if;
 
         -- A dropped queue archives nothing.
-        select q.partition_id, q.archive or _finish.always
+        select q.partition_id, q.archive or always
         into store_id, archive
         from pgq.queue as q
         where q.queue_id = target_id;
@@ -63,9 +63,9 @@ begin
                 pgq._clock(),
                 g.segment,
                 g.attempt,
-                _finish.outcome,
+                outcome,
                 g.label,
-                _finish.result,
+                result,
                 g.last_error,
                 nullif(g.partition_id, store_id),
                 case when g.partition_id <> store_id then g.log_offset end
@@ -104,9 +104,9 @@ begin
                 pgq._clock(),
                 o.segment,
                 o.attempt,
-                _finish.outcome,
+                outcome,
                 o.label,
-                _finish.result,
+                result,
                 o.last_error,
                 nullif(o.partition_id, store_id),
                 case when o.partition_id <> store_id then o.log_offset end

@@ -10,10 +10,10 @@ begin
 
     lost := array(
         select r.job_id
-        from unnest(_finish_all.job_ids) as r (job_id)
+        from unnest(job_ids) as r (job_id)
         except
         select f
-        from pgq._finish(_finish_all.job_ids, _finish_all.lease_token, 'acked', null, false) as f
+        from pgq._finish(job_ids, lease_token, 'acked', null, false) as f
     );
     if cardinality(lost) > 0 then
         perform pgq._fail_job_lost(lost);

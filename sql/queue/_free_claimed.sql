@@ -5,7 +5,7 @@ set enable_bitmapscan = off
 as $$
 begin
     delete from pgq.unique_job as u
-    where u.job_id = any(_free_claimed.job_ids)
+    where u.job_id = any(job_ids)
         and (select q.unique_until from pgq.queue as q where q.queue_id = u.queue_id) = 'claimed';
 end
 $$;

@@ -8,13 +8,13 @@ begin
     delete from pgq.unique_job as u
     where u.job_id = any(array(
         select e.job_id
-        from unnest(_free_keys.ended) as e
+        from unnest(ended) as e
         where e.unique_key is not null
     ));
 
     for gone in
         select e.queue_id, e.ordered_key, e.job_id, coalesce(q.ordered, false) as ordered
-        from unnest(_free_keys.ended) as e
+        from unnest(ended) as e
         left join pgq.queue as q on q.queue_id = e.queue_id
         where e.ordered_key is not null
         order by e.queue_id, e.ordered_key, e.job_id

@@ -17,7 +17,7 @@ begin
                     _jobs_of_segment.partition_id is null
                     or d.partition_id = _jobs_of_segment.partition_id
                 )
-            limit _jobs_of_segment.max_jobs
+            limit max_jobs
         );
     end if;
 
@@ -30,7 +30,7 @@ begin
                 _jobs_of_segment.partition_id is null
                 or j.partition_id = _jobs_of_segment.partition_id
             )
-        limit _jobs_of_segment.max_jobs
+        limit max_jobs
     );
 end
 $$;

@@ -84,7 +84,7 @@ begin
         from holder as h
         union all
         select e.key::bigint, e.value, null, null, null, true, true, false
-        from jsonb_each_text(_known_jobs.stamps) as e
+        from jsonb_each_text(stamps) as e
     ) as a
     group by a.job_id;
 end

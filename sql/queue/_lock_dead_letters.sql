@@ -6,7 +6,7 @@ begin
     -- Lock in ascending order of ids: no deadlock. With max_jobs the oldest are found in another
     -- order, so SKIP LOCKED: never wait for a letter that is locked.
     return case
-        when _lock_dead_letters.max_jobs is not null then array(
+        when max_jobs is not null then array(
             select d.job_id
             from pgq.dead_job as d
             where d.queue_id = _lock_dead_letters.queue_id
@@ -21,10 +21,10 @@ begin
                     )
                 )
             order by d.died_at, d.job_id
-            limit _lock_dead_letters.max_jobs
+            limit max_jobs
             for update skip locked
         )
-        when _lock_dead_letters.job_id is not null then array(
+        when job_id is not null then array(
             select d.job_id
             from pgq.dead_job as d
             where d.job_id = _lock_dead_letters.job_id

@@ -44,7 +44,7 @@ begin
             count(b.job_id) as below
         from unnest(f.floor_times, f.floor_ids) with ordinality as p (floor_time, floor_id, place)
         left join pgq._below_floor(
-            f.queue_id, f.floor_times, f.floor_ids, _lower_floor.moment
+            f.queue_id, f.floor_times, f.floor_ids, moment
         ) as b on b.place = p.place
     ) as s
     where s.below > 0

@@ -12,7 +12,7 @@ begin
             select array_agg(c.met)
             from (
                 select j.met
-                from unnest(_met_jobs.floor_times, _met_jobs.floor_ids) with ordinality
+                from unnest(floor_times, floor_ids) with ordinality
                     as f (floor_time, floor_id, priority)
                 cross join lateral (
                     select
@@ -30,14 +30,14 @@ begin
                     where k.queue_id = _met_jobs.queue_id
                         and k.priority = f.priority - 1
                         and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
-                        and k.visible_at <= _met_jobs.moment
-                        and (k.expires_at is null or k.expires_at > _met_jobs.moment)
-                        and k.attempt < coalesce(k.max_attempts, _met_jobs.most_attempts)
+                        and k.visible_at <= moment
+                        and (k.expires_at is null or k.expires_at > moment)
+                        and k.attempt < coalesce(k.max_attempts, most_attempts)
                     order by k.visible_at, k.job_id
-                    limit _met_jobs.max_jobs
+                    limit max_jobs
                     for update skip locked
                 ) as j
-                limit _met_jobs.max_jobs
+                limit max_jobs
             ) as c
         );
     end if;
@@ -46,7 +46,7 @@ begin
         select array_agg(c.met)
         from (
             select j.met
-            from unnest(_met_jobs.floor_times, _met_jobs.floor_ids) with ordinality
+            from unnest(floor_times, floor_ids) with ordinality
                 as f (floor_time, floor_id, priority)
             cross join lateral (
                 select
@@ -65,14 +65,14 @@ begin
                     and k.label = _met_jobs.label
                     and k.priority = f.priority - 1
                     and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
-                    and k.visible_at <= _met_jobs.moment
-                    and (k.expires_at is null or k.expires_at > _met_jobs.moment)
-                    and k.attempt < coalesce(k.max_attempts, _met_jobs.most_attempts)
+                    and k.visible_at <= moment
+                    and (k.expires_at is null or k.expires_at > moment)
+                    and k.attempt < coalesce(k.max_attempts, most_attempts)
                 order by k.visible_at, k.job_id
-                limit _met_jobs.max_jobs
+                limit max_jobs
                 for update skip locked
             ) as j
-            limit _met_jobs.max_jobs
+            limit max_jobs
         ) as c
     );
 end

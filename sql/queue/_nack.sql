@@ -53,7 +53,7 @@ begin
                 g.log_offset,
                 g.expires_at,
                 pgq._clock() + coalesce(
-                    _nack.delay,
+                    delay,
                     (
                         select
                             pgq._retry_delay(g.attempt, q.backoff, q.backoff_max, q.backoff_jitter)
@@ -63,10 +63,10 @@ begin
                     interval '0'
                 ),
                 g.segment,
-                g.attempt - _nack.uncounted,
+                g.attempt - uncounted,
                 g.priority,
                 g.label,
-                coalesce(_nack.error, g.last_error),
+                coalesce(error, g.last_error),
                 g.unique_key,
                 g.max_attempts,
                 g.ordered_key

@@ -9,7 +9,7 @@ declare
 begin
     select
         q.queue_id,
-        _plan_claim.max_jobs,
+        max_jobs,
         coalesce(_plan_claim.lease, q.lease),
         coalesce(q.max_attempts, 2147483647),
         q.max_leased is not null or q.rate_limit is not null,

@@ -19,15 +19,15 @@ begin
     )
     select
         nextval('pgq.job_id'),
-        _point_jobs.queue_id,
-        _point_jobs.partition_id,
+        queue_id,
+        partition_id,
         o.log_offset,
-        _point_jobs.expires_at,
-        _point_jobs.visible_at,
-        _point_jobs.segment,
+        expires_at,
+        visible_at,
+        segment,
         0,
         0
-    from unnest(_point_jobs.offsets) as o (log_offset);
+    from unnest(offsets) as o (log_offset);
 end
 $$;
 

@@ -89,7 +89,7 @@ begin
             and k.priority = f.place - 1
             and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
             and k.visible_at < state.safe_at
-            and (k.expires_at is null or k.expires_at > _raise_floor.moment)
+            and (k.expires_at is null or k.expires_at > moment)
         order by k.visible_at, k.job_id
         limit 1
     ) as j on true
@@ -102,7 +102,7 @@ begin
             and k.queue_id = _raise_floor.queue_id
             and k.visible_at >= f.floor_time
             and k.visible_at < state.safe_at
-            and (k.expires_at is null or k.expires_at > _raise_floor.moment)
+            and (k.expires_at is null or k.expires_at > moment)
         order by k.visible_at, k.run_id
         limit 1
     ) as r on true;
@@ -137,13 +137,13 @@ begin
         note_floor
     )
     values (
-        _raise_floor.queue_id,
+        queue_id,
         '',
         state.seq + 1,
         state.epoch,
         state.floor_times,
         state.floor_ids,
-        _raise_floor.moment,
+        moment,
         state.safe_at,
         state.candidate_at,
         state.candidate_xid,

@@ -90,7 +90,7 @@ begin
             and k.priority = f.place - 1
             and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
             and k.visible_at < common.safe_at
-            and (k.expires_at is null or k.expires_at > _raise_label_floor.moment)
+            and (k.expires_at is null or k.expires_at > moment)
         order by k.visible_at, k.job_id
         limit 1
     ) as j on true;
@@ -116,13 +116,13 @@ begin
         candidate_xid
     )
     values (
-        _raise_label_floor.queue_id,
+        queue_id,
         place,
         coalesce(state.seq, 0) + 1,
         common.epoch,
         times,
         ids,
-        _raise_label_floor.moment,
+        moment,
         common.safe_at,
         common.candidate_at,
         common.candidate_xid

@@ -6,11 +6,7 @@ begin
     -- Delete and insert instead of update, see pgq.job. SKIP LOCKED: rows that another transaction
     -- holds are left out.
     return query
-    with ahead as materialized (
-        select a.*
-        from pgq._ahead_runs(_repair_jobs.moment) as a
-        limit _repair_jobs.max_rows
-    ),
+    with ahead as materialized (select a.* from pgq._ahead_runs(moment) as a limit max_rows),
 
     locked as materialized (
         select r.queue_id, r.visible_at, r.run_id, a.visible_at as right_at
@@ -61,8 +57,8 @@ begin
     return query
     with ahead as materialized (
         select a.*
-        from pgq._ahead_jobs(_repair_jobs.moment, _repair_jobs.longest_lease, null) as a
-        limit _repair_jobs.max_rows
+        from pgq._ahead_jobs(moment, longest_lease, null) as a
+        limit max_rows
     ),
 
     locked as materialized (

@@ -8,7 +8,7 @@ begin
     for wish in
         select j.job_id, j.queue_id, j.unique_key
         from pgq.job as j
-        where j.job_id = any(_return_keys.job_ids)
+        where j.job_id = any(job_ids)
         order by j.unique_key, j.job_id
     loop
         continue when pgq._take_key(

@@ -9,15 +9,11 @@ begin
         -- The snapshot is no proof. Locking a row that was changed since raises 40001, and so does
         -- inserting an id that the snapshot does not show. Ids that the sequence has not given out
         -- yet are skipped: the insert would collide with their future job.
-        perform
-        from pgq.job as j
-        where j.job_id = any(_still_leased.job_ids)
-        order by j.job_id
-        for update;
+        perform from pgq.job as j where j.job_id = any(job_ids) order by j.job_id for update;
 
         for number in
             select distinct r.job_id
-            from unnest(_still_leased.job_ids) as r (job_id)
+            from unnest(job_ids) as r (job_id)
             where r.job_id <= pg_sequence_last_value('pgq.job_id')
             order by r.job_id
         loop
@@ -43,7 +39,7 @@ begin
     return exists (
         select
         from pgq.job as j
-        where j.job_id = any(_still_leased.job_ids) and j.lease_token = _still_leased.lease_token
+        where j.job_id = any(job_ids) and j.lease_token = _still_leased.lease_token
     );
 end
 $$;

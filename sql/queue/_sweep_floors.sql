@@ -18,7 +18,7 @@ begin
                 n.queue_id, n.labels,
                 -- the clock was set back, or it is its turn
                 n.recorded_at > moment
-                or row_number() over (order by n.recorded_at) <= _sweep_floors.turns as raised,
+                or row_number() over (order by n.recorded_at) <= turns as raised,
                 exists (
                     select
                     from pgq._below_floor(n.queue_id, n.floor_times, n.floor_ids, moment)

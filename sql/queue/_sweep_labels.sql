@@ -45,7 +45,7 @@ begin
             and f.label = state.label
             and f.seq = state.seq
             and (
-                f.recorded_at < _sweep_labels.moment - interval '1 day'
+                f.recorded_at < moment - interval '1 day'
                 or f.epoch <> common.epoch
                 or exists (
                     select
@@ -62,7 +62,7 @@ begin
                         limit 10000
                     ) as j
                     -- Expired jobs may lie below a floor.
-                    where j.expires_at is null or j.expires_at > _sweep_labels.moment
+                    where j.expires_at is null or j.expires_at > moment
                 )
             );
     end loop;

@@ -11,7 +11,7 @@ begin
         -- Waits for a transaction that is taking or freeing the key. Above READ COMMITTED it raises
         -- 40001 where the snapshot does not show the holder.
         insert into pgq.unique_job (queue_id, unique_key, job_id)
-        values (_take_key.queue_id, _take_key.unique_key, _take_key.job_id)
+        values (queue_id, unique_key, job_id)
         on conflict do nothing;
         if found then
             return job_id;
@@ -59,7 +59,7 @@ begin
             end if;
         end if;
 
-        exit when not _take_key.waiting
+        exit when not waiting
             or (
                 select q.unique_until
                 from pgq.queue as q

@@ -11,8 +11,7 @@ begin
     -- Lock in ascending order, one at a time: no deadlock.
     for wish in
         select w.unique_key, w.job_id, w.place
-        from unnest(_take_keys.unique_keys, _take_keys.job_ids)
-            with ordinality as w (unique_key, job_id, place)
+        from unnest(unique_keys, job_ids) with ordinality as w (unique_key, job_id, place)
         where w.unique_key is not null
         order by w.unique_key collate "C", w.job_id
     loop

@@ -28,7 +28,7 @@ begin
         where q.queue_id = finished_queue_id;
 
         if archives then
-            -- paste: parts/archive.plpgsql with job_id = ack.job_id
+            -- paste: parts/archive.plpgsql with job_id = job_id
         end if;
         return true;
     end if;
@@ -36,10 +36,7 @@ begin
     -- Not found: the job has a unique or an ordered key, or its row was replaced (by a heartbeat of
     -- the same worker, say) while this statement waited. _finish looks again.
     perform pgq._check_lease(job_id, lease_token);
-    return exists (
-        select
-        from pgq._finish(array[ack.job_id], ack.lease_token, 'acked', null, false)
-    );
+    return exists (select from pgq._finish(array[job_id], lease_token, 'acked', null, false));
 end
 $$;
 

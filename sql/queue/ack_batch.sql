@@ -11,9 +11,7 @@ as $$
 begin
     perform pgq._check_leases(job_ids, lease_token);
 
-    return query
-    select f
-    from pgq._finish(ack_batch.job_ids, ack_batch.lease_token, 'acked', null, false) as f;
+    return query select f from pgq._finish(job_ids, lease_token, 'acked', null, false) as f;
 end
 $$;
 

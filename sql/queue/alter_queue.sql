@@ -79,7 +79,7 @@ begin
         no_limit collate "C", pgq._liftable(to_jsonb(given), pgq._queue_settings())
     );
 
-    select i.* into before from pgq._queue_info(alter_queue.queue collate "C") as i;
+    select i.* into before from pgq._queue_info(queue collate "C") as i;
 
     settings := pgq._merge_settings(given, before, no_limit);
     if settings.rate_limit is null then
@@ -137,7 +137,7 @@ begin
         on conflict do nothing;
     end if;
 
-    return query select i.* from pgq._queue_info(alter_queue.queue collate "C") as i;
+    return query select i.* from pgq._queue_info(queue collate "C") as i;
 end
 $$;
 

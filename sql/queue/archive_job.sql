@@ -20,8 +20,7 @@ begin
     return exists (
         select
         from pgq._finish(
-            array[archive_job.job_id], archive_job.lease_token,
-            coalesce(archive_job.outcome collate "C", 'archived'), archive_job.result, true
+            array[job_id], lease_token, coalesce(outcome collate "C", 'archived'), result, true
         )
     );
 end

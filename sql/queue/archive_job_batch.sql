@@ -20,8 +20,7 @@ begin
     return query
     select f
     from pgq._finish(
-        archive_job_batch.job_ids, archive_job_batch.lease_token,
-        coalesce(archive_job_batch.outcome collate "C", 'archived'), archive_job_batch.result, true
+        job_ids, lease_token, coalesce(outcome collate "C", 'archived'), result, true
     ) as f;
 end
 $$;

@@ -41,8 +41,8 @@ begin
     select
         q.queue_id, coalesce(claim_job.lease, q.lease), coalesce(q.max_attempts, 2147483647),
         gen_random_uuid(), pgq._clock(),
-        (claim_job.max_jobs <> 1) is not true
-        and claim_job.label is null
+        (max_jobs <> 1) is not true
+        and label is null
         and q.plain_claim
         and (
             current_setting('transaction_isolation') = 'read committed'
@@ -52,7 +52,7 @@ begin
     from pgq.queue as q
     where q.queue = claim_job.queue collate "C" and (q.consumers is null or pgq._may(q.consumers));
 
-    -- paste: parts/claim.plpgsql with most = coalesce(claim_job.max_jobs,1), least = 1
+    -- paste: parts/claim.plpgsql with most = coalesce(max_jobs,1), least = 1
 end
 $$;
 

@@ -75,7 +75,7 @@ begin
     -- Repeat if another transaction creates a queue of this name in between.
     while new_id is null loop
         -- An existing queue is read without a lock.
-        select i.* into existing from pgq._queue_info(create_queue.queue collate "C") as i;
+        select i.* into existing from pgq._queue_info(queue collate "C") as i;
 
         if existing.queue is not null then
             perform pgq._check_taken(null, queue collate "C");
@@ -145,7 +145,7 @@ begin
         perform pgq._restrict(null, queue collate "C", true, null, null, false);
     end if;
 
-    return query select i.* from pgq._queue_info(create_queue.queue collate "C") as i;
+    return query select i.* from pgq._queue_info(queue collate "C") as i;
 end
 $$;
 

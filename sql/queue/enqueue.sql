@@ -49,12 +49,10 @@ begin
             return query
             select k.job_id, k.duplicate
             from pgq._enqueue_keyed(
-                enqueue.queue collate "C",
-                case when enqueue.payload is not null then array[enqueue.payload] end,
-                array[enqueue.key], array[enqueue.headers], enqueue.delay, enqueue.run_at,
-                enqueue.priority, array[enqueue.label], array[enqueue.idempotency_key],
-                array[enqueue.unique_key], enqueue.max_attempts,
-                case when enqueue.body is not null then array[enqueue.body] end
+                queue collate "C", case when payload is not null then array[payload] end,
+                array[key], array[headers], delay, run_at,
+                priority, array[label], array[idempotency_key], array[unique_key], max_attempts,
+                case when body is not null then array[body] end
             ) as k;
             return;
         end if;
@@ -80,8 +78,8 @@ begin
         q.delay,
         q.job_ttl,
         enqueue.delay is null
-        and enqueue.run_at is null
-        and enqueue.unique_key is null
+        and run_at is null
+        and unique_key is null
         and q.plain_enqueue,
         q.publishers
     into
@@ -141,10 +139,10 @@ begin
         coalesce(admitted.visible_at, admitted.enqueued_at + queue_delay),
         leaf,
         0,
-        coalesce(enqueue.priority, 0),
-        enqueue.label,
-        enqueue.unique_key,
-        enqueue.max_attempts,
+        coalesce(priority, 0),
+        label,
+        unique_key,
+        max_attempts,
         admitted.ordered_key,
         admitted.due_at
     );
@@ -155,16 +153,7 @@ begin
     insert into pgq.message (
         partition_id, log_offset, published_at, segment, key, headers, payload, body
     )
-    values (
-        store_id,
-        added.job_id,
-        admitted.enqueued_at,
-        leaf,
-        enqueue.key,
-        enqueue.headers,
-        enqueue.payload,
-        enqueue.body
-    );
+    values (store_id, added.job_id, admitted.enqueued_at, leaf, key, headers, payload, body);
 
     return next added;
 end

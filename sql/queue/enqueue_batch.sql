@@ -44,7 +44,7 @@ begin
     size := pgq._check_batch(payloads, keys collate "C", headers, labels, bodies);
     perform pgq._check_count('priority', coalesce(priority, 0), 0, 9);
     if labels is not null then
-        perform pgq._check_label(l.label) from unnest(enqueue_batch.labels) as l (label);
+        perform pgq._check_label(l.label) from unnest(labels) as l (label);
     end if;
     if idempotency_keys is not null or unique_keys is not null or max_attempts is not null then
         perform pgq._check_unique_keys(unique_keys collate "C", size);
@@ -54,10 +54,8 @@ begin
             return query
             select k.job_id, k.duplicate
             from pgq._enqueue_keyed(
-                enqueue_batch.queue collate "C", enqueue_batch.payloads, enqueue_batch.keys,
-                enqueue_batch.headers, enqueue_batch.delay, enqueue_batch.run_at,
-                enqueue_batch.priority, enqueue_batch.labels, enqueue_batch.idempotency_keys,
-                enqueue_batch.unique_keys, enqueue_batch.max_attempts, enqueue_batch.bodies
+                queue collate "C", payloads, keys, headers, delay, run_at,
+                priority, labels, idempotency_keys, unique_keys, max_attempts, bodies
             ) as k;
             return;
         end if;
@@ -136,8 +134,7 @@ begin
         -- A duplicate takes no turn.
         turn_keys := array(
             select case when h.holder_id is null or h.holder_id = h.job_id then h.key end
-            from unnest(ids, holders, enqueue_batch.keys) with ordinality
-                as h (job_id, holder_id, key, ordinal)
+            from unnest(ids, holders, keys) with ordinality as h (job_id, holder_id, key, ordinal)
             order by h.ordinal
         );
         turns := pgq._turns(target_id, turn_keys, free);
@@ -150,9 +147,8 @@ begin
     select store_id, b.job_id, moment, leaf, b.key, b.header, b.payload, b.body
     from (
         select
-            unnest(ids) as job_id, unnest(holders) as holder_id, unnest(enqueue_batch.keys) as key,
-            unnest(enqueue_batch.headers) as header, unnest(enqueue_batch.payloads) as payload,
-            unnest(enqueue_batch.bodies) as body
+            unnest(ids) as job_id, unnest(holders) as holder_id, unnest(keys) as key,
+            unnest(headers) as header, unnest(payloads) as payload, unnest(bodies) as body
     ) as b
     where b.holder_id is null or b.holder_id = b.job_id;
 
@@ -181,18 +177,16 @@ begin
         case when b.waits then 'infinity' else visible_at end,
         leaf,
         0,
-        coalesce(enqueue_batch.priority, 0),
+        coalesce(priority, 0),
         b.label,
         b.unique_key,
-        enqueue_batch.max_attempts,
+        max_attempts,
         b.turn_key,
         case when b.waits then visible_at end
     from (
         select
-            unnest(ids) as job_id, unnest(holders) as holder_id,
-            unnest(enqueue_batch.labels) as label,
-            unnest(enqueue_batch.unique_keys) as unique_key, unnest(turn_keys) as turn_key,
-            unnest(turns) as waits
+            unnest(ids) as job_id, unnest(holders) as holder_id, unnest(labels) as label,
+            unnest(unique_keys) as unique_key, unnest(turn_keys) as turn_key, unnest(turns) as waits
     ) as b
     where b.holder_id is null or b.holder_id = b.job_id;
 

@@ -11,12 +11,7 @@ as $$
 begin
     perform pgq._check_lease(job_id, lease_token);
 
-    return exists (
-        select
-        from pgq._extend_lease(
-            array[extend_lease.job_id], extend_lease.lease_token, extend_lease.lease
-        )
-    );
+    return exists (select from pgq._extend_lease(array[job_id], lease_token, lease));
 end
 $$;
 

@@ -15,11 +15,7 @@ as $$
 begin
     perform pgq._check_leases(job_ids, lease_token);
 
-    return query
-    select e
-    from pgq._extend_lease(
-        extend_lease_batch.job_ids, extend_lease_batch.lease_token, extend_lease_batch.lease
-    ) as e;
+    return query select e from pgq._extend_lease(job_ids, lease_token, lease) as e;
 end
 $$;
 

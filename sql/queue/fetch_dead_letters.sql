@@ -42,8 +42,7 @@ begin
         from pgq.dead_job as d
         where d.queue_id = target_id
             and (d.died_at, d.job_id) > (
-                coalesce(fetch_dead_letters.after_died_at, '-infinity'),
-                coalesce(fetch_dead_letters.after_job_id, -1)
+                coalesce(after_died_at, '-infinity'), coalesce(after_job_id, -1)
             )
         order by d.died_at, d.job_id
         limit letters

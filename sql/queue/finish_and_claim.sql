@@ -56,8 +56,8 @@ begin
         coalesce(q.max_attempts, 2147483647),
         gen_random_uuid(),
         pgq._clock(),
-        (finish_and_claim.max_jobs <> 1) is not true
-        and finish_and_claim.label is null
+        (max_jobs <> 1) is not true
+        and label is null
         and q.plain_claim
         and (
             current_setting('transaction_isolation') = 'read committed'
@@ -92,7 +92,7 @@ begin
         perform pgq._finish_all(job_ids, lease_token);
     end if;
 
-    -- paste: parts/claim.plpgsql with most = coalesce(finish_and_claim.max_jobs,1), least = 0
+    -- paste: parts/claim.plpgsql with most = coalesce(max_jobs,1), least = 0
 end
 $$;
 

@@ -16,10 +16,7 @@ as $$
 begin
     perform pgq._check_lease(job_id, lease_token);
 
-    return exists (
-        select
-        from pgq._nack(array[nack.job_id], nack.lease_token, nack.delay, nack.error collate "C", 0)
-    );
+    return exists (select from pgq._nack(array[job_id], lease_token, delay, error collate "C", 0));
 end
 $$;
 

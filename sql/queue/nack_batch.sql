@@ -16,12 +16,7 @@ as $$
 begin
     perform pgq._check_leases(job_ids, lease_token);
 
-    return query
-    select n
-    from pgq._nack(
-        nack_batch.job_ids, nack_batch.lease_token, nack_batch.delay, nack_batch.error collate "C",
-        0
-    ) as n;
+    return query select n from pgq._nack(job_ids, lease_token, delay, error collate "C", 0) as n;
 end
 $$;
 

@@ -122,8 +122,7 @@ begin
             with doomed as materialized (
                 select d.job_id
                 from pgq.dead_job as d
-                where d.queue_id = target_id
-                    and d.died_at < coalesce(purge_queue.died_before, 'infinity')
+                where d.queue_id = target_id and d.died_at < coalesce(died_before, 'infinity')
                 -- job_id + 0 matches no index: no plan can scan all letters by id.
                 order by d.job_id + 0
                 for update
@@ -148,7 +147,7 @@ begin
         removed := removed + gone;
         keyed := keyed || freed;
 
-        exit when purge_queue.all_jobs is not true
+        exit when all_jobs is not true
             or not exists (
                 select
                 from pgq.job as j

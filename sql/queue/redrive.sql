@@ -91,7 +91,7 @@ begin
             ) as waits,
             pgq._clock() + make_interval(
                 secs => coalesce(
-                    (row_number() over (order by r.died_at, r.job_id) - 1) / redrive.per_second, 0
+                    (row_number() over (order by r.died_at, r.job_id) - 1) / per_second, 0
                 )
             ) as moment
         from revived as r

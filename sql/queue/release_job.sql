@@ -11,10 +11,7 @@ as $$
 begin
     perform pgq._check_lease(job_id, lease_token);
 
-    return exists (
-        select
-        from pgq._nack(array[release_job.job_id], release_job.lease_token, interval '0', null, 1)
-    );
+    return exists (select from pgq._nack(array[job_id], lease_token, interval '0', null, 1));
 end
 $$;
 

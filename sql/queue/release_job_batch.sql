@@ -11,11 +11,7 @@ as $$
 begin
     perform pgq._check_leases(job_ids, lease_token);
 
-    return query
-    select n
-    from pgq._nack(
-        release_job_batch.job_ids, release_job_batch.lease_token, interval '0', null, 1
-    ) as n;
+    return query select n from pgq._nack(job_ids, lease_token, interval '0', null, 1) as n;
 end
 $$;
 

@@ -13,7 +13,7 @@ begin
         perform pgq._check_queue(queue collate "C");
     end loop;
 
-    return query select i.* from pgq._queue_info(resume_queue.queue collate "C") as i;
+    return query select i.* from pgq._queue_info(queue collate "C") as i;
 end
 $$;
 

@@ -16,7 +16,7 @@ begin
     end if;
     if pgq._new_lengths(wanted) = 0
         and (
-            not _check_storage_bounds.has_max_bytes
+            not has_max_bytes
             or exists (
                 select
                 from pgq.storage_class as c
@@ -32,7 +32,7 @@ begin
     insert into pgq.storage_bound default values on conflict do nothing;
     select b.* into bounds from pgq.storage_bound as b for update;
 
-    if _check_storage_bounds.has_max_bytes
+    if has_max_bytes
         and (select count(*) from pgq.storage_class as c where c.owner_id is not null)
         >= bounds.max_sized_topics
     then

@@ -15,7 +15,7 @@ begin
         select o.*
         from pgq.dropped_range as o
         where o.horizon is null
-            or o.horizon <= _clean_dropped.settled
+            or o.horizon <= settled
             or o.horizon >= pg_snapshot_xmax(pg_current_snapshot())
         for update skip locked
     loop
@@ -27,7 +27,7 @@ begin
                 target.segment,
                 target.queue_id,
                 case when target.queue_id is null then target.partition_id end,
-                _clean_dropped.moment,
+                moment,
                 budget::integer
             ) as r
         loop
@@ -113,7 +113,7 @@ begin
                 and o.segment = target.segment
                 and o.first_offset = target.first_offset
                 and (
-                    pg_visible_in_snapshot(target.noted_xid, _clean_dropped.started)
+                    pg_visible_in_snapshot(target.noted_xid, started)
                     or target.noted_xid >= pg_snapshot_xmax(pg_current_snapshot())
                 );
             continue;

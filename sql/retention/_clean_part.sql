@@ -5,27 +5,23 @@ returns setof pgq.cleanup_action
 language plpgsql volatile parallel unsafe
 as $$
 begin
-    case _clean_part.part
+    case part
         when 'jobs' then
             return query
             select r.action, pgq._shown_target(r.target), r.amount
-            from pgq._clean_jobs(_clean_part.moment) as r;
+            from pgq._clean_jobs(moment) as r;
         when 'effects' then
             return query select r.* from pgq._clean_effects() as r;
         when 'subscriptions' then
             perform pgq._clean_subscriptions();
         when 'workers' then
-            return query select r.* from pgq._clean_workers(_clean_part.moment) as r;
+            return query select r.* from pgq._clean_workers(moment) as r;
         when 'writes' then
-            return query select r.* from pgq._clean_writes(_clean_part.moment) as r;
+            return query select r.* from pgq._clean_writes(moment) as r;
         when 'dropped messages' then
-            return query
-            select r.*
-            from pgq._clean_dropped(
-                _clean_part.started, _clean_part.horizon, _clean_part.settled, _clean_part.moment
-            ) as r;
+            return query select r.* from pgq._clean_dropped(started, horizon, settled, moment) as r;
         when 'truncation' then
-            return query select r.* from pgq._truncate_segments(_clean_part.moment) as r;
+            return query select r.* from pgq._truncate_segments(moment) as r;
         when 'positions' then
             return query
             select r.action, pgq._shown_target(r.target), r.amount
@@ -39,11 +35,9 @@ begin
         when 'closing' then
             return query
             select r.*
-            from pgq._close_segments(
-                _clean_part.started, _clean_part.horizon, _clean_part.settled, _clean_part.moment
-            ) as r;
+            from pgq._close_segments(started, horizon, settled, moment) as r;
         when 'sealing' then
-            return query select r.* from pgq._seal_segments(_clean_part.moment) as r;
+            return query select r.* from pgq._seal_segments(moment) as r;
     end case;
 end
 $$;

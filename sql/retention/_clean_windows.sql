@@ -6,27 +6,25 @@ language plpgsql volatile parallel unsafe
 as $$
 begin
     -- Correct an ends_at that was written while the clock was ahead.
-    update pgq.former_window as f
-    set ends_at = _clean_windows.moment + f.keep
-    where f.ends_at > _clean_windows.moment + f.keep;
+    update pgq.former_window as f set ends_at = moment + f.keep where f.ends_at > moment + f.keep;
 
     -- As in _close_segments: once all transactions below the horizon have ended, none stores keys
     -- by the former window; the last key counts from now at most. An xid above the snapshot dates
     -- from before a restore into another cluster.
     update pgq.former_window as f
-    set ends_at = _clean_windows.moment + f.keep
-    where f.ends_at is null and f.horizon <= _clean_windows.settled;
+    set ends_at = moment + f.keep
+    where f.ends_at is null and f.horizon <= settled;
 
     update pgq.former_window as f
     set horizon = _clean_windows.horizon
     where f.ends_at is null
         and (f.horizon is null or f.horizon >= pg_snapshot_xmax(pg_current_snapshot()))
         and (
-            pg_visible_in_snapshot(f.noted_xid, _clean_windows.started)
+            pg_visible_in_snapshot(f.noted_xid, started)
             or f.noted_xid >= pg_snapshot_xmax(pg_current_snapshot())
         );
 
-    delete from pgq.former_window as f where f.ends_at <= _clean_windows.moment;
+    delete from pgq.former_window as f where f.ends_at <= moment;
 end
 $$;
 

@@ -18,7 +18,7 @@ begin
                 -- A transaction that takes its id from now on sees the segment sealed, even while
                 -- older transactions are open.
                 and (
-                    pg_visible_in_snapshot(s.sealed_xid, _close_segments.started)
+                    pg_visible_in_snapshot(s.sealed_xid, started)
                     or s.sealed_xid >= pg_snapshot_xmax(pg_current_snapshot())
                 )
                 -- Other transactions do not see what this one has sealed.
@@ -56,7 +56,7 @@ begin
     for target in
         select s.segment
         from pgq.segment as s
-        where s.state = 'sealed' and s.horizon <= _close_segments.settled
+        where s.state = 'sealed' and s.horizon <= settled
         order by s.segment
         for update skip locked
     loop
@@ -65,7 +65,7 @@ begin
         continue when not pgq._leave_segment(target.segment);
 
         update pgq.segment as s
-        set state = 'closed', closed_at = _close_segments.moment
+        set state = 'closed', closed_at = moment
         where s.segment = target.segment;
 
         return next row('segment closed', target.segment::text, 1)::pgq.cleanup_action;

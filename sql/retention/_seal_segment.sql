@@ -66,7 +66,7 @@ begin
     if used and not filled then
         -- An empty segment does not age.
         update pgq.segment as s
-        set opened_at = _seal_segment.moment
+        set opened_at = moment
         where s.segment = class.segment;
         return null;
     end if;
@@ -75,7 +75,7 @@ begin
     update pgq.segment as s
     set
         state = 'sealed',
-        sealed_at = _seal_segment.moment,
+        sealed_at = moment,
         sealed_xid = pg_current_xact_id()
     where s.segment = leaf;
 

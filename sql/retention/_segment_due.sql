@@ -15,7 +15,7 @@ begin
 
     if opened_at > moment then
         -- The clock was ahead when it was opened.
-        update pgq.segment as s set opened_at = _segment_due.moment where s.segment = class.segment;
+        update pgq.segment as s set opened_at = moment where s.segment = class.segment;
         opened_at := moment;
     end if;
 

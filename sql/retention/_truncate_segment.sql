@@ -31,7 +31,7 @@ begin
     perform pgq._forget_segment(segment);
     delete from pgq.dropped_range as o where o.segment = _truncate_segment.segment;
     delete from pgq.segment as s where s.segment = _truncate_segment.segment;
-    update pgq.leaf as l set free = true where l.leaf = _truncate_segment.segment;
+    update pgq.leaf as l set free = true where l.leaf = segment;
 
     return next row('segment truncated', segment::text, 1)::pgq.cleanup_action;
 end

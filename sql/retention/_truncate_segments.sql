@@ -13,9 +13,7 @@ declare
     unfinished boolean := false;
 begin
     -- The clock was ahead when they were closed.
-    update pgq.segment as s
-    set closed_at = _truncate_segments.moment
-    where s.closed_at > _truncate_segments.moment;
+    update pgq.segment as s set closed_at = moment where s.closed_at > moment;
 
     for target in
         select
@@ -60,9 +58,7 @@ begin
         if budget > 0 then
             for report in
                 select r.*
-                from pgq._carry_jobs(
-                    target.segment, null, null, _truncate_segments.moment, budget::integer
-                ) as r
+                from pgq._carry_jobs(target.segment, null, null, moment, budget::integer) as r
             loop
                 budget := budget - report.amount;
                 return next report;

@@ -11,10 +11,7 @@ begin
     perform pgq._check_count('max_sized_topics', coalesce(max_sized_topics, 1), 1, 1000);
 
     insert into pgq.storage_bound as b (max_retentions, max_sized_topics)
-    values (
-        coalesce(set_storage_bounds.max_retentions, 24),
-        coalesce(set_storage_bounds.max_sized_topics, 100)
-    )
+    values (coalesce(max_retentions, 24), coalesce(max_sized_topics, 100))
     on conflict (is_only_row) do update
     set
         max_retentions = coalesce(set_storage_bounds.max_retentions, b.max_retentions),

@@ -7,7 +7,7 @@ begin
     -- for the first 48 leaves: _find_keys.segment
     return query
     select f.idempotency_key, f.ends_at, f.job_id, f.partition, f.log_offset
-    from unnest({_find_keys.idempotency_keys}) as w (idempotency_key)
+    from unnest({idempotency_keys}) as w (idempotency_key)
     cross join lateral (
         select k.*
         from pgq.idempotency_{leaf} as k

@@ -14,11 +14,11 @@ begin
     -- which locks existing rows: transactions that find the same ones could deadlock.
     insert into pgq.idempotency (scope_id, ends_at, segment, idempotency_key)
     select
-        _insert_keys.scope_id,
-        _insert_keys.ends_at,
-        _insert_keys.segment,
+        scope_id,
+        ends_at,
+        segment,
         w.idempotency_key
-    from unnest(_insert_keys.idempotency_keys) as w (idempotency_key)
+    from unnest(idempotency_keys) as w (idempotency_key)
     on conflict do nothing;
     get diagnostics inserted = row_count;
 

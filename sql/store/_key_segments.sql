@@ -25,7 +25,7 @@ begin
             min(w.span) filter (where w.written and c.segment is null)
         into state.class_ids, state.segments, state.written, unopened
         from (
-            select pgq._key_tier(_key_segments.idempotency_window) as span, true as written
+            select pgq._key_tier(idempotency_window) as span, true as written
             union all
             select f.tier, f.ends_at is null
             from pgq.former_window as f

@@ -11,7 +11,7 @@ begin
     select m.log_offset, m.published_at, m.key, m.headers, m.payload, m.body
     from pgq.message_{leaf} as m
     where m.partition_id = {_last_message.partition_id}
-        and m.log_offset between {_last_message.first_offset} and {_last_message.last_offset}
+        and m.log_offset between {first_offset} and {last_offset}
     order by m.log_offset desc
     limit 1
     into message;

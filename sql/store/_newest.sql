@@ -12,7 +12,7 @@ begin
     select m.log_offset, m.published_at
     from pgq.message_{leaf} as m
     where m.partition_id = {_newest.partition_id}
-        and m.log_offset between {_newest.first_offset} and {_newest.last_offset}
+        and m.log_offset between {first_offset} and {last_offset}
     order by m.log_offset desc
     limit 1
     into newest;

@@ -16,10 +16,7 @@ begin
     where f.scope_id = _note_former_window.scope_id and f.tier = tier_now;
 
     insert into pgq.former_window (scope_id, tier, keep, noted_xid)
-    values (
-        _note_former_window.scope_id, tier_before, _note_former_window.window_before,
-        pg_current_xact_id()
-    );
+    values (scope_id, tier_before, window_before, pg_current_xact_id());
 end
 $$;
 

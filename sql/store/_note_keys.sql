@@ -23,7 +23,7 @@ declare
 begin
     pending := array(
         select distinct w.idempotency_key collate "C"
-        from unnest(_note_keys.idempotency_keys) as w (idempotency_key)
+        from unnest(idempotency_keys) as w (idempotency_key)
         where w.idempotency_key is not null
         order by 1
     );
@@ -57,7 +57,7 @@ begin
             seen := array(
                 select distinct on (f.idempotency_key) f
                 from unnest(state.segments) as s (segment)
-                cross join lateral pgq._find_keys(s.segment, _note_keys.scope_id, pending) as f
+                cross join lateral pgq._find_keys(s.segment, scope_id, pending) as f
                 where f.ends_at > moment
                 order by f.idempotency_key, f.ends_at desc
             );
@@ -129,8 +129,8 @@ begin
             ) as leader
         from (
             select
-                generate_series(1, cardinality(_note_keys.idempotency_keys)) as place,
-                unnest(_note_keys.idempotency_keys) collate "C" as idempotency_key
+                generate_series(1, cardinality(idempotency_keys)) as place,
+                unnest(idempotency_keys) collate "C" as idempotency_key
             union all
             select -f.place::integer, f.idempotency_key
             from unnest(known) with ordinality

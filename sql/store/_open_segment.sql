@@ -45,7 +45,7 @@ begin
 
     perform pgq._mark_segment(free_leaf);
     insert into pgq.segment (segment, storage_class_id, state, opened_at)
-    values (free_leaf, _open_segment.storage_class_id, 'open', pgq._clock());
+    values (free_leaf, storage_class_id, 'open', pgq._clock());
 
     update pgq.storage_class as c
     set segment = free_leaf

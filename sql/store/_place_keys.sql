@@ -18,19 +18,12 @@ begin
         insert into pgq.idempotency (
             scope_id, ends_at, job_id, log_offset, segment, partition, idempotency_key
         )
-        select
-            _place_keys.scope_id,
-            until,
-            w.job_id,
-            w.log_offset,
-            leaf,
-            w.partition,
-            w.idempotency_key
+        select scope_id, until, w.job_id, w.log_offset, leaf, w.partition, w.idempotency_key
         from (
             select
-                unnest(_place_keys.idempotency_keys) as idempotency_key,
-                unnest(_place_keys.job_ids) as job_id, unnest(_place_keys.partitions) as partition,
-                unnest(_place_keys.log_offsets) as log_offset
+                unnest(idempotency_keys) as idempotency_key,
+                unnest(job_ids) as job_id, unnest(partitions) as partition,
+                unnest(log_offsets) as log_offset
         ) as w
         on conflict (scope_id, idempotency_key, segment) do update
         set

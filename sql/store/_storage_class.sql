@@ -30,7 +30,7 @@ begin
         end;
 
         insert into pgq.storage_class (retention, max_bytes, owner_id)
-        values (_storage_class.retention, _storage_class.max_bytes, _storage_class.owner_id)
+        values (retention, max_bytes, owner_id)
         on conflict do nothing;
 
         select c.*

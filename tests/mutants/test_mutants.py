@@ -171,8 +171,8 @@ def test_what_is_likely_comes_first() -> None:
     order = Order(ROOT)
     [mutant, *_] = mutants_of(ROOT, ROOT / "sql" / "addons" / "ordered" / "_hold_keys.sql")
     first, related, *others = order.files(mutant)
-    assert all(path.startswith("tests/queue/") for path in first)
-    assert not any(path.startswith("tests/queue/") for path in related)
+    assert all(path.startswith("tests/addons/ordered/") for path in first)
+    assert not any(path.startswith("tests/addons/ordered/") for path in related)
     everything = [path for part in (first, related, *others) for path in part]
     assert len(everything) == len(set(everything))
     assert not [path for path in everything if path.startswith(("tests/rules", "tests/install"))]

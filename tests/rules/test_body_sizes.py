@@ -12,13 +12,12 @@ LONG = 4_000
 RATHER_LONG = 2_500
 
 # Each of these only shrinks.
-TOTAL = 452_300
+TOTAL = 439_400
 ARE_LONG = {
     "_log_figures",
     "enqueue_batch",
     "finish_and_claim",
     "_job_counts",
-    "_publish_spread",
     "_publish_staged",
 }
 ARE_RATHER_LONG = 40

@@ -15,7 +15,7 @@ begin
             inner join pg_catalog.pg_roles as a on a.oid = g.member
             where g.roleid = r.oid and a.rolname <> current_user
         ) as m
-        where r.rolname = any(_check_roles.names)
+        where r.rolname = any(names)
             and not exists (
                 select
                 from pg_catalog.pg_namespace as n

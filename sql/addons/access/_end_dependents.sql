@@ -22,7 +22,7 @@ begin
                 order by d.kind desc, d.name, d.consumer_group
             )
         into found_any
-        from pgq._dependents(_end_dependents.scope, _end_dependents.target_id) as d;
+        from pgq._dependents(scope, target_id) as d;
 
         if found_any is not null then
             raise exception 'roles would lose access that is still used in their name'
@@ -37,10 +37,7 @@ begin
 
     -- The right to change access covers ending these, even if they name other topics or queues.
     perform pgq._act_for(true);
-    for lost in
-        select d.*
-        from pgq._dependents(_end_dependents.scope, _end_dependents.target_id) as d
-    loop
+    for lost in select d.* from pgq._dependents(scope, target_id) as d loop
         if lost.kind = 'subscription' then
             perform pgq.unsubscribe(lost.name);
         elsif lost.kind = 'schedule' then

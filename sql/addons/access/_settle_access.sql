@@ -12,12 +12,10 @@ begin
     update pgq.partition as p
     set
         publishers = case
-            when _settle_access.restricted
-                then pgq._granted('topic', _settle_access.topic_id, 'publish')
+            when restricted then pgq._granted('topic', _settle_access.topic_id, 'publish')
         end,
         consumers = case
-            when _settle_access.restricted
-                then pgq._granted('topic', _settle_access.topic_id, 'consume')
+            when restricted then pgq._granted('topic', _settle_access.topic_id, 'consume')
         end
     where p.topic_id = _settle_access.topic_id;
 

@@ -8,11 +8,11 @@ begin
     for target in
         select t.topic, null as queue
         from pgq.topic as t
-        where _settle_all_access.scope = 'topic' and t.restricted
+        where scope = 'topic' and t.restricted
         union all
         select null, q.queue
         from pgq.queue as q
-        where _settle_all_access.scope = 'queue' and q.restricted
+        where scope = 'queue' and q.restricted
         order by 1, 2
     loop
         -- Skip a topic or queue that was dropped meanwhile.

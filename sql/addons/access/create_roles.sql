@@ -12,9 +12,9 @@ begin
     end if;
 
     foreach name in array names loop
-        create_roles.role := name;
-        create_roles.created := to_regrole(name) is null;
-        if create_roles.created then
+        role := name;
+        created := to_regrole(name) is null;
+        if created then
             execute format('create role %I', name);
         end if;
         execute format('grant usage on schema pgq to %I', name);

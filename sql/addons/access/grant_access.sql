@@ -18,12 +18,8 @@ begin
         raise exception 'argument "access" must not be null' using errcode = '22004';
     end if;
     perform pgq._check_grant(role collate "C", topic, queue, access);
-    if grant_access.role collate "C" <> 'public'
-        and not exists (
-            select
-            from pg_catalog.pg_roles as r
-            where r.rolname = grant_access.role collate "C"
-        )
+    if role collate "C" <> 'public'
+        and not exists (select from pg_catalog.pg_roles as r where r.rolname = role collate "C")
     then
         raise exception 'role "%" does not exist', role using errcode = '42704';
     end if;

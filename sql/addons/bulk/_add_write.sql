@@ -10,14 +10,14 @@ begin
         topic_id, queue_id, producer, seq, atomic, write_id, begun_at, expires_at
     )
     values (
-        (_add_write.wanted).topic_id,
-        (_add_write.wanted).queue_id,
-        (_add_write.wanted).producer,
-        (_add_write.wanted).seq,
-        (_add_write.wanted).atomic,
+        (wanted).topic_id,
+        (wanted).queue_id,
+        (wanted).producer,
+        (wanted).seq,
+        (wanted).atomic,
         gen_random_uuid(),
         moment,
-        moment + _add_write.timeout
+        moment + timeout
     )
     on conflict do nothing
     returning *

@@ -3,12 +3,10 @@ returns void
 language plpgsql volatile parallel unsafe
 as $$
 begin
-    perform pgq._append_runs(
-        _append_all_runs.topic, g.partition, g.stored_ids, _append_all_runs.only_copy
-    )
+    perform pgq._append_runs(topic, g.partition, g.stored_ids, only_copy)
     from (
         select r.partition, array_agg(r.stored_partition_id order by u.number) as stored_ids
-        from unnest(_append_all_runs.stored_ids) with ordinality as u (stored_partition_id, number)
+        from unnest(stored_ids) with ordinality as u (stored_partition_id, number)
         inner join pgq.staged_run as r on r.stored_partition_id = u.stored_partition_id
         group by r.partition
         order by r.partition

@@ -24,7 +24,7 @@ begin
 
     for run in
         select u.stored_partition_id, r.segment
-        from unnest(_append_runs.stored_ids) with ordinality as u (stored_partition_id, number)
+        from unnest(stored_ids) with ordinality as u (stored_partition_id, number)
         inner join pgq.staged_run as r
             on r.stored_partition_id = u.stored_partition_id
         order by u.number

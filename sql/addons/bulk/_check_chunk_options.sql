@@ -33,7 +33,7 @@ begin
     end if;
     if labels is not null then
         perform pgq._check_label(l.label)
-        from unnest(_check_chunk_options.labels) as l (label)
+        from unnest(labels) as l (label)
         where length(l.label) > 255;
     end if;
 end

@@ -13,7 +13,7 @@ begin
     end if;
     select coalesce(sum(l.length), 0), min(l.length), count(l.length)
     into whole, shortest, given
-    from (select unnest(_check_lengths.lengths) as length) as l;
+    from (select unnest(lengths) as length) as l;
 
     if given < size then
         raise exception 'argument "lengths" must not contain null'

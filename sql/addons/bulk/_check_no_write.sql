@@ -10,8 +10,8 @@ begin
     -- A write that the snapshot does not show conflicts with this write_id: the insert raises
     -- 40001.
     insert into pgq.bulk_write (queue_id, atomic, write_id, begun_at, expires_at)
-    select 0, true, _check_no_write.write_id, pgq._clock(), pgq._clock()
-    where _check_no_write.write_id is not null
+    select 0, true, write_id, pgq._clock(), pgq._clock()
+    where write_id is not null
         and not exists (select from pgq.bulk_write as w where w.write_id = _check_no_write.write_id)
     on conflict do nothing;
 

@@ -37,9 +37,9 @@ begin
             using errcode = '22023',
                 hint = 'They count from 1; leave them out to have them found from the lengths.';
     end if;
-    if _check_packed.headers is not null
+    if headers is not null
         and exists (
-            select from unnest(_check_packed.headers) as h (header)
+            select from unnest(headers) as h (header)
             where jsonb_typeof(h.header) <> 'object'
         )
     then

@@ -13,26 +13,23 @@ begin
         -- An old snapshot may show neither the write nor that it was forgotten. The insert raises
         -- 40001 if the producer's row is invisible, the row lock if it was updated since.
         insert into pgq.bulk_producer (producer, topic_id, queue_id)
-        values (
-            (_check_remembered.target).producer, (_check_remembered.target).topic_id,
-            (_check_remembered.target).queue_id
-        )
+        values ((target).producer, (target).topic_id, (target).queue_id)
         on conflict do nothing;
 
         perform
         from pgq.bulk_producer as p
-        where p.producer = (_check_remembered.target).producer
-            and coalesce(p.topic_id, 0) = coalesce((_check_remembered.target).topic_id, 0)
-            and coalesce(p.queue_id, 0) = coalesce((_check_remembered.target).queue_id, 0)
+        where p.producer = (target).producer
+            and coalesce(p.topic_id, 0) = coalesce((target).topic_id, 0)
+            and coalesce(p.queue_id, 0) = coalesce((target).queue_id, 0)
         for share;
     end if;
 
     select p.forgotten_seq
     into forgotten
     from pgq.bulk_producer as p
-    where p.producer = (_check_remembered.target).producer
-        and coalesce(p.topic_id, 0) = coalesce((_check_remembered.target).topic_id, 0)
-        and coalesce(p.queue_id, 0) = coalesce((_check_remembered.target).queue_id, 0);
+    where p.producer = (target).producer
+        and coalesce(p.topic_id, 0) = coalesce((target).topic_id, 0)
+        and coalesce(p.queue_id, 0) = coalesce((target).queue_id, 0);
 
     if (target).seq <= forgotten then
         raise exception 'write % of producer "%" is older than what is remembered',

@@ -16,7 +16,7 @@ begin
     for target in
         select w.bulk_write_id, w.write_id
         from pgq.bulk_write as w
-        where w.committed_at is null and w.expires_at <= _clean_writes.moment
+        where w.committed_at is null and w.expires_at <= moment
         order by w.expires_at
         limit most
         for update skip locked
@@ -64,7 +64,7 @@ begin
         array(
             select o.bulk_write_id
             from pgq.bulk_write as o
-            where o.producer is null and o.committed_at <= _clean_writes.moment - interval '1 day'
+            where o.producer is null and o.committed_at <= moment - interval '1 day'
             order by o.committed_at
             limit most
             for update skip locked

@@ -8,7 +8,7 @@ declare
 begin
     if (target).atomic then
         perform pgq._fail_write_lost(
-            (_count_written.target).write_id,
+            (target).write_id,
             format(
                 'Task %s staged %s of %s messages: its last chunk never came, or its chunks were '
                 'in several transactions.',
@@ -21,22 +21,19 @@ begin
             from pgq.staged_chunk as c
             where c.write_id = k.write_id and c.task = k.task
         ) as s
-        where k.write_id = (_count_written.target).write_id
-            and s.messages is distinct from k.messages
+        where k.write_id = (target).write_id and s.messages is distinct from k.messages
         order by k.task
         limit 1;
 
         select coalesce(sum(k.messages), 0)
         into total
         from pgq.staged_task as k
-        where k.write_id = (_count_written.target).write_id;
+        where k.write_id = (target).write_id;
     else
-        select
-            coalesce(sum(p.messages), 0),
-            min(p.task) filter (where p.attempt < (_count_written.target).attempt)
+        select coalesce(sum(p.messages), 0), min(p.task) filter (where p.attempt < (target).attempt)
         into total, stale_task
         from pgq.published_chunk as p
-        where p.bulk_write_id = (_count_written.target).bulk_write_id;
+        where p.bulk_write_id = (target).bulk_write_id;
     end if;
 
     if stale_task is not null then

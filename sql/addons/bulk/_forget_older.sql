@@ -12,7 +12,7 @@ begin
     from pgq.bulk_write as w
     where coalesce(w.topic_id, 0) = topic_id_or_0
         and coalesce(w.queue_id, 0) = queue_id_or_0
-        and w.producer = (_forget_older.target).producer
+        and w.producer = (target).producer
         and w.committed_at is not null
     order by w.seq desc
     offset 999
@@ -32,10 +32,10 @@ begin
                 from pgq.bulk_write as o
                 where coalesce(o.topic_id, 0) = topic_id_or_0
                     and coalesce(o.queue_id, 0) = queue_id_or_0
-                    and o.producer = (_forget_older.target).producer
+                    and o.producer = (target).producer
                     and o.committed_at is not null
                     and o.seq < oldest_seq
-                    and o.bulk_write_id <> (_forget_older.target).bulk_write_id
+                    and o.bulk_write_id <> (target).bulk_write_id
                 for update skip locked
             )
         )
@@ -43,9 +43,7 @@ begin
     )
 
     insert into pgq.bulk_producer as p (producer, topic_id, queue_id, forgotten_seq)
-    select
-        (_forget_older.target).producer, (_forget_older.target).topic_id,
-        (_forget_older.target).queue_id, max(f.seq)
+    select (target).producer, (target).topic_id, (target).queue_id, max(f.seq)
     from forgotten as f
     having max(f.seq) is not null
     on conflict (coalesce(topic_id, 0), coalesce(queue_id, 0), producer) do update

@@ -27,7 +27,7 @@ begin
             select f.ctid
             from pgq.published_chunk as f
             where f.bulk_write_id = _forget_published.bulk_write_id
-            limit _forget_published.most
+            limit most
         )
     );
 

@@ -27,7 +27,7 @@ begin
             select f.ctid
             from pgq.staged_chunk as f
             where f.write_id = _forget_staged.write_id
-            limit _forget_staged.most
+            limit most
         )
     );
 

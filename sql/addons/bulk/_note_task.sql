@@ -8,7 +8,7 @@ begin
     -- The first attempt of a task that commits counts. A concurrent attempt waits here until that
     -- is decided.
     insert into pgq.staged_task (write_id, task, task_attempt)
-    values (_note_task.write_id, _note_task.task, _note_task.task_attempt)
+    values (write_id, task, task_attempt)
     on conflict do nothing;
 
     if not found then
@@ -27,7 +27,7 @@ begin
 
     if not found then
         perform pgq._fail_write_lost(
-            _note_task.write_id,
+            write_id,
             case
                 when exists (
                     select

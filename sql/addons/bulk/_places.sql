@@ -8,20 +8,20 @@ declare
     homes integer[];
 begin
     if partition is not null or keys is null then
-        return query select _places.partition, null::integer[];
+        return query select partition, null::integer[];
         return;
     end if;
 
     homes := array(
-        select coalesce(pgq._home(k.key, _places.partitions)::integer, _places.keyless)
-        from (select unnest(_places.keys) as key) as k
+        select coalesce(pgq._home(k.key, partitions)::integer, keyless)
+        from (select unnest(keys) as key) as k
     );
     if partitions <= few then
         return query
         select w.home, w.places
         from (
             select p.partition as home, array_positions(homes, p.partition) as places
-            from generate_series(0, _places.partitions - 1) as p (partition)
+            from generate_series(0, partitions - 1) as p (partition)
         ) as w
         where cardinality(w.places) > 0
         order by w.home;

@@ -35,10 +35,7 @@ begin
     -- In ascending order, against deadlocks: each partition is locked when its messages are stored.
     for part in
         select g.home, g.places
-        from pgq._places(
-            _publish_contents.keys, _publish_contents.partition, target.partitions,
-            _publish_contents.keyless % target.partitions
-        ) as g
+        from pgq._places(keys, partition, target.partitions, keyless % target.partitions) as g
     loop
         state := pgq._lock_partition(topic, part.home, null);
 
@@ -61,8 +58,7 @@ begin
 
     if state.followed and cardinality(lengths) > 0 then
         perform pgq._deliver_across(
-            p.topic_id, _publish_contents.keys, _publish_contents.headers, ids, stored_ids,
-            segments, first_offsets, next_offsets
+            p.topic_id, keys, headers, ids, stored_ids, segments, first_offsets, next_offsets
         )
         from pgq.partition as p
         where p.partition_id = state.partition_id;

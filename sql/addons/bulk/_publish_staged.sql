@@ -18,13 +18,13 @@ begin
     select t.partitions, t.deferred
     into partition_count, is_deferred
     from pgq.topic as t
-    where t.topic_id = (_publish_staged.target).topic_id;
+    where t.topic_id = (target).topic_id;
 
     -- Deadlock: lock all partitions now, in ascending order; the loop below needs them in any
     -- order.
     perform
     from pgq.partition as p
-    where p.topic_id = (_publish_staged.target).topic_id
+    where p.topic_id = (target).topic_id
         and (
             p.partition in (
                 select coalesce(c.partition, c.task % partition_count)
@@ -51,31 +51,20 @@ begin
     select t.topic, t.partitions
     into topic_name, partition_count
     from pgq.topic as t
-    where t.topic_id = (_publish_staged.target).topic_id;
+    where t.topic_id = (target).topic_id;
 
-    select q.queue
-    into queue_name
-    from pgq.queue as q
-    where q.queue_id = (_publish_staged.target).queue_id;
+    select q.queue into queue_name from pgq.queue as q where q.queue_id = (target).queue_id;
 
     if num_nonnulls(topic_name, queue_name) = 0 then
         perform pgq._fail_write_lost(id, 'Its topic or queue was dropped.');
     end if;
 
-    pointed_at := exists (
-        select
-        from pgq.subscription as s
-        where s.topic_id = (_publish_staged.target).topic_id
-    );
+    pointed_at := exists (select from pgq.subscription as s where s.topic_id = (target).topic_id);
     if queue_name is not null then
         perform pgq._check_staged_delays(id, (target).queue_id);
-        if (
-            select q.ordered
-            from pgq.queue as q
-            where q.queue_id = (_publish_staged.target).queue_id
-        ) then
+        if (select q.ordered from pgq.queue as q where q.queue_id = (target).queue_id) then
             held := pgq._hold_keys(
-                (_publish_staged.target).queue_id,
+                (target).queue_id,
                 array(select unnest(c.keys) from pgq.staged_chunk as c where c.write_id = id)
             );
         end if;
@@ -83,7 +72,7 @@ begin
         select
         from pgq.subscription as s
         inner join pgq.queue as q on q.queue_id = s.queue_id
-        where s.topic_id = (_publish_staged.target).topic_id and q.ordered
+        where s.topic_id = (target).topic_id and q.ordered
     ) then
         select array_agg(m.key) as keys, array_agg(m.headers) as headers
         into keyed

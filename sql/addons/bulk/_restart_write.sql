@@ -30,8 +30,8 @@ begin
     update pgq.bulk_write as w
     set
         write_id = gen_random_uuid(), attempt = w.attempt + 1, begun_at = moment,
-        expires_at = moment + _restart_write.timeout
-    where w.bulk_write_id = (_restart_write.known).bulk_write_id
+        expires_at = moment + timeout
+    where w.bulk_write_id = (known).bulk_write_id
     returning w.*
     into restarted;
 

@@ -33,15 +33,7 @@ begin
     insert into pgq.staged_run (
         write_id, task, first_chunk, partition, stored_partition_id, segment, partitions
     )
-    values (
-        _run_place.write_id,
-        _run_place.task,
-        _run_place.first_chunk,
-        _run_place.partition,
-        -nextval('pgq.run_id'),
-        _run_place.segment,
-        _run_place.partitions
-    )
+    values (write_id, task, first_chunk, partition, -nextval('pgq.run_id'), segment, partitions)
     returning stored_partition_id, 1
     into place;
     return place;

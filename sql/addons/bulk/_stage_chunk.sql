@@ -53,21 +53,21 @@ begin
         packed_bodies
     )
     values (
-        _stage_chunk.write_id,
-        _stage_chunk.task,
-        _stage_chunk.chunk,
+        write_id,
+        task,
+        chunk,
         size,
         documents,
-        _stage_chunk.keys,
-        _stage_chunk.headers,
-        _stage_chunk.partition,
-        _stage_chunk.delay,
-        _stage_chunk.priority,
-        _stage_chunk.labels,
+        keys,
+        headers,
+        partition,
+        delay,
+        priority,
+        labels,
         contents,
-        case when stays_packed then _stage_chunk.lengths end,
+        case when stays_packed then lengths end,
         begins,
-        case when stays_packed then _stage_chunk.packed_bodies end
+        case when stays_packed then packed_bodies end
     )
     on conflict do nothing;
 

@@ -35,8 +35,7 @@ begin
 
     insert into pgq.staged_chunk (write_id, task, chunk, messages, digest, first_chunk)
     values (
-        _stage_run.write_id, _stage_run.task, _stage_run.chunk, cardinality(_stage_run.lengths),
-        chunk_digest,
+        write_id, task, chunk, cardinality(lengths), chunk_digest,
         coalesce(
             (
                 select c.first_chunk
@@ -45,7 +44,7 @@ begin
                     and c.task = _stage_run.task
                     and c.chunk = _stage_run.chunk - 1
             ),
-            _stage_run.chunk
+            chunk
         )
     )
     on conflict do nothing
@@ -73,7 +72,7 @@ begin
         into leaf, partition_count
         from pgq.topic as t
         inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
-        where t.topic_id = (_stage_run.target).topic_id;
+        where t.topic_id = (target).topic_id;
 
         if not found then
             perform pgq._check_target(write_id, (target).topic_id, null);
@@ -83,12 +82,8 @@ begin
     for part in
         select g.home, g.places
         from pgq._places(
-            _stage_run.keys,
-            coalesce(
-                _stage_run.partition,
-                case when _stage_run.keys is null then _stage_run.task % partition_count end
-            ),
-            partition_count, _stage_run.task % partition_count
+            keys, coalesce(partition, case when keys is null then task % partition_count end),
+            partition_count, task % partition_count
         ) as g
     loop
         place := pgq._run_place(

@@ -18,53 +18,44 @@ begin
         if documents is null then
             insert into pgq.message (partition_id, log_offset, published_at, segment, body)
             select
-                _store_chunk.stored_id, b.log_offset, _store_chunk.stamp, _store_chunk.segment,
+                stored_id, b.log_offset, stamp, segment,
                 substring(contents from b.start for b.length)
             from (
                 select
-                    generate_series(
-                        _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                    ) as log_offset,
-                    unnest(_store_chunk.starts) as start, unnest(_store_chunk.lengths) as length
+                    generate_series(first_offset, first_offset + size - 1) as log_offset,
+                    unnest(starts) as start, unnest(lengths) as length
             ) as b;
             return;
         end if;
 
         insert into pgq.message (partition_id, log_offset, published_at, segment, payload)
         select
-            _store_chunk.stored_id, b.log_offset, _store_chunk.stamp, _store_chunk.segment,
+            stored_id, b.log_offset, stamp, segment,
             convert_from(substring(documents from b.start for b.length), 'UTF8')::jsonb
         from (
             select
-                generate_series(
-                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                ) as log_offset,
-                unnest(_store_chunk.starts) as start, unnest(_store_chunk.lengths) as length
+                generate_series(first_offset, first_offset + size - 1) as log_offset,
+                unnest(starts) as start, unnest(lengths) as length
         ) as b;
         return;
     end if;
 
-    numbers := coalesce(_store_chunk.places, array(select generate_series(1, size)));
+    numbers := coalesce(places, array(select generate_series(1, size)));
     if documents is null then
         insert into pgq.message (
             partition_id, log_offset, published_at, segment, key, headers, body
         )
         select
-            _store_chunk.stored_id,
+            stored_id,
             b.log_offset,
-            _store_chunk.stamp,
-            _store_chunk.segment,
-            (_store_chunk.keys)[b.place],
-            (_store_chunk.headers)[b.place],
-            substring(
-                contents
-                from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
-            )
+            stamp,
+            segment,
+            (keys)[b.place],
+            (headers)[b.place],
+            substring(contents from (starts)[b.place] for (lengths)[b.place])
         from (
             select
-                generate_series(
-                    _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-                ) as log_offset,
+                generate_series(first_offset, first_offset + size - 1) as log_offset,
                 unnest(numbers) as place
         ) as b;
         return;
@@ -72,24 +63,18 @@ begin
 
     insert into pgq.message (partition_id, log_offset, published_at, segment, key, headers, payload)
     select
-        _store_chunk.stored_id,
+        stored_id,
         b.log_offset,
-        _store_chunk.stamp,
-        _store_chunk.segment,
-        (_store_chunk.keys)[b.place],
-        (_store_chunk.headers)[b.place],
+        stamp,
+        segment,
+        (keys)[b.place],
+        (headers)[b.place],
         convert_from(
-            substring(
-                documents
-                from (_store_chunk.starts)[b.place] for (_store_chunk.lengths)[b.place]
-            ),
-            'UTF8'
+            substring(documents from (starts)[b.place] for (lengths)[b.place]), 'UTF8'
         )::jsonb
     from (
         select
-            generate_series(
-                _store_chunk.first_offset, _store_chunk.first_offset + size - 1
-            ) as log_offset,
+            generate_series(first_offset, first_offset + size - 1) as log_offset,
             unnest(numbers) as place
     ) as b;
 end

@@ -11,7 +11,7 @@ begin
 
     payloads := array(
         select convert_from(u.content, 'UTF8')::jsonb
-        from unnest(pgq._unpack(_unpack_payloads.packed_payloads, _unpack_payloads.lengths))
+        from unnest(pgq._unpack(packed_payloads, lengths))
         with ordinality as u (content, place)
         order by u.place
     );

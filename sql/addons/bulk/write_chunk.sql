@@ -71,7 +71,7 @@ begin
             limit 1
         ),
         target.topic is not null
-        and (write_chunk.chunk = 0 and write_chunk.last_chunk) is not true
+        and (chunk = 0 and last_chunk) is not true
         and not pgq._keeps_snapshot()
         and not exists (select from pgq.subscription as s where s.topic_id = target.topic_id)
     ) then

@@ -13,7 +13,7 @@ declare
     stored_id bigint := (state).stored_partition_id;
     leaves integer[] := array(
         select distinct s.segment
-        from unnest(_assign_across.left_segments || home) as s (segment)
+        from unnest(left_segments || home) as s (segment)
     );
     leaf integer;
     -- The rows found, as parallel arrays.
@@ -62,12 +62,12 @@ begin
     )
     into segments, places, offsets
     using
-        (_assign_across.since).lowest,
+        (since).lowest,
         (home_id + 1) << 40,
-        (_assign_across.since).late_xids,
+        (since).late_xids,
         home_id << 40,
-        _assign_across.before_first,
-        _assign_across.max_messages;
+        before_first,
+        max_messages;
 
     if segments is null then
         return 0;

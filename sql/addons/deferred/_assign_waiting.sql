@@ -7,7 +7,7 @@ declare
 begin
     select sum(r.last_offset - r.first_offset + 1)
     into total
-    from pgq._assign_all(_assign_waiting.topic, _assign_waiting.partition, 100000) as r;
+    from pgq._assign_all(topic, partition, 100000) as r;
 
     return coalesce(total, 0);
 end

@@ -13,8 +13,8 @@ begin
     update pgq.message_{leaf} as m
     set
         partition_id = {_move_staged.partition_id},
-        log_offset = {_move_staged.before_first} + f.number, published_at = {_move_staged.stamp}
-    from unnest({_move_staged.places}) with ordinality as f (place, number)
+        log_offset = {before_first} + f.number, published_at = {stamp}
+    from unnest({places}) with ordinality as f (place, number)
     where m.ctid = f.place;
     -- end of the leaf
 end

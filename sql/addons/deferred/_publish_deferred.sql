@@ -29,7 +29,7 @@ begin
             and p.partition = coalesce(
                 _publish_deferred.partition,
                 (
-                    select pgq._home(_publish_deferred.key, q.partitions)
+                    select pgq._home(key, q.partitions)
                     from pgq.partition as q
                     where q.topic = _publish_deferred.topic and q.partition = 0
                 )
@@ -52,10 +52,10 @@ begin
         nextval('pgq.staged_number') << 20,
         pgq._clock(),
         leaf,
-        _publish_deferred.key,
-        _publish_deferred.headers,
-        _publish_deferred.payload,
-        _publish_deferred.body
+        key,
+        headers,
+        payload,
+        body
     );
     if followed then
         perform pgq._announce(home_id);

@@ -61,10 +61,10 @@ begin
 
     -- As in _publish_spread, messages without a key go to the partition of the first key, if any.
     fallback := coalesce(
-        _stage_batch.partition,
+        partition,
         (
             select pgq._home(k.key, target.partitions)
-            from unnest(_stage_batch.keys) as k (key)
+            from unnest(keys) as k (key)
             where k.key is not null
             limit 1
         ),
@@ -96,8 +96,8 @@ begin
         from (
             select
                 generate_series(first_number, first_number + size - 1) as log_offset,
-                unnest(_stage_batch.keys) as key, unnest(_stage_batch.headers) as header,
-                unnest(_stage_batch.payloads) as payload, unnest(_stage_batch.bodies) as body
+                unnest(keys) as key, unnest(headers) as header,
+                unnest(payloads) as payload, unnest(bodies) as body
         ) as b;
 
         if followed then
@@ -112,7 +112,7 @@ begin
         order by k.position
     )
     into homes
-    from (select generate_series(1, size) as position, unnest(_stage_batch.keys) as key) as k;
+    from (select generate_series(1, size) as position, unnest(keys) as key) as k;
 
     for place in
         select p.partition, p.partition_id, p.segment, p.followed
@@ -146,8 +146,8 @@ begin
     from (
         select
             generate_series(0, size - 1) as place, unnest(homes) as home,
-            unnest(_stage_batch.keys) as key, unnest(_stage_batch.headers) as header,
-            unnest(_stage_batch.payloads) as payload, unnest(_stage_batch.bodies) as body
+            unnest(keys) as key, unnest(headers) as header,
+            unnest(payloads) as payload, unnest(bodies) as body
     ) as b;
 
     if followed then

@@ -3,7 +3,7 @@ returns boolean
 language plpgsql volatile parallel unsafe
 as $$
 begin
-    perform from pgq._assign_all(_try_assign.topic, null, null);
+    perform from pgq._assign_all(topic, null, null);
     return true;
 exception
     -- These errors are worth a retry, or have nothing to do with the topic.

@@ -24,9 +24,7 @@ begin
         perform pgq._fail_unknown_partition(topic collate "C", partition, partition_count);
     end if;
 
-    return query
-    select r.*
-    from pgq._assign_all(assign_offsets.topic collate "C", assign_offsets.partition, 1000000) as r;
+    return query select r.* from pgq._assign_all(topic collate "C", partition, 1000000) as r;
 end
 $$;
 

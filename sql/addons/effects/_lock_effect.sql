@@ -32,10 +32,7 @@ begin
         -- An old snapshot may miss a row begun since: inserting the same key then raises 40001.
         -- That row may even be the caller's own, if it has given the job back since.
         insert into pgq.effect (job_id, effect, lease_token, attempt, begun_at)
-        values (
-            _lock_effect.job_id, _lock_effect.effect, _lock_effect.lease_token,
-            coalesce(held.attempt, 1), pgq._clock()
-        )
+        values (job_id, effect, lease_token, coalesce(held.attempt, 1), pgq._clock())
         on conflict do nothing
         returning true
         into inserted;

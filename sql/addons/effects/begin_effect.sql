@@ -34,10 +34,7 @@ begin
 
     loop
         insert into pgq.effect as e (job_id, effect, lease_token, attempt, begun_at)
-        values (
-            begin_effect.job_id, begin_effect.effect, begin_effect.lease_token, held.attempt,
-            pgq._clock()
-        )
+        values (job_id, effect, lease_token, held.attempt, pgq._clock())
         on conflict do nothing
         returning e.*
         into known;

@@ -4,10 +4,10 @@ language plpgsql volatile parallel unsafe
 as $$
 begin
     -- Only the first 255 characters count: an index entry has no room for longer keys.
-    -- for the first 16 leaves: _keys_of_jobs.segment
+    -- for the first 16 leaves: segment
     return query
     select t.job_id, left(m.key, 255)
-    from unnest({_keys_of_jobs.met}) as t
+    from unnest({met}) as t
     cross join lateral (
         select n.key
         from pgq.message_{leaf} as n

@@ -13,7 +13,7 @@ begin
 
     -- A blocked job was locked: a wake-up record makes cleanup look again.
     insert into pgq.ordered_note (queue_id, look_at, ordered_key, after_id, tries)
-    select _lift_key_limit.queue_id, pgq._clock(), '', -1, 0
+    select queue_id, pgq._clock(), '', -1, 0
     where exists (
         select
         from generate_series(0, 9) as p (priority)

@@ -5,15 +5,12 @@ as $$
 begin
     -- visible_at infinity hides the job from claims, and ordered_key sorts it among the blocked
     -- jobs of its key. An expired lease ends here.
-    with gone as (
-        delete from pgq.job as j where j.job_id = any(_park_jobs.job_ids) returning j as job
-    )
+    with gone as (delete from pgq.job as j where j.job_id = any(job_ids) returning j as job)
 
     insert into pgq.job
     select m.*
     from gone as g
-    inner join unnest(_park_jobs.job_ids, _park_jobs.limited_keys) as p (job_id, limited_key)
-        on p.job_id = (g.job).job_id
+    inner join unnest(job_ids, limited_keys) as p (job_id, limited_key) on p.job_id = (g.job).job_id
     cross join lateral pgq._moved_job(
         g.job, 'infinity', null,
         pgq._parked_place(p.limited_key, (g.job).priority, (g.job).visible_at, (g.job).job_id),
@@ -24,11 +21,8 @@ begin
     -- its wake-up record while no job was blocked: record another look at the key.
     if pgq._keeps_snapshot() then
         insert into pgq.ordered_note (queue_id, look_at, ordered_key, after_id, tries)
-        select _park_jobs.queue_id, pgq._clock(), k.limited_key, -1, 0
-        from (
-            select distinct p.limited_key
-            from unnest(_park_jobs.limited_keys) as p (limited_key)
-        ) as k
+        select queue_id, pgq._clock(), k.limited_key, -1, 0
+        from (select distinct p.limited_key from unnest(limited_keys) as p (limited_key)) as k
         on conflict do nothing;
     end if;
 end

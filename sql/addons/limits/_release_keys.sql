@@ -9,7 +9,7 @@ begin
     select array_agg(row(j.job_id, j.queue_id, null, j.ordered_key)::pgq._ended_job)
     into freed
     from pgq.job as j
-    where j.job_id = any(_release_keys.job_ids)
+    where j.job_id = any(job_ids)
         and (select not q.ordered from pgq.queue as q where q.queue_id = j.queue_id);
 
     if freed is not null then

@@ -19,10 +19,9 @@ begin
     for note in
         select n.*
         from pgq.ordered_note as n
-        where n.queue_id = _settle_keys.queue_id
-            and n.look_at between _settle_keys.look_from and _settle_keys.look_until
+        where n.queue_id = _settle_keys.queue_id and n.look_at between look_from and look_until
         order by n.look_at
-        limit _settle_keys.max_notes
+        limit max_notes
         for update skip locked
     loop
         delete from pgq.ordered_note as n
@@ -43,10 +42,8 @@ begin
 
         -- Slots in use: leased jobs, and unblocked jobs that wait for a claim (`up`).
         select
-            count(*) filter (
-                where j.lease_token is not null and j.visible_at > _settle_keys.moment
-            ),
-            count(*) filter (where j.lease_token is null or j.visible_at <= _settle_keys.moment),
+            count(*) filter (where j.lease_token is not null and j.visible_at > moment),
+            count(*) filter (where j.lease_token is null or j.visible_at <= moment),
             coalesce(array_agg(j.job_id order by j.job_id), '{}')
         into leased, up, holders
         from pgq.job as j
@@ -55,8 +52,8 @@ begin
             and j.due_at is null
             and (
                 j.expires_at is null
-                or j.expires_at > _settle_keys.moment
-                or (j.lease_token is not null and j.visible_at > _settle_keys.moment)
+                or j.expires_at > moment
+                or (j.lease_token is not null and j.visible_at > moment)
             );
 
         again := null;
@@ -90,7 +87,7 @@ begin
 
             -- No later event will wake these jobs, or a row was locked: schedule another look.
             if state.parked_from is not null
-                and leased < _settle_keys.max_leased_per_key
+                and leased < max_leased_per_key
                 and (
                     cardinality(risen) < wanted
                     or exists (

@@ -30,7 +30,7 @@ begin
                 from pgq.job as i
                 where i.queue_id = _stamp_leased.queue_id
                     and i.priority = p.priority
-                    and i.visible_at > _stamp_leased.moment
+                    and i.visible_at > moment
                     and i.visible_at < 'infinity'
                     and i.lease_token is not null
             ) as k
@@ -53,10 +53,7 @@ begin
         where j.job_id = k.job_id and j.ordered_key is distinct from k.limited_key
     )
 
-    select
-        array_agg(
-            row(_stamp_leased.queue_id, u.limited_key, null, u.job_ids, null)::pgq.limited_key
-        )
+    select array_agg(row(queue_id, u.limited_key, null, u.job_ids, null)::pgq.limited_key)
     into changes
     from (
         select a.limited_key, array_agg(distinct a.job_id order by a.job_id) as job_ids

@@ -21,7 +21,7 @@ begin
                     and i.due_at is not null
                 for update skip locked
             ) as k
-            limit _unpark_all.max_jobs
+            limit max_jobs
         ))
         returning j as job
     )

@@ -16,12 +16,12 @@ begin
             select j.job_id
             from pgq.job as j
             where j.queue_id = _unpark_jobs.queue_id
-                and j.ordered_key >= _unpark_jobs.parked_from collate "C"
+                and j.ordered_key >= parked_from collate "C"
                 and j.ordered_key < beyond collate "C"
                 and j.due_at is not null
                 and length(j.ordered_key) = size
             order by j.ordered_key, j.job_id + 0
-            limit _unpark_jobs.max_jobs
+            limit max_jobs
             for update skip locked
         );
 
@@ -39,12 +39,12 @@ begin
                 select j.job_id
                 from pgq.job as j
                 where j.queue_id = _unpark_jobs.queue_id
-                    and j.ordered_key >= _unpark_jobs.parked_from collate "C"
+                    and j.ordered_key >= parked_from collate "C"
                     and j.ordered_key < beyond collate "C"
                     and j.due_at is not null
                     and length(j.ordered_key) = size
                 order by j.ordered_key, j.job_id + 0
-                limit 1000 + _unpark_jobs.max_jobs
+                limit 1000 + max_jobs
             ),
             pgq._clock()
         );
@@ -58,7 +58,7 @@ begin
     select m.*
     from gone as g
     cross join lateral pgq._moved_job(
-        g.job, greatest((g.job).due_at, pgq._clock()), null, _unpark_jobs.limited_key, null
+        g.job, greatest((g.job).due_at, pgq._clock()), null, limited_key, null
     ) as m
     order by m.priority, (g.job).due_at, m.job_id;
 

@@ -19,25 +19,24 @@ begin
         refilled_at
     )
     values (
-        _write_claims.state.queue_id,
-        _write_claims.state.seq + 1,
+        state.queue_id,
+        state.seq + 1,
         first_seq,
-        cardinality(_write_claims.job_ids)
-        + case when _write_claims.replaces then 0 else _write_claims.state.leased end,
-        _write_claims.job_ids,
-        _write_claims.state.counted_xid,
-        _write_claims.state.horizon,
-        _write_claims.state.job_cost,
-        _write_claims.state.credit,
-        _write_claims.state.refilled_at
+        cardinality(job_ids)
+        + case when replaces then 0 else state.leased end,
+        job_ids,
+        state.counted_xid,
+        state.horizon,
+        state.job_cost,
+        state.credit,
+        state.refilled_at
     )
     on conflict do nothing;
 
     -- Delete superseded rows by their exact seq: no scan over dead rows.
     if replaces then
         delete from pgq.claim_count as c
-        where c.queue_id = _write_claims.state.queue_id
-            and c.seq between _write_claims.state.first_seq and _write_claims.state.seq;
+        where c.queue_id = state.queue_id and c.seq between state.first_seq and state.seq;
     end if;
 end
 $$;

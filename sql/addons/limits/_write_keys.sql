@@ -6,12 +6,10 @@ begin
     with changed as materialized (
         select
             c.queue_id, c.limited_key, c.job_ids,
-            case
-                when _write_keys.replaces then c.parked_from
-                else least(c.parked_from, l.parked_from)
+            case when replaces then c.parked_from else least(c.parked_from, l.parked_from)
             end as parked_from,
             l.seq
-        from unnest(_write_keys.changes) as c
+        from unnest(changes) as c
         left join lateral (
             select k.seq, k.job_ids, k.parked_from
             from pgq.limited_key as k
@@ -22,7 +20,7 @@ begin
         where l.seq is null
             or l.job_ids <> c.job_ids
             or l.parked_from is distinct from case
-                when _write_keys.replaces then c.parked_from
+                when replaces then c.parked_from
                 else least(c.parked_from, l.parked_from)
             end
     ),

@@ -10,7 +10,7 @@ begin
     with doomed as materialized (
         select w.role, w.worker
         from pgq.worker as w
-        where w.last_seen_at < _clean_workers.moment - interval '1 day'
+        where w.last_seen_at < moment - interval '1 day'
         limit most
         for update skip locked
     )

@@ -35,7 +35,7 @@ begin
             max(
                 greatest(
                     extract(
-                        epoch from _house_samples.moment - case s.state
+                        epoch from moment - case s.state
                             when 'open' then s.opened_at + c.retention / 3
                             when 'sealed' then s.sealed_at + interval '1 minute'
                             else s.closed_at + c.retention
@@ -55,10 +55,7 @@ begin
         values
         (
             'pgq_schedule_overdue_seconds',
-            case
-                when t.paused then 0
-                else greatest(extract(epoch from _house_samples.moment - t.next_at), 0)
-            end
+            case when t.paused then 0 else greatest(extract(epoch from moment - t.next_at), 0) end
         ),
         ('pgq_schedule_failing', (t.last_error is not null)::integer)
     ) as s (name, value)

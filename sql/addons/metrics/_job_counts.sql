@@ -26,11 +26,10 @@ begin
     return query
     with sampled as materialized (
         select
-            k.queue_id,
-            count(*) filter (where k.visible_at <= _job_counts.moment and not e.expired) as ready,
+            k.queue_id, count(*) filter (where k.visible_at <= moment and not e.expired) as ready,
             count(*) filter (where e.leased) as leased,
             count(*) filter (
-                where k.visible_at > _job_counts.moment and k.lease_token is null
+                where k.visible_at > moment and k.lease_token is null
                 and k.due_at is null and not e.expired
             ) as delayed,
             count(*) filter (where k.due_at is not null and not e.expired) as waiting,
@@ -39,8 +38,8 @@ begin
         from pgq.job as k tablesample system (100 * job_share) repeatable (1)
         cross join lateral (
             select
-                coalesce(k.expires_at <= _job_counts.moment, false) as expired,
-                k.visible_at > _job_counts.moment and k.lease_token is not null as leased
+                coalesce(k.expires_at <= moment, false) as expired,
+                k.visible_at > moment and k.lease_token is not null as leased
         ) as e
         group by k.queue_id
     ),
@@ -48,17 +47,11 @@ begin
     runs as materialized (
         select
             r.queue_id,
-            sum(r.jobs) filter (
-                where r.visible_at <= _job_counts.moment and not e.expired
-            ) as ready,
-            sum(r.jobs) filter (
-                where r.visible_at > _job_counts.moment and not e.expired
-            ) as delayed,
+            sum(r.jobs) filter (where r.visible_at <= moment and not e.expired) as ready,
+            sum(r.jobs) filter (where r.visible_at > moment and not e.expired) as delayed,
             sum(r.jobs) filter (where e.expired) as expired
         from pgq.job_run as r tablesample system (100 * run_share) repeatable (1)
-        cross join lateral (
-            select coalesce(r.expires_at <= _job_counts.moment, false) as expired
-        ) as e
+        cross join lateral (select coalesce(r.expires_at <= moment, false) as expired) as e
         group by r.queue_id
     ),
 
@@ -75,7 +68,7 @@ begin
         select
             q.queue_id, sum(k.seen) as jobs, sum(k.retrying) as retrying,
             bool_or(k.seen = most) as more
-        from unnest(_job_counts.queue_ids) as q (queue_id)
+        from unnest(queue_ids) as q (queue_id)
         cross join lateral pgq._queue_floors(q.queue_id) as f
         cross join lateral (
             select
@@ -87,7 +80,7 @@ begin
                 where j.queue_id = q.queue_id
                     and j.priority = f.priority
                     and j.visible_at >= f.floor_time
-                    and j.visible_at <= _job_counts.moment
+                    and j.visible_at <= moment
                 order by j.visible_at, j.job_id
                 limit most
             ) as j
@@ -100,7 +93,7 @@ begin
         select
             q.queue_id, sum(k.leased) as leased, sum(k.delayed) as delayed,
             sum(k.retrying) as retrying, bool_or(k.seen = most) as more
-        from unnest(_job_counts.queue_ids) as q (queue_id)
+        from unnest(queue_ids) as q (queue_id)
         cross join generate_series(0, 9) as f (priority)
         cross join lateral (
             select
@@ -112,7 +105,7 @@ begin
                 from pgq.job as j
                 where j.queue_id = q.queue_id
                     and j.priority = f.priority
-                    and j.visible_at > _job_counts.moment
+                    and j.visible_at > moment
                     and j.visible_at < 'infinity'
                 order by j.visible_at, j.job_id
                 limit most
@@ -124,7 +117,7 @@ begin
 
     first_dead as materialized (
         select q.queue_id, k.seen as dead
-        from unnest(_job_counts.queue_ids) as q (queue_id)
+        from unnest(queue_ids) as q (queue_id)
         cross join lateral (
             select count(*) as seen
             from (
@@ -180,7 +173,7 @@ begin
         coalesce(u.more or l.more or s.waiting > 0 and job_share < 1, false)
         or coalesce(r.queue_id is not null and run_share < 1, false)
         or coalesce(w.dead = most, false)
-    from unnest(_job_counts.queue_ids) as q (queue_id)
+    from unnest(queue_ids) as q (queue_id)
     left join sampled as s on s.queue_id = q.queue_id
     left join runs as r on r.queue_id = q.queue_id
     left join dead as d on d.queue_id = q.queue_id

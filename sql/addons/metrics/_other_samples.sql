@@ -3,21 +3,13 @@ returns setof pgq._sample
 language plpgsql stable parallel unsafe
 as $$
 begin
-    return query
-    select s.name, s.labels, s.value
-    from pgq._house_samples(_other_samples.moment) as s;
+    return query select s.name, s.labels, s.value from pgq._house_samples(moment) as s;
 
-    return query
-    select s.name, s.labels, s.value
-    from pgq._worker_samples(_other_samples.moment) as s;
+    return query select s.name, s.labels, s.value from pgq._worker_samples(moment) as s;
 
-    return query
-    select s.name, s.labels, s.value
-    from pgq._staged_samples(_other_samples.moment) as s;
+    return query select s.name, s.labels, s.value from pgq._staged_samples(moment) as s;
 
-    return query
-    select s.name, s.labels, s.value
-    from pgq._queue_samples(_other_samples.moment) as s;
+    return query select s.name, s.labels, s.value from pgq._queue_samples(moment) as s;
 
     return query select s.name, s.labels, s.value from pgq._holder_samples() as s;
 end

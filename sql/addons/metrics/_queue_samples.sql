@@ -23,14 +23,11 @@ begin
     from queues as q;
 
     return query
-    with figures as materialized (
-        select j.*
-        from pgq._job_counts(queue_ids, _queue_samples.moment) as j
-    ),
+    with figures as materialized (select j.* from pgq._job_counts(queue_ids, moment) as j),
 
     finished as materialized (
         select j.queue_id, sum(j.finished) as finished
-        from pgq._finished_lately(_queue_samples.moment) as j
+        from pgq._finished_lately(moment) as j
         group by j.queue_id
     ),
 
@@ -49,11 +46,11 @@ begin
                 where j.queue_id = q.queue_id
                     and j.priority = f.priority
                     and j.visible_at >= f.floor_time
-                    and j.visible_at <= _queue_samples.moment
+                    and j.visible_at <= moment
                 order by j.visible_at, j.job_id
                 limit 100
             ) as k
-            where k.expires_at is null or k.expires_at > _queue_samples.moment
+            where k.expires_at is null or k.expires_at > moment
             order by k.visible_at
             limit 1
         ) as o on true
@@ -71,7 +68,7 @@ begin
         left join lateral (
             select r.visible_at
             from pgq.job_run as r
-            where r.queue_id = q.queue_id and r.visible_at <= _queue_samples.moment
+            where r.queue_id = q.queue_id and r.visible_at <= moment
             order by r.visible_at
             limit 1
         ) as r on true
@@ -101,25 +98,17 @@ begin
         values
         ('pgq_queue_jobs_estimated', q.estimated::integer::double precision),
         ('pgq_queue_retrying_jobs', round(q.retrying)),
-        (
-            'pgq_queue_oldest_ready_seconds',
-            coalesce(extract(epoch from _queue_samples.moment - q.oldest), 0)
-        ),
+        ('pgq_queue_oldest_ready_seconds', coalesce(extract(epoch from moment - q.oldest), 0)),
         ('pgq_queue_dead_letters', round(q.dead)),
         (
             'pgq_queue_oldest_dead_letter_seconds',
-            coalesce(greatest(extract(epoch from _queue_samples.moment - q.died_at), 0), 0)
+            coalesce(greatest(extract(epoch from moment - q.died_at), 0), 0)
         ),
         ('pgq_queue_finished_last_minute', round(coalesce(q.finished, 0))),
         ('pgq_queue_paused', q.paused::integer),
         (
             'pgq_queue_floor_lag_seconds',
-            coalesce(
-                greatest(
-                    extract(epoch from coalesce(q.oldest, _queue_samples.moment) - q.floor_time), 0
-                ),
-                0
-            )
+            coalesce(greatest(extract(epoch from coalesce(q.oldest, moment) - q.floor_time), 0), 0)
         )
     ) as s (name, value)
     union all

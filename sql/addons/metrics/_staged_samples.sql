@@ -61,7 +61,7 @@ begin
         ('pgq_topic_staged_messages', w.staged),
         (
             'pgq_topic_staged_seconds',
-            coalesce(greatest(extract(epoch from _staged_samples.moment - w.since), 0), 0)
+            coalesce(greatest(extract(epoch from moment - w.since), 0), 0)
         )
     ) as s (name, value);
 end

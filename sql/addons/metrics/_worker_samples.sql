@@ -9,7 +9,7 @@ begin
     return query
     with workers as materialized (
         select
-            w.*, greatest(extract(epoch from _worker_samples.moment - w.last_seen_at), 0) as silent,
+            w.*, greatest(extract(epoch from moment - w.last_seen_at), 0) as silent,
             row_number() over (
                 partition by w.role
                 order by w.last_seen_at desc, w.worker

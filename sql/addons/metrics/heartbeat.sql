@@ -34,14 +34,14 @@ begin
     )
     values (
         sender,
-        heartbeat.worker,
-        coalesce(heartbeat.kind, 'worker'),
-        heartbeat.host,
-        heartbeat.pid,
-        coalesce(heartbeat.sources, '{}'),
-        coalesce(heartbeat.running, 0),
-        heartbeat.details,
-        coalesce(heartbeat.started_at, moment),
+        worker,
+        coalesce(kind, 'worker'),
+        host,
+        pid,
+        coalesce(sources, '{}'),
+        coalesce(running, 0),
+        details,
+        coalesce(started_at, moment),
         moment
     )
     on conflict (role, worker) do update

@@ -63,7 +63,7 @@ begin
                 select l.ordered_key
                 from pgq.ordered_key as l
                 where l.queue_id = target
-                limit _clean_order.max_rows
+                limit max_rows
                 for update skip locked
             ));
         get diagnostics removed = row_count;

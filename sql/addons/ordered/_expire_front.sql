@@ -9,23 +9,22 @@ declare
 begin
     expired_ids := array(
         select k.job_id
-        from unnest(_expire_front.floor_times, _expire_front.floor_ids) with ordinality
-            as f (floor_time, floor_id, place)
+        from unnest(floor_times, floor_ids) with ordinality as f (floor_time, floor_id, place)
         cross join lateral (
             select j.job_id, j.expires_at
             from pgq.job as j
             where j.queue_id = _expire_front.queue_id
                 and j.priority = f.place - 1
                 and (j.visible_at, j.job_id) >= (f.floor_time, f.floor_id)
-                and j.visible_at <= _expire_front.moment
+                and j.visible_at <= moment
             order by j.visible_at, j.job_id
             limit 100
         ) as k
-        where k.expires_at <= _expire_front.moment
+        where k.expires_at <= moment
     );
 
     if cardinality(expired_ids) > 0 then
-        perform from pgq._expire_jobs(expired_ids, _expire_front.moment);
+        perform from pgq._expire_jobs(expired_ids, moment);
     end if;
 end
 $$;

@@ -7,7 +7,7 @@ declare
     newest_id bigint := coalesce(pg_sequence_last_value('pgq.job_id'), 0);
 begin
     return array(
-        select row(newest_id, _hold_keys.queue_id, null, f.ordered_key)::pgq._ended_job
+        select row(newest_id, queue_id, null, f.ordered_key)::pgq._ended_job
         from unnest(free) as f (ordered_key)
     );
 end

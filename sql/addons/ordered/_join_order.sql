@@ -8,7 +8,7 @@ declare
 begin
     if exists (
         select
-        from unnest(_join_order.ordered_keys) as w (ordered_key)
+        from unnest(ordered_keys) as w (ordered_key)
         where length(w.ordered_key) > 255
     ) then
         raise exception 'argument "key" must have at most 255 characters'
@@ -20,7 +20,7 @@ begin
     -- the snapshot does not show whether the key is taken.
     for wish in
         select distinct w.ordered_key collate "C" as ordered_key
-        from unnest(_join_order.ordered_keys) as w (ordered_key)
+        from unnest(ordered_keys) as w (ordered_key)
         where w.ordered_key is not null
         order by ordered_key
     loop
@@ -32,7 +32,7 @@ begin
             exit when found;
 
             insert into pgq.ordered_key (queue_id, ordered_key)
-            values (_join_order.queue_id, wish)
+            values (queue_id, wish)
             on conflict do nothing;
             if found then
                 free := free || wish;

@@ -27,7 +27,7 @@ begin
         from pgq.job as j
         where j.queue_id = _let_next.queue_id
             and j.ordered_key = _let_next.ordered_key collate "C"
-            and j.job_id + 0 > least(_let_next.after_id, back_id - 1)
+            and j.job_id + 0 > least(after_id, back_id - 1)
         order by j.job_id + 0
         limit 1;
 

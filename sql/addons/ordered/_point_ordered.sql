@@ -13,11 +13,10 @@ declare
 begin
     -- Truncate instead of raising: a long key must not fail the publish. Keys with the same first
     -- 255 characters count as one.
-    -- for the first 16 leaves: _point_ordered.segment
+    -- for the first 16 leaves: segment
     select array_agg(left(m.key, 255) order by m.log_offset)
     from pgq.message_{leaf} as m
-    where m.partition_id = {_point_ordered.partition_id}
-        and m.log_offset = any({_point_ordered.offsets})
+    where m.partition_id = {_point_ordered.partition_id} and m.log_offset = any({offsets})
     into keys;
     -- end of the leaf
 
@@ -41,19 +40,19 @@ begin
     )
     select
         b.job_id,
-        _point_ordered.queue_id,
-        _point_ordered.partition_id,
+        queue_id,
+        partition_id,
         b.log_offset,
-        _point_ordered.expires_at,
-        case when b.waits then 'infinity' else _point_ordered.visible_at end,
-        _point_ordered.segment,
+        expires_at,
+        case when b.waits then 'infinity' else visible_at end,
+        segment,
         0,
         0,
         b.ordered_key,
-        case when b.waits then _point_ordered.visible_at end
+        case when b.waits then visible_at end
     from (
         select
-            unnest(ids) as job_id, unnest(_point_ordered.offsets) as log_offset,
+            unnest(ids) as job_id, unnest(offsets) as log_offset,
             unnest(keys) as ordered_key, unnest(turns) as waits
     ) as b;
 end

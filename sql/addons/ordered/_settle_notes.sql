@@ -11,10 +11,9 @@ begin
     for note in
         select n.*
         from pgq.ordered_note as n
-        where n.queue_id = _settle_notes.queue_id
-            and n.look_at between _settle_notes.note_floor and _settle_notes.moment
+        where n.queue_id = _settle_notes.queue_id and n.look_at between note_floor and moment
         order by n.look_at
-        limit _settle_notes.max_notes
+        limit max_notes
         for update skip locked
     loop
         delete from pgq.ordered_note as n

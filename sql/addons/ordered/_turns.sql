@@ -5,13 +5,9 @@ as $$
 begin
     perform pgq._free_keys(array(
         select row(
-            coalesce(pg_sequence_last_value('pgq.job_id'), 0), _turns.queue_id, null, f.ordered_key
+            coalesce(pg_sequence_last_value('pgq.job_id'), 0), queue_id, null, f.ordered_key
         )::pgq._ended_job
-        from (
-            select unnest(_turns.free) as ordered_key
-            except
-            select unnest(_turns.ordered_keys)
-        ) as f
+        from (select unnest(free) as ordered_key except select unnest(ordered_keys)) as f
     ));
 
     return array(
@@ -21,8 +17,8 @@ begin
                 f.ordered_key is null
                 or row_number() over (partition by w.ordered_key order by w.place) > 1
             )
-        from unnest(_turns.ordered_keys) with ordinality as w (ordered_key, place)
-        left join unnest(_turns.free) as f (ordered_key)
+        from unnest(ordered_keys) with ordinality as w (ordered_key, place)
+        left join unnest(free) as f (ordered_key)
             on f.ordered_key collate "C" = w.ordered_key collate "C"
         order by w.place
     );

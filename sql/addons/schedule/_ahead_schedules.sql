@@ -20,15 +20,12 @@ begin
             -- ahead.
             case
                 when s.starts_at = date_trunc('second', s.created_at)
-                    then least(s.starts_at, date_trunc('second', _ahead_schedules.moment))
+                    then least(s.starts_at, date_trunc('second', moment))
                 else s.starts_at
             end as starts_at
     ) as b
     cross join lateral (
-        select
-            pgq._next_tick(
-                b.times, s.every, s.time_zone, b.starts_at, _ahead_schedules.moment
-            ) as tick_at
+        select pgq._next_tick(b.times, s.every, s.time_zone, b.starts_at, moment) as tick_at
     ) as f
     cross join lateral (
         select
@@ -40,11 +37,11 @@ begin
             end as tick_at
     ) as g
     cross join lateral (select least(s.next_at, g.tick_at) as next_at) as n
-    where greatest(s.next_at, s.due_at) > _ahead_schedules.moment + interval '5 seconds'
+    where greatest(s.next_at, s.due_at) > moment + interval '5 seconds'
         and (
             n.next_at < s.next_at - interval '5 seconds'
             or s.due_at
-            > greatest(n.next_at, _ahead_schedules.moment + interval '1 minute')
+            > greatest(n.next_at, moment + interval '1 minute')
             + interval '5 seconds'
         );
 end

@@ -6,9 +6,7 @@ declare
     -- Writing this many ticks takes days.
     most constant bigint := 1000000000;
     times pgq._cron_times;
-    seconds double precision := extract(
-        epoch from _check_missed.moment - (_check_missed.settings).next_at
-    );
+    seconds double precision := extract(epoch from moment - (settings).next_at);
     missed double precision;
 begin
     if (settings).missed <> 'all' or seconds <= 0 then
@@ -16,7 +14,7 @@ begin
     end if;
 
     if (settings).every is not null then
-        missed := seconds / extract(epoch from (_check_missed.settings).every);
+        missed := seconds / extract(epoch from (settings).every);
     else
         -- Upper bound: count every day as one that the expression matches.
         times := pgq._cron_times((settings).cron);

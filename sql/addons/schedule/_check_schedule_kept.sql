@@ -6,14 +6,12 @@ begin
     if not exists (
         select
         from pgq.topic as t
-        where t.topic = _check_schedule_kept.settings.topic
-            and t.topic_id = _check_schedule_kept.settings.topic_id
+        where t.topic = settings.topic and t.topic_id = settings.topic_id
     )
     and not exists (
         select
         from pgq.queue as q
-        where q.queue = _check_schedule_kept.settings.queue
-            and q.queue_id = _check_schedule_kept.settings.queue_id
+        where q.queue = settings.queue and q.queue_id = settings.queue_id
     ) then
         raise exception '% "%" was dropped',
             case when settings.queue is null then 'topic' else 'queue' end,

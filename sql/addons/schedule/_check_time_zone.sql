@@ -5,10 +5,10 @@ as $$
 begin
     -- PostgreSQL also accepts abbreviations and POSIX rules such as CEST or X5: these have no
     -- daylight saving time, or are a misspelled name.
-    if _check_time_zone.time_zone <> 'UTC' and not exists (
+    if time_zone <> 'UTC' and not exists (
         select
         from pg_catalog.pg_timezone_names as z
-        where z.name = _check_time_zone.time_zone
+        where z.name = time_zone
     ) then
         raise exception 'argument "time_zone" must name a time zone of the server'
             using errcode = '22023',

@@ -74,7 +74,7 @@ begin
         end if;
         found_values := found_values || array(
             select case
-                when _cron_field.highest <> 7 then g.value
+                when highest <> 7 then g.value
                 when last_of_month then 7 + g.value % 7
                 else g.value % 7
             end

@@ -18,10 +18,9 @@ begin
         return (
             select min(g.moment)
             from generate_series(
-                moment - ((moment at time zone _moment_of.time_zone) - _moment_of.local_at), moment,
-                interval '1 minute'
+                moment - ((moment at time zone time_zone) - local_at), moment, interval '1 minute'
             ) as g (moment)
-            where (g.moment at time zone _moment_of.time_zone) > _moment_of.local_at
+            where (g.moment at time zone time_zone) > local_at
         );
     end if;
 

@@ -17,13 +17,9 @@ begin
     -- Count in microseconds: a day has 24 hours, also when daylight saving time changes. Intervals
     -- are multiplied as doubles, so multiply whole days and the rest separately: these are exact,
     -- centuries of microseconds are not.
-    step := extract(epoch from _next_tick.every) * 1000000;
+    step := extract(epoch from every) * 1000000;
     passed := step * greatest(
-        0,
-        1 + floor(
-            (extract(epoch from _next_tick.after) - extract(epoch from _next_tick.starts_at))
-            * 1000000 / step
-        )
+        0, 1 + floor((extract(epoch from after) - extract(epoch from starts_at)) * 1000000 / step)
     );
     return starts_at
         + interval '24 hours' * div(passed, 86400000000)::double precision

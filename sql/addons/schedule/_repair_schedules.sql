@@ -4,11 +4,7 @@ language plpgsql volatile parallel unsafe
 as $$
 begin
     return query
-    with ahead as materialized (
-        select a.*
-        from pgq._ahead_schedules(_repair_schedules.moment) as a
-        limit _repair_schedules.max_rows
-    ),
+    with ahead as materialized (select a.* from pgq._ahead_schedules(moment) as a limit max_rows),
 
     locked as materialized (
         select a.*

@@ -65,7 +65,7 @@ begin
     -- Fairness: ticks left over by max_ticks go after the other schedules that are due by now.
     update pgq.schedule as s
     set
-        next_at = following, due_at = greatest(following, _run_schedule.moment),
+        next_at = following, due_at = greatest(following, moment),
         last_at = target.last_at, last_error = target.last_error
     where s.schedule = target.schedule;
 end

@@ -36,7 +36,7 @@ begin
         perform pgq._fail_unknown_schedule(schedule collate "C");
     end if;
 
-    select i.* into before from pgq._schedule_info(alter_schedule.schedule collate "C") as i;
+    select i.* into before from pgq._schedule_info(schedule collate "C") as i;
 
     -- A given setting replaces the other one of its pair, and the settings that belong to that are
     -- removed.
@@ -107,7 +107,7 @@ begin
         where s.schedule = alter_schedule.schedule collate "C";
     end if;
 
-    return query select i.* from pgq._schedule_info(alter_schedule.schedule collate "C") as i;
+    return query select i.* from pgq._schedule_info(schedule collate "C") as i;
 end
 $$;
 

@@ -46,7 +46,7 @@ begin
     settings.body := body;
 
     -- Return an existing schedule without taking locks.
-    select i.* into existing from pgq._schedule_info(create_schedule.schedule collate "C") as i;
+    select i.* into existing from pgq._schedule_info(schedule collate "C") as i;
 
     if existing.schedule is not null then
         if not exists (
@@ -120,7 +120,7 @@ begin
         made_by
     )
     values (
-        create_schedule.schedule,
+        schedule,
         settings.topic,
         settings.queue,
         settings.payload,
@@ -150,16 +150,13 @@ begin
         return query
         select c.*
         from pgq.create_schedule(
-            create_schedule.schedule, create_schedule.topic, create_schedule.queue,
-            create_schedule.payload, create_schedule.key, create_schedule.headers,
-            create_schedule.cron, create_schedule.every, create_schedule.time_zone,
-            create_schedule.missed, create_schedule.starts_at, create_schedule.partition,
-            create_schedule.priority, create_schedule.label, create_schedule.body
+            schedule, topic, queue, payload, key, headers, cron, every, time_zone,
+            missed, starts_at, partition, priority, label, body
         ) as c;
         return;
     end if;
 
-    return query select i.* from pgq._schedule_info(create_schedule.schedule collate "C") as i;
+    return query select i.* from pgq._schedule_info(schedule collate "C") as i;
 end
 $$;
 

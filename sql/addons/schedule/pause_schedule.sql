@@ -14,7 +14,7 @@ begin
         perform pgq._fail_unknown_schedule(schedule collate "C");
     end if;
 
-    return query select i.* from pgq._schedule_info(pause_schedule.schedule collate "C") as i;
+    return query select i.* from pgq._schedule_info(schedule collate "C") as i;
 end
 $$;
 

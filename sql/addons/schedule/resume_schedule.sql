@@ -35,7 +35,7 @@ begin
     ) as d
     where s.schedule = resumed.schedule and d.kind = 'schedule' and d.name = s.schedule;
 
-    return query select i.* from pgq._schedule_info(resume_schedule.schedule collate "C") as i;
+    return query select i.* from pgq._schedule_info(schedule collate "C") as i;
 end
 $$;
 

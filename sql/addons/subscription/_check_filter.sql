@@ -14,7 +14,7 @@ begin
 
     select f.key
     into name
-    from jsonb_each(_check_filter.filter) as f
+    from jsonb_each(filter) as f
     where jsonb_typeof(f.value) <> 'array'
     limit 1;
 
@@ -36,7 +36,7 @@ begin
 
     select f.key, jsonb_array_length(f.value)
     into name, size
-    from jsonb_each(_check_filter.filter) as f
+    from jsonb_each(filter) as f
     where jsonb_array_length(f.value) > 100
     limit 1;
 

@@ -28,13 +28,13 @@ begin
         order by q.queue_id
     loop
         if target.filter is null and target.routing_regex is null then
-            matched := array(select generate_series(_deliver.first_offset, _deliver.last_offset));
+            matched := array(select generate_series(first_offset, last_offset));
         else
             -- for the first 48 leaves: _deliver.segment
             select array_agg(m.log_offset order by m.log_offset)
             from pgq.message_{leaf} as m
-            where m.partition_id = {_deliver.stored_partition_id}
-                and m.log_offset between {_deliver.first_offset} and {_deliver.last_offset}
+            where m.partition_id = {stored_partition_id}
+                and m.log_offset between {first_offset} and {last_offset}
                 and pgq._matches(m.headers, {target.filter}, {target.routing_regex})
             into matched;
             -- end of the leaf

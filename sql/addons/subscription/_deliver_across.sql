@@ -12,8 +12,7 @@ begin
         m.partition_id, m.stored_partition_id, m.segment, m.first_offset, m.next_offset - 1
     )
     from unnest(
-        _deliver_across.partition_ids, _deliver_across.stored_partition_ids,
-        _deliver_across.segments, _deliver_across.first_offsets, _deliver_across.next_offsets
+        partition_ids, stored_partition_ids, segments, first_offsets, next_offsets
     ) as m (partition_id, stored_partition_id, segment, first_offset, next_offset)
     where m.partition_id is not null;
 

@@ -25,9 +25,9 @@ begin
     perform
     from pgq.job_run as r
     where r.queue_id = _deliver_staged.queue_id
-        and r.visible_at >= (_deliver_staged.floor_times)[1]
-        and r.visible_at <= _deliver_staged.moment
-        and (r.expires_at is null or r.expires_at > _deliver_staged.moment)
+        and r.visible_at >= (floor_times)[1]
+        and r.visible_at <= moment
+        and (r.expires_at is null or r.expires_at > moment)
     order by r.visible_at, r.run_id
     limit 1
     for update skip locked;
@@ -37,17 +37,16 @@ begin
     end if;
 
     perform
-    from unnest(_deliver_staged.floor_times, _deliver_staged.floor_ids) with ordinality
-        as f (floor_time, floor_id, priority)
+    from unnest(floor_times, floor_ids) with ordinality as f (floor_time, floor_id, priority)
     cross join lateral (
         select
         from pgq.job as k
         where k.queue_id = _deliver_staged.queue_id
             and k.priority = f.priority - 1
             and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
-            and k.visible_at <= _deliver_staged.moment
-            and (k.expires_at is null or k.expires_at > _deliver_staged.moment)
-            and k.attempt < coalesce(k.max_attempts, _deliver_staged.most_attempts)
+            and k.visible_at <= moment
+            and (k.expires_at is null or k.expires_at > moment)
+            and k.attempt < coalesce(k.max_attempts, most_attempts)
         order by k.visible_at, k.job_id
         limit 1
         for update skip locked

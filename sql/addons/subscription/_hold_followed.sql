@@ -17,7 +17,7 @@ begin
             target.queue_id,
             array(
                 select left(m.key, 255)
-                from unnest(_hold_followed.keys, _hold_followed.headers) as m (key, headers)
+                from unnest(keys, headers) as m (key, headers)
                 where m.key is not null
                     and pgq._matches(m.headers, target.filter, target.routing_regex)
             )

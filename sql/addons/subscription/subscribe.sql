@@ -28,7 +28,7 @@ begin
     end;
 
     -- Return an existing subscription without taking locks.
-    select i.* into existing from pgq._subscription_info(subscribe.subscription collate "C") as i;
+    select i.* into existing from pgq._subscription_info(subscription collate "C") as i;
 
     if existing.subscription is not null then
         if not pgq._may_use(existing.topic, existing.queue, 'monitor') then
@@ -99,11 +99,11 @@ begin
         subscription, topic_id, queue_id, filter, routing_key, routing_regex, created_at, made_by
     )
     values (
-        subscribe.subscription,
+        subscription,
         target.topic_id,
         target_id,
-        subscribe.filter,
-        subscribe.routing_key,
+        filter,
+        routing_key,
         regex,
         pgq._clock(),
         pgq._maker()
@@ -119,15 +119,12 @@ begin
             -- Race: another transaction has just created it.
             return query
             select c.*
-            from pgq.subscribe(
-                subscribe.subscription, subscribe.topic, subscribe.queue, subscribe.filter,
-                subscribe.routing_key
-            ) as c;
+            from pgq.subscribe(subscription, topic, queue, filter, routing_key) as c;
             return;
         end if;
 
         raise exception 'queue "%" is subscribed to topic "%" already',
-            subscribe.queue, subscribe.topic
+            queue, topic
             using errcode = 'MQ005',
                 detail = (
                     select format('By the subscription "%s".', s.subscription)
@@ -141,7 +138,7 @@ begin
 
     update pgq.topic as t set updated_at = t.updated_at where t.topic_id = target.topic_id;
 
-    return query select i.* from pgq._subscription_info(subscribe.subscription collate "C") as i;
+    return query select i.* from pgq._subscription_info(subscription collate "C") as i;
 end
 $$;
 
