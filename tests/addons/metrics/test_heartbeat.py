@@ -8,6 +8,7 @@ import pytest
 
 from support.clock import Clock
 from support.session import Connect, Session, refused, unchanged
+from support.snapshots import LEVELS, TRY_AGAIN, answer_of, old_session
 from support.waiting import blocked
 
 MAY = "2026-05-01 12:00:00+00"
@@ -95,3 +96,21 @@ def test_it_leaves_no_bloat(connect: Connect, connection: Session) -> None:
             " from (select 'pgq.worker'::regclass::oid as c) as t"
         ).fetchall()
     assert (updated, hot) == (200, 200)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_one_that_came_after_the_snapshot(
+    connect: Connect, connection: Session, level: str
+) -> None:
+    """It is not replaced unseen: try again, and then the later heartbeat counts."""
+    session = old_session(connect, level)
+    connection.heartbeat(worker="mill", running=1)
+
+    def beat() -> str:
+        session.heartbeat(worker="mill", running=2)
+        return "noted"
+
+    assert answer_of(session, beat) == TRY_AGAIN
+    assert only(connection).running == 1
+    assert answer_of(session, beat) == "noted"
+    assert only(connection).running == 2
