@@ -61,6 +61,19 @@ def test_every_row_becomes_one_message(
     assert nothing_is_staged(connection)
 
 
+@MODES
+def test_where_transactions_are_serializable_by_default(
+    spark: Any, broker: Any, connection: Session, atomic: bool
+) -> None:
+    """Tasks that meet in a partition wait for each other, as at READ COMMITTED."""
+    connection.create_topic(topic="one", partitions=1)
+    name = connection.info.dbname
+    connection.execute(f"alter database {name} set default_transaction_isolation = serializable")
+    frame = spark.range(0, 4000, 1, 4).select(F.format_string("order %d", "id").alias("value"))
+    broker.publish(frame, topic="one", atomic=atomic, chunk_rows=100)
+    assert [row.last_offset for row in connection.list_offsets(topic="one")] == [4000]
+
+
 def test_rows_of_a_task_keep_their_order(
     spark: Any, broker: Any, connection: Session, topic: str
 ) -> None:
