@@ -16,7 +16,7 @@ from support.session import Session
 
 Table = list[tuple[str, ...]]
 
-EXAMPLES = sorted((ROOT / "sql").glob("*/examples.psql"))
+EXAMPLES = sorted((ROOT / "sql").rglob("examples.psql"))
 
 NOTHING_TO_DO = {"cleanup"}
 """In a database that is a second old."""
