@@ -368,7 +368,6 @@
 \ir addons/bulk/_fail_write_lost.sql
 \ir addons/bulk/_check_no_write.sql
 \ir addons/bulk/_check_lengths.sql
-\ir addons/bulk/_check_packed.sql
 \ir addons/bulk/_starts.sql
 \ir addons/bulk/_check_contents.sql
 \ir addons/bulk/_fail_other_chunk.sql
@@ -377,9 +376,7 @@
 \ir addons/bulk/_check_target.sql
 
 -- Bulk writes: forgetting
-\ir addons/bulk/_forget_runs.sql
-\ir addons/bulk/_forget_staged.sql
-\ir addons/bulk/_forget_published.sql
+\ir addons/bulk/_forget_chunks.sql
 \ir addons/bulk/_forget_older.sql
 
 -- Bulk writes: beginning
@@ -400,9 +397,7 @@
 \ir addons/bulk/_store_chunk.sql
 \ir addons/bulk/_run_place.sql
 \ir addons/bulk/_stage_run.sql
-\ir addons/bulk/_check_staged.sql
 \ir addons/bulk/_stage_chunk.sql
-\ir addons/bulk/_note_last_chunk.sql
 \ir addons/bulk/_publish_contents.sql
 \ir addons/bulk/_publish_messages.sql
 \ir addons/bulk/_publish_chunk.sql
@@ -417,6 +412,8 @@
 \ir addons/bulk/_append_all_runs.sql
 \ir addons/bulk/_spread_run.sql
 \ir addons/bulk/_keys_of_runs.sql
+\ir addons/bulk/_lock_staged.sql
+\ir addons/bulk/_hold_staged.sql
 \ir addons/bulk/_publish_staged.sql
 \ir addons/bulk/commit_write.sql
 \ir addons/bulk/abort_write.sql

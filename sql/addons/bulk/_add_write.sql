@@ -10,11 +10,11 @@ begin
         topic_id, queue_id, producer, seq, atomic, write_id, begun_at, expires_at
     )
     values (
-        (wanted).topic_id,
-        (wanted).queue_id,
-        (wanted).producer,
-        (wanted).seq,
-        (wanted).atomic,
+        wanted.topic_id,
+        wanted.queue_id,
+        wanted.producer,
+        wanted.seq,
+        wanted.atomic,
         gen_random_uuid(),
         moment,
         moment + timeout

@@ -3,9 +3,9 @@ returns void
 language plpgsql volatile parallel unsafe
 as $$
 begin
-    perform pgq._append_runs(topic, g.partition, g.stored_ids, only_copy)
+    perform pgq._append_runs(topic, g.partition, g.runs, only_copy)
     from (
-        select r.partition, array_agg(r.stored_partition_id order by u.number) as stored_ids
+        select r.partition, array_agg(r order by u.number) as runs
         from unnest(stored_ids) with ordinality as u (stored_partition_id, number)
         inner join pgq.staged_run as r on r.stored_partition_id = u.stored_partition_id
         group by r.partition

@@ -1,15 +1,13 @@
 create function pgq._append_runs(
-    topic text, partition integer, stored_ids bigint[], only_copy boolean
+    topic text, partition integer, runs pgq.staged_run[], only_copy boolean
 )
 returns void
 language plpgsql volatile parallel unsafe
 as $$
 declare
-    -- Smaller extents are copied: each range is one more row that readers pass.
-    least_messages constant integer := 500;
     state pgq._partition_state;
     newest pgq._newest_message;
-    run record;
+    run pgq.staged_run;
     size bigint;
     stamp timestamptz;
     next_offset bigint;
@@ -22,19 +20,11 @@ begin
     next_offset := coalesce(newest.log_offset + 1, state.segment_first_offset);
     stamp := greatest(pgq._clock(), newest.published_at, state.segment_entered_at);
 
-    for run in
-        select u.stored_partition_id, r.segment
-        from unnest(stored_ids) with ordinality as u (stored_partition_id, number)
-        inner join pgq.staged_run as r
-            on r.stored_partition_id = u.stored_partition_id
-        order by u.number
-    loop
+    foreach run in array runs loop
         size := coalesce((pgq._newest(run.stored_partition_id, run.segment, 1)).log_offset, 0);
 
-        if run.segment = state.segment
-            and size >= least_messages
-            and not only_copy
-        then
+        -- Smaller extents are copied: each range is one more row that readers pass.
+        if run.segment = state.segment and size >= 500 and not only_copy then
             -- Replace a range that starts at this offset: it has no messages yet.
             insert into pgq.segment_range (
                 partition_id, first_offset, segment, stored_partition_id, shift, published_at
@@ -63,22 +53,17 @@ begin
                 taken_in := false;
             end if;
             execute format(
-                'insert into pgq.message_%s (
+                'insert into pgq.message_%1$s (
                     partition_id, log_offset, published_at, segment, key, headers, payload, body
                 )
-                select $1, $2 + m.log_offset, $3, $4, m.key, m.headers, m.payload, m.body
-                from pgq.message_%s as m
-                where m.partition_id = $5
+                select $1, $2 + m.log_offset, $3, %1$s, m.key, m.headers, m.payload, m.body
+                from pgq.message_%2$s as m
+                where m.partition_id = $4
                 order by m.log_offset',
                 state.segment,
                 run.segment
             )
-            using
-                state.stored_partition_id,
-                next_offset - 1,
-                stamp,
-                state.segment,
-                run.stored_partition_id;
+            using state.stored_partition_id, next_offset - 1, stamp, run.stored_partition_id;
         end if;
 
         if state.followed and size > 0 then
@@ -99,7 +84,7 @@ begin
 end
 $$;
 
-comment on function pgq._append_runs(text, integer, bigint[], boolean) is
+comment on function pgq._append_runs(text, integer, pgq.staged_run[], boolean) is
 'Appends extents (staged runs) to a partition, in this order: a long one in the partition''s current
 segment is attached by a range that refers to it, others are copied. only_copy: copy all, since jobs
 will point at the messages.';

@@ -5,7 +5,7 @@ returns void
 language plpgsql volatile parallel unsafe
 as $$
 begin
-    if (target).queue is null then
+    if target.queue is null then
         if num_nonnulls(delay, priority, labels) > 0 then
             raise exception 'argument "%" must be null for messages',
                 case
@@ -15,8 +15,8 @@ begin
                 end
                 using errcode = '22023', detail = 'This write goes to a topic.';
         end if;
-        if partition not between 0 and (target).partitions - 1 then
-            perform pgq._fail_unknown_partition((target).topic, partition, (target).partitions);
+        if partition not between 0 and target.partitions - 1 then
+            perform pgq._fail_unknown_partition(target.topic, partition, target.partitions);
         end if;
         return;
     end if;
@@ -29,13 +29,9 @@ begin
         perform pgq._check_count('priority', priority, 0, 9);
     end if;
     if delay is not null then
-        perform pgq._due_at((target).queue, pgq._clock(), delay, null, (target).job_ttl);
+        perform pgq._due_at(target.queue, pgq._clock(), delay, null, target.job_ttl);
     end if;
-    if labels is not null then
-        perform pgq._check_label(l.label)
-        from unnest(labels) as l (label)
-        where length(l.label) > 255;
-    end if;
+    perform pgq._check_label(l.label) from unnest(labels) as l (label) where length(l.label) > 255;
 end
 $$;
 

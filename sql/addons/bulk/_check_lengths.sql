@@ -6,24 +6,23 @@ declare
     size integer := cardinality(lengths);
     whole bigint;
     shortest integer;
-    given bigint;
 begin
     if array_ndims(lengths) > 1 then
         raise exception 'the arrays of a chunk must have one dimension' using errcode = '22023';
     end if;
-    select coalesce(sum(l.length), 0), min(l.length), count(l.length)
-    into whole, shortest, given
-    from (select unnest(lengths) as length) as l;
-
-    if given < size then
+    if array_position(lengths, null) is not null then
         raise exception 'argument "lengths" must not contain null'
             using errcode = '22004',
                 detail = format(
                     'Number %s of %s is null; nothing was stored.',
-                    array_position(lengths, null)
-                    - array_lower(lengths, 1) + 1, size
+                    array_position(lengths, null), size
                 );
     end if;
+
+    select coalesce(sum(l.length), 0), min(l.length)
+    into whole, shortest
+    from (select unnest(lengths) as length) as l;
+
     if shortest < 0 then
         raise exception 'argument "lengths" must not contain negative numbers'
             using errcode = '22023', detail = 'Nothing was stored.';

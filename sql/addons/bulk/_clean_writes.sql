@@ -9,12 +9,12 @@ declare
     seen integer := 0;
     forgotten integer := 0;
     removed integer;
-    unfinished boolean;
+    more boolean;
     target record;
 begin
     -- Expired writes that were never committed.
     for target in
-        select w.bulk_write_id, w.write_id
+        select w.*
         from pgq.bulk_write as w
         where w.committed_at is null and w.expires_at <= moment
         order by w.expires_at
@@ -29,15 +29,15 @@ begin
     end loop;
     -- Report more only after progress: if all candidates are locked, the next call would find the
     -- same ones.
-    unfinished := seen = most and forgotten > 0;
+    more := seen = most and forgotten > 0;
 
     seen := 0;
     forgotten := 0;
     for target in
-        select w.bulk_write_id, w.write_id, w.committed_at is null as was_open
+        select w.*
         from pgq._dropped_targets() as d
         cross join lateral (
-            select o.bulk_write_id, o.write_id, o.committed_at
+            select o.*
             from pgq.bulk_write as o
             where coalesce(o.topic_id, 0) = d.topic_id and coalesce(o.queue_id, 0) = d.queue_id
             limit most
@@ -48,11 +48,11 @@ begin
         continue when not pgq._forget_write(target.bulk_write_id);
 
         forgotten := forgotten + 1;
-        if target.was_open then
+        if target.committed_at is null then
             return next row('bulk write forgotten', target.write_id::text, 1)::pgq.cleanup_action;
         end if;
     end loop;
-    unfinished := unfinished or seen = most and forgotten > 0;
+    more := more or seen = most and forgotten > 0;
 
     delete from pgq.bulk_producer as p
     where not exists (select from pgq.topic as t where t.topic_id = p.topic_id)
@@ -71,7 +71,7 @@ begin
         )
     );
     get diagnostics removed = row_count;
-    unfinished := unfinished or removed = most;
+    more := more or removed = most;
 
     -- Remains of writes that have ended, unless a chunk is still open.
     room := most;
@@ -84,15 +84,13 @@ begin
             where w.write_id = s.write_id and w.committed_at is null
         )
     loop
-        removed := pgq._forget_staged(target.write_id, room);
-        room := room - coalesce(removed, 0);
-
-        if room > 0 and removed is not null then
-            return next row('staged write removed', target.write_id::text, 1)::pgq.cleanup_action;
-        end if;
+        removed := pgq._forget_chunks(target.write_id, null, room);
+        continue when removed is null;
+        room := room - removed;
         exit when room = 0;
+        return next row('staged write removed', target.write_id::text, 1)::pgq.cleanup_action;
     end loop;
-    unfinished := unfinished or room = 0;
+    more := more or room = 0;
 
     room := most;
     for target in
@@ -104,12 +102,11 @@ begin
             where w.bulk_write_id = g.bulk_write_id and w.committed_at is null
         )
     loop
-        removed := pgq._forget_published(target.bulk_write_id, room);
-        room := room - coalesce(removed, 0);
+        room := room - coalesce(pgq._forget_chunks(null, target.bulk_write_id, room), 0);
         exit when room = 0;
     end loop;
 
-    if unfinished or room = 0 then
+    if more or room = 0 then
         return next row('more', 'writes', 1)::pgq.cleanup_action;
     end if;
 end

@@ -6,9 +6,9 @@ declare
     total bigint;
     stale_task integer;
 begin
-    if (target).atomic then
+    if target.atomic then
         perform pgq._fail_write_lost(
-            (target).write_id,
+            target.write_id,
             format(
                 'Task %s staged %s of %s messages: its last chunk never came, or its chunks were '
                 'in several transactions.',
@@ -21,24 +21,24 @@ begin
             from pgq.staged_chunk as c
             where c.write_id = k.write_id and c.task = k.task
         ) as s
-        where k.write_id = (target).write_id and s.messages is distinct from k.messages
+        where k.write_id = target.write_id and s.messages is distinct from k.messages
         order by k.task
         limit 1;
 
         select coalesce(sum(k.messages), 0)
         into total
         from pgq.staged_task as k
-        where k.write_id = (target).write_id;
+        where k.write_id = target.write_id;
     else
-        select coalesce(sum(p.messages), 0), min(p.task) filter (where p.attempt < (target).attempt)
+        select coalesce(sum(p.messages), 0), min(p.task) filter (where p.attempt < target.attempt)
         into total, stale_task
         from pgq.published_chunk as p
-        where p.bulk_write_id = (target).bulk_write_id;
+        where p.bulk_write_id = target.bulk_write_id;
     end if;
 
     if stale_task is not null then
         raise exception 'bulk write % had other tasks or chunks in an earlier attempt',
-            (target).write_id
+            target.write_id
             using errcode = '22023',
                 detail = format(
                     'An earlier attempt published chunks of task %s that this one did not write; '
@@ -49,11 +49,11 @@ begin
     end if;
     if total <> expected_messages then
         raise exception 'bulk write % has another number of messages than expected',
-            (target).write_id
+            target.write_id
             using errcode = '22023',
                 detail = format('Expected: %s; written: %s.', expected_messages, total),
                 hint = case
-                    when (target).atomic then 'Nothing was published.'
+                    when target.atomic then 'Nothing was published.'
                     else 'The chunks that came have been published.'
                 end;
     end if;

@@ -3,25 +3,9 @@ returns void
 language plpgsql volatile parallel unsafe
 as $$
 declare
-    topic_id_or_0 bigint := coalesce((target).topic_id, 0);
-    queue_id_or_0 bigint := coalesce((target).queue_id, 0);
-    oldest_seq bigint;
+    topic_id_or_0 bigint := coalesce(target.topic_id, 0);
+    queue_id_or_0 bigint := coalesce(target.queue_id, 0);
 begin
-    select w.seq
-    into oldest_seq
-    from pgq.bulk_write as w
-    where coalesce(w.topic_id, 0) = topic_id_or_0
-        and coalesce(w.queue_id, 0) = queue_id_or_0
-        and w.producer = (target).producer
-        and w.committed_at is not null
-    order by w.seq desc
-    offset 999
-    limit 1;
-
-    if oldest_seq is null then
-        return;
-    end if;
-
     -- Keep the write that was just committed, since its commit may be repeated. The upsert makes a
     -- begin_write with an old snapshot fail (40001): it would not know what was forgotten.
     with forgotten as (
@@ -32,10 +16,20 @@ begin
                 from pgq.bulk_write as o
                 where coalesce(o.topic_id, 0) = topic_id_or_0
                     and coalesce(o.queue_id, 0) = queue_id_or_0
-                    and o.producer = (target).producer
+                    and o.producer = target.producer
                     and o.committed_at is not null
-                    and o.seq < oldest_seq
-                    and o.bulk_write_id <> (target).bulk_write_id
+                    and o.seq < (
+                        select n.seq
+                        from pgq.bulk_write as n
+                        where coalesce(n.topic_id, 0) = topic_id_or_0
+                            and coalesce(n.queue_id, 0) = queue_id_or_0
+                            and n.producer = target.producer
+                            and n.committed_at is not null
+                        order by n.seq desc
+                        offset 999
+                        limit 1
+                    )
+                    and o.bulk_write_id <> target.bulk_write_id
                 for update skip locked
             )
         )
@@ -43,7 +37,7 @@ begin
     )
 
     insert into pgq.bulk_producer as p (producer, topic_id, queue_id, forgotten_seq)
-    select (target).producer, (target).topic_id, (target).queue_id, max(f.seq)
+    select target.producer, target.topic_id, target.queue_id, max(f.seq)
     from forgotten as f
     having max(f.seq) is not null
     on conflict (coalesce(topic_id, 0), coalesce(queue_id, 0), producer) do update

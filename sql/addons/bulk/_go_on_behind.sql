@@ -4,27 +4,23 @@ create function pgq._go_on_behind(
 returns pgq._partition_state
 language plpgsql volatile parallel unsafe
 as $$
-declare
-    moved pgq._partition_state := state;
 begin
     -- New epoch (stored_partition_id): a reader that still knows the old one sees only the messages
     -- before the extents, and nothing after a gap.
-    moved.stored_partition_id := -nextval('pgq.run_id');
-    moved.segment_first_offset := first_offset;
-    moved.segment_entered_at := stamp;
+    state.stored_partition_id := -nextval('pgq.run_id');
+    state.segment_first_offset := first_offset;
+    state.segment_entered_at := stamp;
 
     insert into pgq.segment_range (partition_id, first_offset, segment, stored_partition_id)
-    values (
-        moved.partition_id, moved.segment_first_offset, moved.segment, moved.stored_partition_id
-    );
+    values (state.partition_id, first_offset, state.segment, state.stored_partition_id);
 
     update pgq.partition as p
     set
-        stored_partition_id = moved.stored_partition_id,
-        segment_first_offset = moved.segment_first_offset,
-        segment_entered_at = moved.segment_entered_at
-    where p.partition_id = moved.partition_id;
-    return moved;
+        stored_partition_id = state.stored_partition_id, segment_first_offset = first_offset,
+        segment_entered_at = stamp
+    where p.partition_id = state.partition_id;
+
+    return state;
 end
 $$;
 

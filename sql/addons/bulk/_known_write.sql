@@ -8,10 +8,10 @@ begin
     select w.*
     into known
     from pgq.bulk_write as w
-    where w.producer = (wanted).producer
-        and coalesce(w.topic_id, 0) = coalesce((wanted).topic_id, 0)
-        and coalesce(w.queue_id, 0) = coalesce((wanted).queue_id, 0)
-        and w.seq = (wanted).seq;
+    where w.producer = wanted.producer
+        and coalesce(w.topic_id, 0) = coalesce(wanted.topic_id, 0)
+        and coalesce(w.queue_id, 0) = coalesce(wanted.queue_id, 0)
+        and w.seq = wanted.seq;
 
     -- A committed write does not change any more: return it without a lock, so without waiting.
     if known.committed_at is null and known.bulk_write_id is not null then

@@ -10,7 +10,7 @@ begin
     -- finds no marker.
     perform
     from pgq.published_write as g
-    where g.bulk_write_id = (target).bulk_write_id
+    where g.bulk_write_id = target.bulk_write_id
     for key share;
 
     if not found then
@@ -18,7 +18,7 @@ begin
     end if;
 
     insert into pgq.published_chunk (bulk_write_id, task, chunk, messages, digest, attempt)
-    values ((target).bulk_write_id, task, chunk, messages, digest, (target).attempt)
+    values (target.bulk_write_id, task, chunk, messages, digest, target.attempt)
     on conflict do nothing;
 
     if found then
@@ -27,8 +27,8 @@ begin
 
     -- A writer of an earlier attempt may come after one of a later attempt: keep the higher number.
     update pgq.published_chunk as p
-    set attempt = greatest(p.attempt, (target).attempt)
-    where p.bulk_write_id = (target).bulk_write_id
+    set attempt = greatest(p.attempt, target.attempt)
+    where p.bulk_write_id = target.bulk_write_id
         and p.task = _note_chunk.task
         and p.chunk = _note_chunk.chunk
         and p.digest = _note_chunk.digest;

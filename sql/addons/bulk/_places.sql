@@ -3,8 +3,6 @@ returns table (home integer, places integer[])
 language plpgsql immutable parallel safe
 as $$
 declare
-    -- Up to this many partitions, one array_positions for each is faster than grouping.
-    few constant integer := 32;
     homes integer[];
 begin
     if partition is not null or keys is null then
@@ -16,7 +14,9 @@ begin
         select coalesce(pgq._home(k.key, partitions)::integer, keyless)
         from (select unnest(keys) as key) as k
     );
-    if partitions <= few then
+
+    -- Up to this many partitions, one array_positions for each is faster than grouping.
+    if partitions <= 32 then
         return query
         select w.home, w.places
         from (
@@ -29,13 +29,10 @@ begin
     end if;
 
     return query
-    select w.home, array_agg(w.place order by w.place)
-    from (
-        select h.home, h.place::integer as place
-        from unnest(homes) with ordinality as h (home, place)
-    ) as w
-    group by w.home
-    order by w.home;
+    select h.home, array_agg(h.place::integer order by h.place)
+    from unnest(homes) with ordinality as h (home, place)
+    group by h.home
+    order by h.home;
 end
 $$;
 

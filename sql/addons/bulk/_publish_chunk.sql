@@ -29,9 +29,9 @@ begin
         return false;
     end if;
 
-    if (target).topic is not null and not pgq._keeps_snapshot() then
+    if target.topic is not null and not pgq._keeps_snapshot() then
         perform pgq._publish_contents(
-            (target).topic, lengths, packed_payloads, keys, headers, partition, task,
+            target.topic, lengths, packed_payloads, keys, headers, partition, task,
             pgq._check_contents(lengths, packed_payloads, keys, headers, starts, packed_bodies),
             packed_bodies
         );
@@ -43,12 +43,12 @@ begin
             );
         end if;
         perform pgq._publish_messages(
-            (target).topic, (target).queue, pgq._unpack_payloads(packed_payloads, lengths), keys,
+            target.topic, target.queue, pgq._unpack_payloads(packed_payloads, lengths), keys,
             headers, partition, delay, priority, labels, pgq._unpack(packed_bodies, lengths)
         );
     end if;
 
-    perform pgq._check_target(write_id, (target).topic_id, (target).queue_id);
+    perform pgq._check_target(write_id, target.topic_id, target.queue_id);
     return true;
 end
 $$;

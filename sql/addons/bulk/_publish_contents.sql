@@ -11,25 +11,22 @@ declare
     state pgq._partition_state;
     newest pgq._newest_message;
     first_offset bigint;
-    size integer;
     -- One element for each partition that gets messages.
-    ids bigint[] := '{}';
-    stored_ids bigint[] := '{}';
-    segments integer[] := '{}';
-    first_offsets bigint[] := '{}';
-    next_offsets bigint[] := '{}';
+    ids bigint[];
+    stored_ids bigint[];
+    segments integer[];
+    first_offsets bigint[];
+    next_offsets bigint[];
 begin
-    if keys is not null and partition is null then
-        select p.*
-        into target
-        from pgq.partition as p
-        where p.topic = _publish_contents.topic
-            and p.partition = 0 and (p.publishers is null or pgq._may(p.publishers));
+    select p.*
+    into target
+    from pgq.partition as p
+    where p.topic = _publish_contents.topic
+        and p.partition = 0 and (p.publishers is null or pgq._may(p.publishers));
 
-        if target.topic_id is null then
-            perform pgq._check_access(topic, null, 'publish');
-            perform pgq._fail_unknown_topic(topic);
-        end if;
+    if target.topic_id is null then
+        perform pgq._check_access(topic, null, 'publish');
+        perform pgq._fail_unknown_topic(topic);
     end if;
 
     -- In ascending order, against deadlocks: each partition is locked when its messages are stored.
@@ -42,8 +39,6 @@ begin
         -- Read after the lock: only a new statement's snapshot is sure to show the newest offset.
         newest := pgq._newest(state.stored_partition_id, state.segment, state.segment_first_offset);
         first_offset := coalesce(newest.log_offset + 1, state.segment_first_offset);
-        size := cardinality(coalesce(part.places, lengths));
-
         perform pgq._store_chunk(
             state.stored_partition_id, state.segment, first_offset,
             greatest(pgq._clock(), newest.published_at, state.segment_entered_at), part.places,
@@ -53,15 +48,13 @@ begin
         stored_ids := stored_ids || state.stored_partition_id;
         segments := segments || state.segment;
         first_offsets := first_offsets || first_offset;
-        next_offsets := next_offsets || first_offset + size;
+        next_offsets := next_offsets || first_offset + cardinality(coalesce(part.places, lengths));
     end loop;
 
     if state.followed and cardinality(lengths) > 0 then
         perform pgq._deliver_across(
-            p.topic_id, keys, headers, ids, stored_ids, segments, first_offsets, next_offsets
-        )
-        from pgq.partition as p
-        where p.partition_id = state.partition_id;
+            target.topic_id, keys, headers, ids, stored_ids, segments, first_offsets, next_offsets
+        );
     end if;
 end
 $$;

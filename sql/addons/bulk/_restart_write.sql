@@ -4,12 +4,11 @@ language plpgsql volatile parallel unsafe
 as $$
 declare
     moment timestamptz;
-    restarted pgq.bulk_write;
 begin
-    if (known).atomic <> atomic then
+    if known.atomic <> atomic then
         raise exception 'write % of producer "%" was begun with atomic = %',
-            (known).seq, (known).producer,
-            (known).atomic
+            known.seq, known.producer,
+            known.atomic
             using errcode = '22023', hint = 'A write that is open goes on as it was begun.';
     end if;
 
@@ -22,8 +21,8 @@ begin
     -- published before this call. A writer that repeats an open chunk waits for it, and
     -- commit_write waits for all of them. It detects a chunk that the new attempt does not have by
     -- its attempt number.
-    if (known).atomic then
-        perform pgq._forget_staged((known).write_id, null);
+    if atomic then
+        perform pgq._forget_chunks(known.write_id, null, null);
     end if;
 
     moment := pgq._clock();
@@ -31,14 +30,14 @@ begin
     set
         write_id = gen_random_uuid(), attempt = w.attempt + 1, begun_at = moment,
         expires_at = moment + timeout
-    where w.bulk_write_id = (known).bulk_write_id
+    where w.bulk_write_id = known.bulk_write_id
     returning w.*
-    into restarted;
+    into known;
 
-    if restarted.atomic then
-        insert into pgq.staged_write (write_id) values (restarted.write_id);
+    if atomic then
+        insert into pgq.staged_write (write_id) values (known.write_id);
     end if;
-    return restarted;
+    return known;
 end
 $$;
 

@@ -13,33 +13,19 @@ begin
     loop
         execute format(
             'select
-                array_agg(b.payload order by b.log_offset),
-                array_agg(b.key order by b.log_offset),
-                array_agg(b.headers order by b.log_offset),
-                array_agg(b.body order by b.log_offset)
-            from (
-                select m.log_offset, m.key, m.headers, m.payload, m.body
-                from pgq.message_%s as m
-                where m.partition_id = $1
-                    and m.log_offset >= $2
-                    and m.log_offset < $2 + $3
-                order by m.log_offset
-            ) as b',
+                array_agg(m.payload order by m.log_offset),
+                array_agg(m.key order by m.log_offset),
+                array_agg(m.headers order by m.log_offset),
+                array_agg(m.body order by m.log_offset)
+            from pgq.message_%s as m
+            where m.partition_id = $1 and m.log_offset >= $2 and m.log_offset < $2 + $3',
             segment
         )
         into payloads, keys, headers, bodies
         using stored_id, first_offset, many;
         exit when keys is null;
 
-        perform pgq._publish_spread(
-            topic,
-            payloads,
-            keys,
-            headers,
-            null,
-            keyless,
-            bodies
-        );
+        perform pgq._publish_spread(topic, payloads, keys, headers, null, keyless, bodies);
         first_offset := first_offset + many;
     end loop;
 end

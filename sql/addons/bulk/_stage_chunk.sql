@@ -8,7 +8,7 @@ language plpgsql volatile parallel unsafe
 as $$
 declare
     -- Message bodies stay packed until the commit stores them.
-    stays_packed boolean := (target).topic is not null
+    stays_packed boolean := target.topic is not null
     and packed_bodies is not null
     and not pgq._keeps_snapshot();
     begins integer[];
@@ -75,10 +75,19 @@ begin
         return true;
     end if;
 
-    perform pgq._check_staged(
-        write_id, task, chunk, documents, keys, headers, partition, delay, priority, labels,
-        pgq._unpack(packed_bodies, lengths)
-    );
+    perform pgq._fail_other_chunk(c.task, c.chunk)
+    from pgq.staged_chunk as c
+    where c.write_id = _stage_chunk.write_id
+        and c.task = _stage_chunk.task
+        and c.chunk = _stage_chunk.chunk
+        and (
+            c.payloads, c.keys, c.headers, c.partition, c.delay, coalesce(c.priority, 0), c.labels,
+            coalesce(c.bodies, pgq._unpack(c.packed_bodies, c.lengths))
+        ) is distinct from (
+            documents, _stage_chunk.keys, _stage_chunk.headers, _stage_chunk.partition,
+            _stage_chunk.delay, coalesce(_stage_chunk.priority, 0), _stage_chunk.labels,
+            pgq._unpack(_stage_chunk.packed_bodies, _stage_chunk.lengths)
+        );
     return false;
 end
 $$;

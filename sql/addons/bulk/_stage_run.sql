@@ -52,16 +52,12 @@ begin
     into began;
 
     if began is null then
-        if not exists (
-            select
-            from pgq.staged_chunk as c
-            where c.write_id = _stage_run.write_id
-                and c.task = _stage_run.task
-                and c.chunk = _stage_run.chunk
-                and c.digest = chunk_digest
-        ) then
-            perform pgq._fail_other_chunk(task, chunk);
-        end if;
+        perform pgq._fail_other_chunk(c.task, c.chunk)
+        from pgq.staged_chunk as c
+        where c.write_id = _stage_run.write_id
+            and c.task = _stage_run.task
+            and c.chunk = _stage_run.chunk
+            and c.digest is distinct from chunk_digest;
         return false;
     end if;
 
@@ -72,10 +68,10 @@ begin
         into leaf, partition_count
         from pgq.topic as t
         inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
-        where t.topic_id = (target).topic_id;
+        where t.topic_id = target.topic_id;
 
         if not found then
-            perform pgq._check_target(write_id, (target).topic_id, null);
+            perform pgq._check_target(write_id, target.topic_id, null);
         end if;
     end loop;
 

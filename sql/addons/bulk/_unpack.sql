@@ -5,24 +5,16 @@ as $$
 declare
     -- Concatenation detoasts the value once, not for every piece.
     whole bytea := packed || ''::bytea;
-    size integer;
-    pieces bytea[];
-    piece_length integer;
-    number integer := 1;
-    place integer := 1;
 begin
     if whole is null then
         return null;
     end if;
+    perform pgq._check_lengths(whole, lengths);
 
-    size := pgq._check_lengths(whole, lengths);
-    pieces := array_fill(null::bytea, array[size]);
-    foreach piece_length in array lengths loop
-        pieces[number] := substring(whole from place for piece_length);
-        place := place + piece_length;
-        number := number + 1;
-    end loop;
-    return pieces;
+    return array(
+        select substring(whole from p.start for p.length)
+        from (select unnest(pgq._starts(lengths)) as start, unnest(lengths) as length) as p
+    );
 end
 $$;
 

@@ -2,20 +2,14 @@ create function pgq._unpack_payloads(packed_payloads bytea, lengths integer[])
 returns jsonb[]
 language plpgsql immutable parallel safe
 as $$
-declare
-    payloads jsonb[];
 begin
     if packed_payloads is null then
         return null;
     end if;
-
-    payloads := array(
+    return array(
         select convert_from(u.content, 'UTF8')::jsonb
-        from unnest(pgq._unpack(packed_payloads, lengths))
-        with ordinality as u (content, place)
-        order by u.place
+        from (select unnest(pgq._unpack(packed_payloads, lengths)) as content) as u
     );
-    return payloads;
 end
 $$;
 

@@ -29,14 +29,9 @@ begin
         return false;
     end if;
 
-    -- Do not wait for open chunks: cleanup removes what they leave.
-    if target.atomic then
-        perform pgq._forget_staged(target.write_id, null);
-    elsif target.producer is null then
-        perform pgq._forget_published(target.bulk_write_id, null);
-    end if;
-
     if target.atomic or target.producer is null then
+        -- Do not wait for open chunks: cleanup removes what they leave.
+        perform pgq._forget_chunks(target.write_id, target.bulk_write_id, null);
         delete from pgq.bulk_write as w where w.bulk_write_id = target.bulk_write_id;
     else
         -- Published chunks stay: keep the write, so that a restart skips them.

@@ -19,26 +19,22 @@ as $$
 declare
     wanted pgq.bulk_write;
     known pgq.bulk_write;
-    time_limit interval := coalesce(timeout, '1 day');
 begin
-    perform pgq._check_interval('timeout', time_limit, false);
+    timeout := coalesce(timeout, '1 day');
+    perform pgq._check_interval('timeout', timeout, false);
     wanted := pgq._wanted_write(topic collate "C", queue, producer, seq, coalesce(atomic, true));
 
     -- Race: another transaction may add or remove the write between the look-up and the insert.
     loop
         known := pgq._known_write(wanted);
-        exit when known.bulk_write_id is not null;
-
-        known := pgq._add_write(wanted, time_limit);
-        if known.bulk_write_id is not null then
-            return next row(known.write_id, null, null, false)::pgq.bulk_write_state;
-            return;
+        if known.bulk_write_id is null then
+            known := pgq._add_write(wanted, timeout);
+        elsif known.committed_at is null then
+            known := pgq._restart_write(known, wanted.atomic, timeout);
         end if;
+        exit when known.bulk_write_id is not null;
     end loop;
 
-    if known.committed_at is null then
-        known := pgq._restart_write(known, wanted.atomic, time_limit);
-    end if;
     return next row(
         known.write_id, known.messages, known.committed_at, known.committed_at is not null
     )::pgq.bulk_write_state;

@@ -27,12 +27,9 @@ begin
 
         if target.atomic then
             perform pgq._publish_staged(target);
-            perform pgq._forget_staged(target.write_id, null);
-        else
-            perform pgq._check_target(target.write_id, target.topic_id, target.queue_id);
-            perform pgq._forget_published(target.bulk_write_id, null);
         end if;
-
+        perform pgq._check_target(target.write_id, target.topic_id, target.queue_id);
+        perform pgq._forget_chunks(target.write_id, target.bulk_write_id, null);
         target.committed_at := pgq._clock();
         update pgq.bulk_write as w
         set

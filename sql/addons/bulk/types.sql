@@ -23,7 +23,8 @@ create type pgq._write_target as (
     partitions integer,
     queue_id bigint,
     queue text,
-    job_ttl interval
+    job_ttl interval,
+    committed_at timestamptz
 );
 
 comment on type pgq._write_target is

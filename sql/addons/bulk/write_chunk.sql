@@ -30,18 +30,10 @@ declare
     is_new boolean;
 begin
     -- Elements are accessed by subscripts from 1: normalise arrays with another lower bound.
-    if 1 <> any(
-        array[
-            array_lower(lengths, 1), array_lower(keys, 1), array_lower(headers, 1),
-            array_lower(starts, 1)
-        ]
-    ) then
-        lengths := lengths[:];
-        keys := keys[:];
-        headers := headers[:];
-        starts := starts[:];
-    end if;
-
+    lengths := lengths[:];
+    keys := keys[:];
+    headers := headers[:];
+    starts := starts[:];
     perform pgq._check_chunk(
         task, task_attempt collate "C", chunk, lengths, packed_payloads, packed_bodies
     );
@@ -86,7 +78,14 @@ begin
         );
     end if;
     if last_chunk then
-        perform pgq._note_last_chunk(write_id, task);
+        -- commit_write notices a missing chunk by this number.
+        update pgq.staged_task as k
+        set messages = (
+            select sum(c.messages)
+            from pgq.staged_chunk as c
+            where c.write_id = write_chunk.write_id and c.task = write_chunk.task
+        )
+        where k.write_id = write_chunk.write_id and k.task = write_chunk.task;
     end if;
     return is_new;
 end
