@@ -104,8 +104,7 @@ begin
             topic => topic, payloads => case when bodies is null then part.payloads end,
             keys => case when part.home is not null then part.keys end, headers => part.headers,
             partition => part.home, bodies => case when bodies is not null then part.bodies end
-        ) as r
-        limit 1;
+        ) as r;
 
         foreach place in array part.places loop
             homes[place] := run.partition;
