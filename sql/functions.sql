@@ -114,6 +114,7 @@
 \ir log/drop_topic.sql
 \ir log/list_topics.sql
 \ir log/_lock_dead_letter_topic.sql
+\ir log/_enter_partitions.sql
 \ir log/create_group.sql
 \ir log/alter_group.sql
 \ir log/drop_group.sql

@@ -64,8 +64,6 @@ begin
     end loop;
 
     leaders := notes.leaders;
-    homes := array_fill(null::integer, array[cardinality(leaders)]);
-    offsets := array_fill(null::bigint, array[cardinality(leaders)]);
 
     -- As in _publish_spread, messages without a key go to the partition of the first key, if any.
     select pgq._home(k.key, partition_count)
