@@ -81,6 +81,8 @@
 \ir log/_check_both_set.sql
 
 -- The log: offsets
+\ir log/_state_of.sql
+\ir log/_current_position.sql
 \ir log/_home.sql
 \ir log/_first_available.sql
 \ir log/_first_readable.sql
@@ -93,6 +95,7 @@
 \ir log/list_offsets.sql
 \ir log/_unlocked_partitions.sql
 \ir log/watermark.sql
+\ir log/_readable_partition.sql
 \ir log/check_range.sql
 \ir log/_partition_figures.sql
 \ir log/_topic_info.sql
@@ -105,11 +108,13 @@
 \ir log/_add_partitions.sql
 \ir log/_lock_topic.sql
 \ir log/_note_dropped_topic.sql
+\ir log/_topic_class.sql
 \ir log/create_topic.sql
 \ir log/alter_topic.sql
 \ir log/drop_topic.sql
 \ir log/list_topics.sql
 \ir log/_lock_dead_letter_topic.sql
+\ir log/_enter_partitions.sql
 \ir log/create_group.sql
 \ir log/alter_group.sql
 \ir log/drop_group.sql

@@ -12,13 +12,7 @@ begin
     return query
     select l.topic, l.consumer_group, l.partition, j.seq, j.leased_until - (j.recorded_at - moment)
     from pgq.group_partition as l
-    cross join lateral (
-        select k.seq, k.recorded_at, k.leased_until
-        from pgq.group_position as k
-        where k.group_id = l.group_id and k.partition = l.partition
-        order by k.seq desc
-        limit 1
-    ) as j
+    cross join lateral pgq._current_position(l.group_id, l.partition) as j
     where j.recorded_at > moment + interval '5 seconds' and j.leased_until > j.recorded_at;
 end
 $$;

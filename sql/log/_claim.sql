@@ -18,14 +18,10 @@ declare
     ready boolean;
     last_message pgq._newest_message;
     keep interval := lease;
-    token uuid;
+    token uuid := case when lease is not null then gen_random_uuid() end;
     taken_to bigint;
     claimed pgq._claim_state;
 begin
-    if keep is not null then
-        token := gen_random_uuid();
-    end if;
-
     -- paste: parts/take.plpgsql with reader = find_last
 
     if taken_to is not null then
@@ -36,12 +32,6 @@ begin
         claimed.last_offset := taken_to;
         claimed.segment := leaf;
         claimed.lease_token := token;
-        if token is not null then
-            select j.leased_until
-            into claimed.leased_until
-            from pgq.group_position as j
-            where j.group_id = target_id and j.partition = number and j.seq = current_seq + 1;
-        end if;
         return claimed;
     end if;
 

@@ -13,13 +13,7 @@ begin
             l.group_id, l.partition, l.topic, l.consumer_group, s.seq as first_seq,
             e.seq - 1000 as keep_from
         from pgq.group_partition as l
-        cross join lateral (
-            select k.seq
-            from pgq.group_position as k
-            where k.group_id = l.group_id and k.partition = l.partition
-            order by k.seq desc
-            limit 1
-        ) as e
+        cross join lateral pgq._current_position(l.group_id, l.partition) as e
         cross join lateral (
             select k.seq
             from pgq.group_position as k

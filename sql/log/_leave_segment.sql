@@ -6,19 +6,7 @@ declare
     place record;
 begin
     for place in
-        select
-            p.partition_id, p.topic,
-            row(
-                p.partition,
-                p.partition_id,
-                p.segment,
-                p.segment_first_offset,
-                p.segment_entered_at,
-                p.segment_until,
-                p.followed,
-                p.deferred,
-                p.stored_partition_id
-            )::pgq._partition_state as state
+        select p.partition_id, p.topic, pgq._state_of(p) as state
         from pgq.partition as p
         where _leave_segment.segment = any(p.left_segments)
         order by p.partition_id

@@ -5,6 +5,8 @@ returns pgq._group_state
 language plpgsql volatile parallel unsafe
 as $$
 declare
+    held pgq.group_partition;
+    target pgq.partition;
     state pgq._group_state;
     is_deferred boolean;
     assigned boolean := false;
@@ -12,10 +14,8 @@ declare
 begin
     loop
         if partition is not null then
-            select l.group_id, l.partition, l.partition_id, l.out_of_range, l.max_attempts
-            into
-                state.group_id, state.partition, state.partition_id, state.out_of_range,
-                state.max_attempts
+            select l.*
+            into held
             from pgq.group_partition as l
             where l.topic = _lock_group.topic
                 and l.consumer_group = _lock_group.consumer_group
@@ -23,21 +23,16 @@ begin
                 and permitted is not false
             for no key update;
         else
+            if not available_only then
+                perform pgq._fail_unknown_partition(topic, null, null);
+            end if;
             -- Fairness: of the free partitions with messages, take the one that was read longest
             -- ago.
-            select l.group_id, l.partition, l.partition_id, l.out_of_range, l.max_attempts
-            into
-                state.group_id, state.partition, state.partition_id, state.out_of_range,
-                state.max_attempts
+            select l.*
+            into held
             from pgq.group_partition as l
             inner join pgq.partition as p on p.partition_id = l.partition_id
-            cross join lateral (
-                select j.next_offset, j.recorded_at, j.leased_until
-                from pgq.group_position as j
-                where j.group_id = l.group_id and j.partition = l.partition
-                order by j.seq desc
-                limit 1
-            ) as q
+            cross join lateral pgq._current_position(l.group_id, l.partition) as q
             where l.topic = _lock_group.topic
                 and l.consumer_group = _lock_group.consumer_group
                 and (p.consumers is null or pgq._may(p.consumers))
@@ -53,7 +48,7 @@ begin
             for no key update of l skip locked;
         end if;
 
-        if state.group_id is null then
+        if held.group_id is null then
             is_deferred := pgq._check_group(topic, consumer_group, partition);
             permitted := null;
             -- The named partition exists, so it was dropped and recreated while this call waited:
@@ -77,60 +72,48 @@ begin
             return null;
         end if;
 
-        -- New statement: its snapshot is newer than the lock.
+        -- New statements: their snapshots are newer than the lock.
+        select p.* into target from pgq.partition as p where p.partition_id = held.partition_id;
+
+        if target.consumers is not null and not pgq._may(target.consumers) then
+            -- Treat a forbidden topic as unknown, so that names do not leak.
+            permitted := false;
+            continue;
+        end if;
+
         select
-            p.segment,
-            p.segment_first_offset,
-            p.stored_partition_id,
-            p.deferred,
-            p.consumers is null or pgq._may(p.consumers),
-            pgq._last_offset(p.stored_partition_id, p.segment, p.segment_first_offset),
+            held.group_id,
+            held.partition,
+            held.partition_id,
+            target.segment,
+            target.segment_first_offset,
+            held.out_of_range,
             j.seq,
             j.next_offset,
             j.leased_until,
             j.lease_token,
-            j.lease_last_offset
-        into
-            state.segment,
-            state.segment_first_offset,
-            state.stored_partition_id,
-            is_deferred,
-            permitted,
-            state.last_offset,
-            state.seq,
-            state.next_offset,
-            state.leased_until,
-            state.lease_token,
-            state.lease_last_offset
-        from pgq.partition as p
-        cross join lateral (
-            select k.*
-            from pgq.group_position as k
-            where k.group_id = state.group_id and k.partition = state.partition
-            order by k.seq desc
-            limit 1
-        ) as j
-        where p.partition_id = state.partition_id;
-
-        if not permitted then
-            -- Treat a forbidden topic as unknown, so that names do not leak.
-            state.group_id := null;
-            continue;
-        end if;
+            j.lease_last_offset,
+            pgq._last_offset(
+                target.stored_partition_id, target.segment, target.segment_first_offset
+            ),
+            held.max_attempts,
+            null::integer,
+            null::text,
+            null::bigint,
+            null::bigint,
+            target.stored_partition_id
+        into state
+        from pgq._current_position(held.group_id, held.partition) as j;
 
         if state.max_attempts is not null then
-            select
-                (j.attempts).attempt, (j.attempts).last_error, (j.attempts).tried_offset,
-                (j.attempts).single_offset
+            select (j.attempts).*
             into state.attempt, state.last_error, state.tried_offset, state.single_offset
-            from pgq.group_position as j
-            where j.group_id = state.group_id
-                and j.partition = state.partition and j.seq = state.seq;
+            from pgq._current_position(state.group_id, state.partition) as j;
         end if;
 
         -- Starvation: also assign offsets in the partition at this session's slot, and not only
         -- once the other partitions have nothing to read.
-        if is_deferred and partition is null and not assigned then
+        if target.deferred and partition is null and not assigned then
             assigned := true;
             perform pgq._assign_waiting(topic, f.partition)
             from (
@@ -150,16 +133,13 @@ begin
             return state;
         end if;
 
-        if is_deferred and partition is not null and not assigned
-            and state.last_offset < state.next_offset
-        then
-            assigned := pgq._assign_waiting(topic, partition) > 0;
-            continue when assigned;
-        end if;
-
         -- Nothing to read in the named partition. If any will do, another member was faster: look
         -- again.
         if partition is not null then
+            if target.deferred and not assigned and state.last_offset < state.next_offset then
+                assigned := pgq._assign_waiting(topic, partition) > 0;
+                continue when assigned;
+            end if;
             return null;
         end if;
     end loop;

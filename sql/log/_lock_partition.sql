@@ -20,16 +20,7 @@ begin
         above := case when tried is null then -1 else start_at end;
 
         loop
-            select
-                p.partition,
-                p.partition_id,
-                p.segment,
-                p.segment_first_offset,
-                p.segment_entered_at,
-                p.segment_until,
-                p.followed,
-                p.deferred,
-                p.stored_partition_id
+            select (pgq._state_of(p)).*
             into state
             from pgq.partition as p
             where p.topic = _lock_partition.topic
@@ -63,16 +54,7 @@ begin
     end if;
 
     if place is not null or key is not null then
-        select
-            p.partition,
-            p.partition_id,
-            p.segment,
-            p.segment_first_offset,
-            p.segment_entered_at,
-            p.segment_until,
-            p.followed,
-            p.deferred,
-            p.stored_partition_id
+        select (pgq._state_of(p)).*
         into state
         from pgq.partition as p
         where p.topic = _lock_partition.topic

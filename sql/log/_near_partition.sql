@@ -26,13 +26,7 @@ begin
         into number
         from pgq.group_partition as l
         inner join pgq.partition as p on p.partition_id = l.partition_id
-        cross join lateral (
-            select k.next_offset, k.leased_until
-            from pgq.group_position as k
-            where k.group_id = l.group_id and k.partition = l.partition
-            order by k.seq desc
-            limit 1
-        ) as j
+        cross join lateral pgq._current_position(l.group_id, l.partition) as j
         where l.group_id = target_id
             and l.partition = there
             and (p.consumers is null or pgq._may(p.consumers))

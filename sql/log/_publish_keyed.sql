@@ -64,8 +64,6 @@ begin
     end loop;
 
     leaders := notes.leaders;
-    homes := array_fill(null::integer, array[cardinality(leaders)]);
-    offsets := array_fill(null::bigint, array[cardinality(leaders)]);
 
     -- As in _publish_spread, messages without a key go to the partition of the first key, if any.
     select pgq._home(k.key, partition_count)
@@ -104,8 +102,7 @@ begin
             topic => topic, payloads => case when bodies is null then part.payloads end,
             keys => case when part.home is not null then part.keys end, headers => part.headers,
             partition => part.home, bodies => case when bodies is not null then part.bodies end
-        ) as r
-        limit 1;
+        ) as r;
 
         foreach place in array part.places loop
             homes[place] := run.partition;

@@ -21,9 +21,7 @@ declare
     stamps timestamptz[];
     offsets bigint[];
     home integer;
-    followed boolean;
-    locked integer := 0;
-    place integer := 0;
+    followed boolean := false;
 begin
     -- Unlocked read: the rows are locked and read again below.
     select p.topic_id, p.partitions, p.deferred
@@ -40,7 +38,7 @@ begin
     -- A bulk write (keyless is set) is appended directly, without staging.
     if target.deferred and keyless is null then
         return query
-        select s.partition, s.first_offset, s.last_offset
+        select s.*
         from pgq._stage_batch(topic, payloads, keys, headers, partition, bodies) as s;
         return;
     end if;
@@ -62,19 +60,14 @@ begin
         fallback := state.partition;
     end if;
 
-    select array_agg(
-        case
-            when partition is not null or k.key is null then fallback
-            else pgq._home(k.key, target.partitions)
-        end
-        order by k.position
-    )
-    into homes
-    from (
-        select
-            generate_series(1, coalesce(cardinality(payloads), cardinality(bodies))) as position,
-            unnest(keys) as key
-    ) as k;
+    homes := array(
+        select coalesce(partition, pgq._home(k.key, target.partitions), fallback)
+        from (
+            select
+                generate_series(1, coalesce(cardinality(payloads), cardinality(bodies))),
+                unnest(keys) as key
+        ) as k
+    );
 
     if target.deferred then
         -- Lock order: lock all partitions first, since assigning offsets may lock more than
@@ -87,9 +80,7 @@ begin
     end if;
 
     for state in
-        select
-            p.partition, p.partition_id, p.segment, p.segment_first_offset, p.segment_entered_at,
-            p.segment_until, p.followed, p.deferred, p.stored_partition_id
+        select (pgq._state_of(p)).*
         from pgq.partition as p
         where p.topic_id = target.topic_id
             and p.partition = any(homes)
@@ -114,28 +105,25 @@ begin
         stored_ids[state.partition] := state.stored_partition_id;
         segments[state.partition] := state.segment;
         stamps[state.partition] := greatest(stamp, newest.published_at, state.segment_entered_at);
-        followed := state.followed or followed is true;
-        locked := locked + 1;
+        followed := followed or state.followed;
     end loop;
 
-    if locked < (select count(distinct h) from unnest(homes) as h) then
-        -- While this call waited, the topic was dropped (perhaps recreated) or access was revoked:
-        -- retry.
-        return query
-        select s.partition, s.first_offset, s.last_offset
-        from pgq._publish_spread(topic, payloads, keys, headers, partition, keyless, bodies) as s;
-        return;
-    end if;
-
     next_offsets := first_offsets;
-    offsets := array_fill(null::bigint, array[cardinality(homes)]);
 
     -- A loop is faster than a window function, which has to sort the messages.
     foreach home in array homes loop
-        place := place + 1;
-        offsets[place] := next_offsets[home];
+        offsets := offsets || next_offsets[home];
         next_offsets[home] := next_offsets[home] + 1;
     end loop;
+
+    if array_position(offsets, null) is not null then
+        -- While this call waited, the topic was dropped (perhaps recreated) or access was revoked:
+        -- retry.
+        return query
+        select s.*
+        from pgq._publish_spread(topic, payloads, keys, headers, partition, keyless, bodies) as s;
+        return;
+    end if;
 
     insert into pgq.message (
         partition_id, log_offset, published_at, segment, key, headers, payload, body

@@ -15,9 +15,8 @@ select
 from (
     select
         s.*,
-        coalesce(
-            lead(s.first_offset) over (order by s.first_offset), 9223372036854775807
-        ) as next_first_offset
+        lead(s.first_offset, 1, 9223372036854775807)
+            over (order by s.first_offset) as next_first_offset
     from pgq.segment_range as s
     where s.partition_id = _runs.partition_id
         and s.first_offset <= _runs.last_offset

@@ -7,19 +7,7 @@ declare
     settled integer := 0;
 begin
     for place in
-        select
-            p.partition_id, t.topic,
-            row(
-                p.partition,
-                p.partition_id,
-                p.segment,
-                p.segment_first_offset,
-                p.segment_entered_at,
-                p.segment_until,
-                p.followed,
-                p.deferred,
-                p.stored_partition_id
-            )::pgq._partition_state as state
+        select p.partition_id, t.topic, pgq._state_of(p) as state
         from pgq.partition as p
         inner join pgq.topic as t on t.topic_id = p.topic_id
         inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id

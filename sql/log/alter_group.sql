@@ -113,13 +113,7 @@ begin
             j.lease_token,
             j.lease_last_offset
         from pgq.group_partition as l
-        cross join lateral (
-            select k.*
-            from pgq.group_position as k
-            where k.group_id = l.group_id and k.partition = l.partition
-            order by k.seq desc
-            limit 1
-        ) as j
+        cross join lateral pgq._current_position(l.group_id, l.partition) as j
         where l.group_id = altered.group_id and not (j.attempts is null)
         on conflict do nothing;
     end if;

@@ -20,7 +20,6 @@ declare
     settings pgq.topic_info;
     target pgq.topic;
     class pgq.storage_class;
-    previous integer;
 begin
     given.partitions := partitions;
     given.retention := retention;
@@ -77,15 +76,7 @@ begin
     from pgq.partition as p
     where p.topic_id = target.topic_id and p.partition = 0;
 
-    previous := target.partitions;
-    perform pgq._check_storage_bounds(
-        settings.retention, settings.idempotency_window, settings.max_bytes is not null,
-        target.topic_id
-    );
-    class := pgq._storage_class(
-        settings.retention, settings.max_bytes,
-        case when settings.max_bytes is not null then target.topic_id end
-    );
+    class := pgq._topic_class(settings, target.topic_id);
     update pgq.topic as t
     set
         partitions = settings.partitions, storage_class_id = class.storage_class_id,
@@ -97,8 +88,8 @@ begin
 
     perform pgq._settle_partitions(target.topic_id, 1024);
 
-    if settings.partitions > previous then
-        perform pgq._add_partitions(target, class, previous, settings.partitions - 1);
+    if settings.partitions > before.partitions then
+        perform pgq._add_partitions(target, class, before.partitions, settings.partitions - 1);
     end if;
 
     return query select i.* from pgq._topic_info(topic collate "C") as i;

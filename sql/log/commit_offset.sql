@@ -18,9 +18,6 @@ declare
     state pgq._group_state;
 begin
     perform pgq._check_count('committed_offset', committed_offset, 0, 9223372036854775806);
-    if partition is null then
-        perform pgq._fail_unknown_partition(topic collate "C", null, null);
-    end if;
 
     state := pgq._lock_group(topic collate "C", consumer_group, partition, false);
 

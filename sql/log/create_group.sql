@@ -15,7 +15,7 @@ as $$
 declare
     target pgq.topic;
     dead_letter_id bigint;
-    new_id bigint;
+    created pgq.consumer_group;
     existing pgq.group_info;
 begin
     perform pgq._check_name('consumer_group', consumer_group collate "C");
@@ -97,9 +97,10 @@ begin
         case when dead_letter_id is not null then pgq._maker() end
     )
     on conflict (topic_id, consumer_group) do nothing
-    returning group_id into new_id;
+    returning *
+    into created;
 
-    if new_id is null then
+    if created.group_id is null then
         -- Another transaction has created the group in the meantime.
         return query
         select c.*
@@ -109,36 +110,7 @@ begin
         return;
     end if;
 
-    insert into pgq.group_partition (
-        group_id, partition, topic, consumer_group, partition_id, out_of_range, max_attempts
-    )
-    select
-        new_id,
-        p.partition,
-        target.topic,
-        consumer_group,
-        p.partition_id,
-        coalesce(out_of_range, 'error'),
-        max_attempts
-    from pgq.partition as p
-    where p.topic_id = target.topic_id;
-
-    insert into pgq.group_position (
-        group_id, partition, seq, first_offset, next_offset, recorded_at
-    )
-    select new_id, s.partition, 1, s.next_offset, s.next_offset, pgq._clock()
-    from (
-        select
-            p.partition,
-            case
-                when start collate "C" is distinct from 'latest'
-                    then pgq._first_available(p.partition_id)
-                else pgq._last_offset(p.stored_partition_id, p.segment, p.segment_first_offset) + 1
-            end as next_offset
-        from pgq.partition as p
-        where p.topic_id = target.topic_id
-    ) as s;
-
+    perform pgq._enter_partitions(created, start collate "C" = 'latest');
     return query select i.* from pgq._group_info(topic collate "C", consumer_group) as i;
 end
 $$;

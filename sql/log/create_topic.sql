@@ -70,13 +70,7 @@ begin
         end if;
         -- Take the id first: a topic with max_bytes has its own storage class, which refers to it.
         new_id := nextval(pg_get_serial_sequence('pgq.topic', 'topic_id'));
-        perform pgq._check_storage_bounds(
-            settings.retention, settings.idempotency_window, settings.max_bytes is not null, new_id
-        );
-        class := pgq._storage_class(
-            settings.retention, settings.max_bytes,
-            case when settings.max_bytes is not null then new_id end
-        );
+        class := pgq._topic_class(settings, new_id);
         insert into pgq.topic (
             topic_id,
             topic,

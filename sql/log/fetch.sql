@@ -30,13 +30,7 @@ begin
                 as newest_offset
         from pgq.group_partition as l
         inner join pgq.partition as p on p.partition_id = l.partition_id
-        cross join lateral (
-            select j.next_offset
-            from pgq.group_position as j
-            where j.group_id = l.group_id and j.partition = l.partition
-            order by j.seq desc
-            limit 1
-        ) as q
+        cross join lateral pgq._current_position(l.group_id, l.partition) as q
         where l.topic = "fetch".topic collate "C"
             and l.consumer_group = "fetch".consumer_group collate "C"
             and l.partition = coalesce("fetch".partition, l.partition)

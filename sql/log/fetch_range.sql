@@ -17,25 +17,14 @@ declare
     place pgq.partition;
     read_rows bigint;
 begin
-    if first_offset is null or last_offset is null then
-        raise exception 'argument "%" must not be null',
-            case when first_offset is null then 'first_offset' else 'last_offset' end
-            using errcode = '22004';
-    end if;
-
     select p.*
     into place
     from pgq.partition as p
     where p.topic = fetch_range.topic collate "C"
         and p.partition = fetch_range.partition and (p.consumers is null or pgq._may(p.consumers));
 
-    if place.partition_id is null then
-        perform pgq._check_access(topic collate "C", null, 'consume');
-        perform pgq._fail_unknown_partition(t.topic, partition, t.partitions)
-        from pgq.topic as t
-        where t.topic = fetch_range.topic collate "C";
-
-        perform pgq._fail_unknown_topic(topic collate "C");
+    if place.partition_id is null or first_offset is null or last_offset is null then
+        perform pgq._readable_partition(topic collate "C", partition, first_offset, last_offset);
     end if;
 
     if first_offset > last_offset then

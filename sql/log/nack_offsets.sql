@@ -32,9 +32,6 @@ begin
     if delay is not null then
         perform pgq._check_interval('delay', delay, true);
     end if;
-    if partition is null then
-        perform pgq._fail_unknown_partition(topic collate "C", null, null);
-    end if;
 
     state := pgq._lock_group(topic collate "C", consumer_group, partition, false);
     if last_offset > state.last_offset then

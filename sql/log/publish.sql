@@ -162,12 +162,13 @@ begin
     limit 1
     into newest_offset, newest_at;
     -- end of the leaf
+    published.log_offset := coalesce(newest_offset + 1, first_offset);
     insert into pgq.message (
         partition_id, log_offset, published_at, segment, key, headers, payload, body
     )
     values (
         home_id,
-        coalesce(newest_offset + 1, first_offset),
+        published.log_offset,
         greatest(pgq._clock(), newest_at, entered_at),
         leaf,
         key,
@@ -176,7 +177,6 @@ begin
         body
     );
 
-    published.log_offset := coalesce(newest_offset + 1, first_offset);
     return next published;
 end
 $$;

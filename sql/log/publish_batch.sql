@@ -58,7 +58,7 @@ begin
         -- offset.
         begin
             return query
-            select s.partition, s.first_offset, s.last_offset, false
+            select s.*, false
             from pgq._publish_spread(
                 topic collate "C", payloads, keys, headers, partition, null, bodies
             ) as s;
@@ -75,7 +75,7 @@ begin
 
     if keys is not null and partition is null then
         return query
-        select s.partition, s.first_offset, s.last_offset, false
+        select s.*, false
         from pgq._publish_spread(
             topic collate "C", payloads, keys, headers, null, null, bodies
         ) as s;
@@ -85,7 +85,7 @@ begin
     state := pgq._lock_partition(topic collate "C", partition, null, true);
     if state.partition is null then
         return query
-        select s.partition, s.first_offset, s.last_offset, false
+        select s.*, false
         from pgq._stage_batch(topic collate "C", payloads, keys, headers, partition, bodies) as s;
         return;
     end if;

@@ -17,9 +17,6 @@ declare
     state pgq._group_state;
 begin
     perform pgq._check_lease_token(lease_token);
-    if partition is null then
-        perform pgq._fail_unknown_partition(topic collate "C", null, null);
-    end if;
 
     state := pgq._lock_group(topic collate "C", consumer_group, partition, false);
     if lease_token is distinct from state.lease_token then

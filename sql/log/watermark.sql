@@ -12,7 +12,6 @@ declare
     moment timestamptz;
     -- Partitions that no open transaction is publishing to.
     free_ids bigint[] := '{}';
-    lowest timestamptz;
 begin
     perform pgq._check_access(topic collate "C", null, 'monitor');
     perform pgq._check_topic(topic collate "C");
@@ -25,19 +24,19 @@ begin
     end if;
 
     -- In a locked partition no new message can be older than its newest visible message.
-    select min(
-        greatest(
-            case when p.partition_id = any(free_ids) then moment end,
-            (pgq._newest(p.stored_partition_id, p.segment, p.segment_first_offset)).published_at,
-            p.segment_entered_at, t.created_at
-        )
-    )
-    into lowest
-    from pgq.topic as t
-    inner join pgq.partition as p on p.topic_id = t.topic_id
-    where t.topic = watermark.topic collate "C";
-
-    return lowest;
+    return (
+        select
+            min(
+                greatest(
+                    case when p.partition_id = any(free_ids) then moment end,
+                    (pgq._newest(p.stored_partition_id, p.segment, p.segment_first_offset))
+                    .published_at, p.segment_entered_at, t.created_at
+                )
+            )
+        from pgq.topic as t
+        inner join pgq.partition as p on p.topic_id = t.topic_id
+        where t.topic = watermark.topic collate "C"
+    );
 end
 $$;
 

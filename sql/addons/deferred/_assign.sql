@@ -11,7 +11,6 @@ declare
     lowest bigint := since.lowest;
     above bigint := (home_id + 1) << 40;
     late_xids xid8[] := since.late_xids;
-    most bigint := max_messages;
     left_segments integer[];
     newest pgq._newest_message;
     stamp timestamptz;
@@ -49,8 +48,7 @@ begin
 
     if left_segments = '{}' then
         -- for the first 16 leaves: (_assign.state).segment
-        select array_agg(q.place)
-        from (
+        select array(
             select s.place
             from (
                 select k.ctid as place, k.log_offset as number
@@ -68,16 +66,16 @@ begin
                 where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
             ) as s
             order by s.number
-            limit {most}
-        ) as q
+            limit {max_messages}
+        )
         into places;
         -- end of the leaf
-        moved := coalesce(cardinality(places), 0);
+        moved := cardinality(places);
         if moved > 0 then
             perform pgq._move_staged(stored_id, (state).segment, places, before_first, stamp);
         end if;
     else
-        moved := pgq._assign_across(state, left_segments, since, before_first, stamp, most);
+        moved := pgq._assign_across(state, left_segments, since, before_first, stamp, max_messages);
     end if;
 
     -- Nothing moved: write no journal row, unless more than 100 of late_xids have ended, which
@@ -89,7 +87,7 @@ begin
         where pg_visible_in_snapshot(x.xid, pg_current_snapshot());
     end if;
     if moved > 0 or many then
-        if moved = most then
+        if moved = max_messages then
             -- The limit was reached: keep the previous snapshot in the journal, so that the next
             -- call resumes from it.
             select a.next_xid, a.open_xids, a.server_started, a.system_identifier

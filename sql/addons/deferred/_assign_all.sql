@@ -25,16 +25,7 @@ begin
             )
         order by p.partition
     loop
-        select
-            p.partition,
-            p.partition_id,
-            p.segment,
-            p.segment_first_offset,
-            p.segment_entered_at,
-            p.segment_until,
-            p.followed,
-            p.deferred,
-            p.stored_partition_id
+        select (pgq._state_of(p)).*
         into state
         from pgq.partition as p
         where p.partition_id = target.partition_id

@@ -2,14 +2,14 @@ create function pgq._assign_waiting(topic text, partition integer)
 returns bigint
 language plpgsql volatile parallel unsafe
 as $$
-declare
-    total bigint;
 begin
-    select sum(r.last_offset - r.first_offset + 1)
-    into total
-    from pgq._assign_all(topic, partition, 100000) as r;
-
-    return coalesce(total, 0);
+    return coalesce(
+        (
+            select sum(r.last_offset - r.first_offset + 1)
+            from pgq._assign_all(topic, partition, 100000) as r
+        ),
+        0
+    );
 end
 $$;
 

@@ -17,10 +17,7 @@ declare
     homes integer[];
     ids bigint[];
     segments integer[];
-    found_homes integer := 0;
     followed boolean;
-    leaf integer;
-    home_id bigint;
     stamp timestamptz := pgq._clock();
 begin
     if size > 1048576 then
@@ -77,42 +74,10 @@ begin
         )
     );
 
-    if partition is not null or keys is null then
-        select (p.partition_id << 40) + slot, p.segment, p.followed
-        into home_id, leaf, followed
-        from pgq.partition as p
-        where p.topic_id = target.topic_id and p.partition = fallback;
-
-        if home_id is null then
-            -- The topic was dropped, and perhaps recreated, since it was read.
-            perform pgq._fail_unknown_topic(topic);
-        end if;
-
-        perform pgq._lock_leaf(leaf);
-        insert into pgq.message (
-            partition_id, log_offset, published_at, segment, key, headers, payload, body
-        )
-        select home_id, b.log_offset, stamp, leaf, b.key, b.header, b.payload, b.body
-        from (
-            select
-                generate_series(first_number, first_number + size - 1) as log_offset,
-                unnest(keys) as key, unnest(headers) as header,
-                unnest(payloads) as payload, unnest(bodies) as body
-        ) as b;
-
-        if followed then
-            perform pgq._announce(home_id >> 40);
-        end if;
-        return query select fallback, null::bigint, null::bigint;
-        return;
-    end if;
-
-    select array_agg(
-        case when k.key is null then fallback else pgq._home(k.key, target.partitions) end
-        order by k.position
-    )
-    into homes
-    from (select generate_series(1, size) as position, unnest(keys) as key) as k;
+    homes := array(
+        select coalesce(partition, pgq._home(k.key, target.partitions), fallback)
+        from (select generate_series(1, size), unnest(keys) as key) as k
+    );
 
     for place in
         select p.partition, p.partition_id, p.segment, p.followed
@@ -123,10 +88,9 @@ begin
         segments[place.partition] := place.segment;
         perform pgq._lock_leaf(place.segment);
         followed := place.followed;
-        found_homes := found_homes + 1;
     end loop;
 
-    if found_homes < (select count(distinct h) from unnest(homes) as h) then
+    if exists (select from unnest(homes) as h (home) where ids[h.home] is null) then
         -- The topic was dropped, and perhaps recreated, since it was read.
         perform pgq._fail_unknown_topic(topic);
     end if;
