@@ -54,11 +54,9 @@ begin
     leaders := notes.leaders;
 
     select
-        array_agg(g.payload order by g.place) as payloads,
-        array_agg(g.key order by g.place) as keys, array_agg(g.header order by g.place) as headers,
-        array_agg(g.label order by g.place) as labels,
-        array_agg(g.unique_key order by g.place) as unique_keys,
-        array_agg(g.body order by g.place) as bodies
+        array_agg(g.payload) as payloads, array_agg(g.key) as keys, array_agg(g.header) as headers,
+        array_agg(g.label) as labels, array_agg(g.unique_key) as unique_keys,
+        array_agg(g.body) as bodies
     into added
     from (
         select
@@ -66,6 +64,7 @@ begin
             unnest(payloads) as payload, unnest(keys) as key,
             unnest(headers) as header, unnest(labels) as label,
             unnest(unique_keys) as unique_key, unnest(bodies) as body
+        order by place
     ) as g
     where g.leader = g.place;
 

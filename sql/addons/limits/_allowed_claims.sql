@@ -49,18 +49,7 @@ begin
         -- max_leased was just enabled: count all leased jobs. Count once more when every
         -- transaction that was running then has ended: its claims may not have seen the limit. A
         -- horizon above the snapshot is from before a restore into another cluster.
-        handed_out := array(
-            select k.job_id
-            from generate_series(0, 9) as p (priority)
-            cross join lateral (
-                select j.job_id
-                from pgq.job as j
-                where j.queue_id = _allowed_claims.queue_id
-                    and j.priority = p.priority
-                    and j.visible_at > moment
-                    and j.lease_token is not null
-            ) as k
-        );
+        handed_out := pgq._leased_jobs(queue_id, moment);
         state.horizon := case when anew then pg_current_xact_id() end;
         state.counted_xid := switched_xid;
         anew := true;
