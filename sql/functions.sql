@@ -239,6 +239,7 @@
 \ir queue/release_job_batch.sql
 \ir queue/reject_job.sql
 \ir queue/cancel_job.sql
+\ir queue/_job_message.sql
 \ir queue/get_job.sql
 \ir queue/peek_jobs.sql
 \ir queue/_extend_lease.sql
@@ -357,6 +358,7 @@
 \ir addons/limits/_leased_jobs.sql
 \ir addons/limits/_stamp_leased.sql
 \ir addons/limits/_begin_notes.sql
+\ir addons/limits/_has_ended.sql
 \ir addons/limits/_open_keys.sql
 \ir addons/limits/_release_keys.sql
 \ir addons/limits/_claims_so_far.sql

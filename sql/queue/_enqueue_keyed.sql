@@ -72,18 +72,15 @@ begin
         made := array(
             select e
             from pgq.enqueue_batch(
-                queue => queue, payloads => case when bodies is null then added.payloads end,
-                keys => added.keys, headers => added.headers, delay => delay,
-                run_at => run_at, priority => priority,
-                labels => added.labels, unique_keys => added.unique_keys,
-                max_attempts => max_attempts,
-                bodies => case when bodies is not null then added.bodies end
+                queue, case when bodies is null then added.payloads end, added.keys, added.headers,
+                delay, run_at, priority, added.labels, null, added.unique_keys, max_attempts,
+                case when bodies is not null then added.bodies end
             ) as e
         );
     end if;
 
     for place in 1 .. cardinality(leaders) loop
-        duplicates[place] := leaders[place] <> place;
+        duplicates[place] := true;
         if leaders[place] = place then
             rank := rank + 1;
             ids[place] := made[rank].job_id;

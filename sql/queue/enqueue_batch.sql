@@ -98,10 +98,11 @@ begin
     end if;
 
     moment := pgq._clock();
-    visible_at := case
-        when delay is null and run_at is null then moment + queue_delay
-        else pgq._due_at(queue collate "C", moment, delay, run_at, ttl)
-    end;
+    if delay is null and run_at is null then
+        visible_at := moment + queue_delay;
+    else
+        visible_at := pgq._due_at(queue collate "C", moment, delay, run_at, ttl);
+    end if;
 
     if size = 0 then
         return;
@@ -122,6 +123,7 @@ begin
             from unnest(ids, holders) as h (job_id, holder)
             where h.job_id = h.holder
         );
+        notify := notify and added > 0;
     end if;
 
     if room is not null and added > 0 then
@@ -146,7 +148,7 @@ begin
             unnest(ids) as job_id, unnest(holders) as holder, unnest(keys) as key,
             unnest(headers) as header, unnest(payloads) as payload, unnest(bodies) as body
     ) as b
-    where coalesce(b.holder, b.job_id) = b.job_id;
+    where b.holder is null or b.holder = b.job_id;
 
     insert into pgq.job (
         job_id,
@@ -184,11 +186,11 @@ begin
             unnest(ids) as job_id, unnest(holders) as holder, unnest(labels) as label,
             unnest(unique_keys) as unique_key, unnest(turn_keys) as turn_key, unnest(turns) as waits
     ) as b
-    where coalesce(b.holder, b.job_id) = b.job_id;
+    where b.holder is null or b.holder = b.job_id;
 
     return query select unnest(ids), false where holders is null;
 
-    if notify and added > 0 then
+    if notify then
         perform pg_notify('pgq_queue', case when roles is null then queue else '' end);
     end if;
 end

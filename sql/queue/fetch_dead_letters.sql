@@ -46,15 +46,7 @@ begin
         order by d.died_at, d.job_id
         limit letters
     loop
-        message := pgq._last_message(
-            dead.partition_id, dead.segment, dead.log_offset, dead.log_offset
-        );
-
-        -- The snapshot may be older than a cleanup that moved the payload to another segment.
-        if message.log_offset is null and not pgq._is_kept(dead.segment) then
-            raise exception 'retention moved the payload of job % while it was being read',
-                dead.job_id using errcode = '40001', hint = 'Try again.';
-        end if;
+        message := pgq._job_message(dead.job_id, dead.partition_id, dead.segment, dead.log_offset);
 
         return next row(
             queue, dead.job_id, dead.attempt, dead.last_error, message.published_at, dead.died_at,

@@ -55,13 +55,7 @@ begin
         return;
     end if;
 
-    message := pgq._last_message(held.partition_id, held.segment, held.log_offset, held.log_offset);
-
-    -- The snapshot may be older than a cleanup that moved the payload to another segment.
-    if message.log_offset is null and not pgq._is_kept(held.segment) then
-        raise exception 'retention moved the payload of job % while it was being read',
-            job_id using errcode = '40001', hint = 'Try again.';
-    end if;
+    message := pgq._job_message(held.job_id, held.partition_id, held.segment, held.log_offset);
 
     info.job_id := held.job_id;
     info.priority := held.priority;
