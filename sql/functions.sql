@@ -180,6 +180,7 @@
 \ir queue/_queue_settings.sql
 \ir queue/_write_queue.sql
 \ir queue/_check_queue_together.sql
+\ir queue/_new_settings.sql
 
 -- The queue: unique, ordered and limited keys
 \ir queue/_moved_job.sql
@@ -187,10 +188,12 @@
 
 -- The queue: queues
 \ir queue/_queue_info.sql
+\ir queue/_drop_runs.sql
 \ir queue/create_queue.sql
 \ir queue/alter_queue.sql
 \ir queue/drop_queue.sql
 \ir queue/list_queues.sql
+\ir queue/_set_paused.sql
 \ir queue/pause_queue.sql
 \ir queue/resume_queue.sql
 \ir queue/purge_queue.sql
@@ -211,6 +214,8 @@
 \ir queue/_bury_exhausted.sql
 \ir queue/_free_claimed.sql
 \ir queue/_lock_floor.sql
+\ir queue/_read_floors.sql
+\ir queue/_is_proved.sql
 \ir queue/_raise_floor.sql
 \ir queue/_raise_label_floor.sql
 \ir queue/_met_jobs.sql
@@ -239,6 +244,7 @@
 \ir queue/release_job_batch.sql
 \ir queue/reject_job.sql
 \ir queue/cancel_job.sql
+\ir queue/_job_message.sql
 \ir queue/get_job.sql
 \ir queue/peek_jobs.sql
 \ir queue/_extend_lease.sql
@@ -247,6 +253,7 @@
 \ir queue/fetch_dead_letters.sql
 \ir queue/_check_redrive.sql
 \ir queue/_lock_dead_letters.sql
+\ir queue/_redrivable.sql
 \ir queue/redrive.sql
 
 -- The queue: effects that happen once
@@ -266,6 +273,7 @@
 \ir queue/_sweep_labels.sql
 \ir queue/_sweep_floors.sql
 \ir queue/_clean_runs.sql
+\ir queue/_queues_in.sql
 \ir queue/_clean_dropped_queues.sql
 \ir queue/_clean_jobs.sql
 \ir queue/_jobs_of_segment.sql
@@ -348,10 +356,14 @@
 \ir addons/limits/_park_jobs.sql
 \ir addons/limits/_unpark_jobs.sql
 \ir addons/limits/_unpark_all.sql
+\ir addons/limits/_has_parked.sql
 \ir addons/limits/_lift_key_limit.sql
+\ir addons/limits/_settle_key.sql
 \ir addons/limits/_settle_keys.sql
+\ir addons/limits/_leased_jobs.sql
 \ir addons/limits/_stamp_leased.sql
 \ir addons/limits/_begin_notes.sql
+\ir addons/limits/_has_ended.sql
 \ir addons/limits/_open_keys.sql
 \ir addons/limits/_release_keys.sql
 \ir addons/limits/_claims_so_far.sql

@@ -8,24 +8,12 @@ declare
     living bigint[];
     dead bigint[];
     carried bigint;
-    queue_ids bigint[];
-    store_ids bigint[];
-    leaves integer[];
+    homes pgq.queue[];
 begin
-    perform pgq._expand_segment(
-        leaf, queue_id, partition_id, max_jobs
-    );
+    perform pgq._expand_segment(leaf, queue_id, partition_id, max_jobs);
 
-    living := pgq._jobs_of_segment(
-        leaf,
-        queue_id,
-        partition_id,
-        max_jobs,
-        false
-    );
-    return query
-    select r.*
-    from pgq._expire_jobs(living, moment) as r;
+    living := pgq._jobs_of_segment(leaf, queue_id, partition_id, max_jobs, false);
+    return query select r.* from pgq._expire_jobs(living, moment) as r;
 
     living := array(
         select j.job_id
@@ -51,20 +39,20 @@ begin
 
     -- Read the queues once: with a concurrent alter_queue, or a cleanup that moves a queue to
     -- another segment, a second read could differ.
-    select array_agg(q.queue_id), array_agg(q.partition_id), array_agg(q.segment)
-    into queue_ids, store_ids, leaves
-    from pgq.queue as q
-    where q.queue_id in (
-        select j.queue_id
-        from pgq.job as j
-        where j.job_id = any(living)
-        union all
-        select d.queue_id
-        from pgq.dead_job as d
-        where d.job_id = any(dead)
+    homes := array(
+        select q
+        from pgq.queue as q
+        where q.queue_id in (
+            select j.queue_id
+            from pgq.job as j
+            where j.job_id = any(living)
+            union all
+            select d.queue_id
+            from pgq.dead_job as d
+            where d.job_id = any(dead)
+        )
     );
-    perform pgq._lock_leaf(h.leaf)
-    from unnest(leaves) as h (leaf);
+    perform pgq._lock_leaf(h.segment) from unnest(homes) as h;
 
     -- Copy each payload into the queue's partition with job_id as its offset; a message of a topic
     -- also stays where it is. A job whose message is missing moves without one.
@@ -81,7 +69,7 @@ begin
 
         home as materialized (
             select h.queue_id, h.partition_id, h.segment
-            from unnest($3, $4, $5) as h (queue_id, partition_id, segment)
+            from unnest($3) as h
         ),
 
         copied as (
@@ -137,12 +125,10 @@ begin
         leaf
     )
     into carried
-    using living, dead, queue_ids, store_ids, leaves;
+    using living, dead, homes;
 
     if carried > 0 then
-        return next row(
-            'payloads moved', leaf::text, carried
-        )::pgq.cleanup_action;
+        return next row('payloads moved', leaf::text, carried)::pgq.cleanup_action;
     end if;
 end
 $$;

@@ -40,13 +40,7 @@ begin
     into unfinished
     from (
         select
-        from (
-            select g.floor_times, g.floor_ids
-            from pgq.queue_floor as g
-            where g.queue_id = _check_room.queue_id and g.label = ''
-            order by g.seq desc
-            limit 1
-        ) as n
+        from pgq._read_floors(queue_id, '') as n
         cross join lateral unnest(n.floor_times, n.floor_ids) with ordinality
             as f (floor_time, floor_id, place)
         cross join lateral (

@@ -45,19 +45,16 @@ begin
         delete from pgq.dead_job as d
         where d.job_id = any(array(select o.job_id from old as o))
         returning
-            d.job_id, d.queue_id, d.unique_key,
-            case when d.stops_key then d.ordered_key end as ordered_key
+            row(
+                d.job_id, d.queue_id, d.unique_key, case when d.stops_key then d.ordered_key end
+            )::pgq._ended_job as ended
     )
 
-    select array_agg(row(r.job_id, r.queue_id, r.unique_key, r.ordered_key)::pgq._ended_job)
+    select array_agg(r.ended)
     into letters
     from deleted as r;
 
-    perform pgq._free_keys(array(
-        select r
-        from unnest(letters) as r
-        where r.unique_key is not null or r.ordered_key is not null
-    ));
+    perform pgq._free_keys(letters);
 
     for report in
         select 'dead letters removed', q.queue::text, count(*)

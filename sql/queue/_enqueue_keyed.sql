@@ -54,11 +54,9 @@ begin
     leaders := notes.leaders;
 
     select
-        array_agg(g.payload order by g.place) as payloads,
-        array_agg(g.key order by g.place) as keys, array_agg(g.header order by g.place) as headers,
-        array_agg(g.label order by g.place) as labels,
-        array_agg(g.unique_key order by g.place) as unique_keys,
-        array_agg(g.body order by g.place) as bodies
+        array_agg(g.payload) as payloads, array_agg(g.key) as keys, array_agg(g.header) as headers,
+        array_agg(g.label) as labels, array_agg(g.unique_key) as unique_keys,
+        array_agg(g.body) as bodies
     into added
     from (
         select
@@ -66,6 +64,7 @@ begin
             unnest(payloads) as payload, unnest(keys) as key,
             unnest(headers) as header, unnest(labels) as label,
             unnest(unique_keys) as unique_key, unnest(bodies) as body
+        order by place
     ) as g
     where g.leader = g.place;
 
@@ -73,18 +72,15 @@ begin
         made := array(
             select e
             from pgq.enqueue_batch(
-                queue => queue, payloads => case when bodies is null then added.payloads end,
-                keys => added.keys, headers => added.headers, delay => delay,
-                run_at => run_at, priority => priority,
-                labels => added.labels, unique_keys => added.unique_keys,
-                max_attempts => max_attempts,
-                bodies => case when bodies is not null then added.bodies end
+                queue, case when bodies is null then added.payloads end, added.keys, added.headers,
+                delay, run_at, priority, added.labels, null, added.unique_keys, max_attempts,
+                case when bodies is not null then added.bodies end
             ) as e
         );
     end if;
 
     for place in 1 .. cardinality(leaders) loop
-        duplicates[place] := leaders[place] <> place;
+        duplicates[place] := true;
         if leaders[place] = place then
             rank := rank + 1;
             ids[place] := made[rank].job_id;

@@ -13,11 +13,8 @@ begin
         select r.*
         from pgq.job_run as r
         where r.segment = _expand_segment.segment
-            and (_expand_segment.queue_id is null or r.queue_id = _expand_segment.queue_id)
-            and (
-                _expand_segment.partition_id is null
-                or r.partition_id = _expand_segment.partition_id
-            )
+            and r.queue_id = coalesce(_expand_segment.queue_id, r.queue_id)
+            and r.partition_id = coalesce(_expand_segment.partition_id, r.partition_id)
         limit max_jobs
         for update skip locked
     loop

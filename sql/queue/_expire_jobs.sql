@@ -58,11 +58,7 @@ begin
     into ended
     from expired as e;
 
-    perform pgq._free_keys(array(
-        select e
-        from unnest(ended) as e
-        where e.unique_key is not null or e.ordered_key is not null
-    ));
+    perform pgq._free_keys(ended);
 
     return query
     select 'jobs expired', q.queue::text, count(*)

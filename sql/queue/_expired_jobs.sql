@@ -5,7 +5,6 @@ as $$
 declare
     place record;
     found_ids bigint[] := '{}';
-    more_ids bigint[];
     few constant integer := 100;
 begin
     -- Examine the 100 jobs of each priority that are due longest, and more only if at least half of
@@ -31,7 +30,7 @@ begin
                 max(j.visible_at) as last_at,
                 (array_agg(j.job_id order by j.visible_at desc, j.job_id desc))[1] as last_id
             from (
-                select k.job_id, k.expires_at, k.visible_at, k.lease_token
+                select k.*
                 from pgq.job as k
                 where k.queue_id = q.queue_id
                     and k.priority = p.priority
@@ -48,10 +47,10 @@ begin
         exit when cardinality(found_ids) >= max_jobs;
         continue when place.seen < few or cardinality(place.expired_ids) * 2 < few;
 
-        more_ids := array(
+        found_ids := found_ids || array(
             select j.job_id
             from (
-                select k.job_id, k.expires_at, k.visible_at, k.lease_token
+                select k.*
                 from pgq.job as k
                 where k.queue_id = place.queue_id
                     and k.priority = place.priority
@@ -62,7 +61,6 @@ begin
             ) as j
             where j.expires_at <= moment and (j.lease_token is null or j.visible_at <= moment)
         );
-        found_ids := found_ids || more_ids;
     end loop;
 
     return found_ids[1:max_jobs];

@@ -27,12 +27,11 @@ begin
             return;
         end if;
 
-        -- A dropped queue archives nothing.
+        -- A dropped queue archives nothing: null.
         select q.partition_id, q.archive or always
         into store_id, archive
         from pgq.queue as q
         where q.queue_id = target_id;
-        archive := coalesce(archive, false);
 
         -- One delete for all segments: rows are locked in the order of their ids, as everywhere,
         -- which rules out deadlocks.
@@ -116,7 +115,6 @@ begin
             perform pgq._free_keys(array(
                 select row(o.job_id, o.queue_id, o.unique_key, o.ordered_key)::pgq._ended_job
                 from unnest(others) as o
-                where o.unique_key is not null or o.ordered_key is not null
             ));
         end if;
 

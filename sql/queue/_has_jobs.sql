@@ -10,20 +10,20 @@ begin
         select
         from pgq.job as j
         where j.segment = _has_jobs.segment
-            and (_has_jobs.queue_id is null or j.queue_id = _has_jobs.queue_id)
-            and (_has_jobs.partition_id is null or j.partition_id = _has_jobs.partition_id)
+            and j.queue_id = coalesce(_has_jobs.queue_id, j.queue_id)
+            and j.partition_id = coalesce(_has_jobs.partition_id, j.partition_id)
     ) or exists (
         select
         from pgq.dead_job as d
         where d.segment = _has_jobs.segment
-            and (_has_jobs.queue_id is null or d.queue_id = _has_jobs.queue_id)
-            and (_has_jobs.partition_id is null or d.partition_id = _has_jobs.partition_id)
+            and d.queue_id = coalesce(_has_jobs.queue_id, d.queue_id)
+            and d.partition_id = coalesce(_has_jobs.partition_id, d.partition_id)
     ) or exists (
         select
         from pgq.job_run as r
         where r.segment = _has_jobs.segment
-            and (_has_jobs.queue_id is null or r.queue_id = _has_jobs.queue_id)
-            and (_has_jobs.partition_id is null or r.partition_id = _has_jobs.partition_id)
+            and r.queue_id = coalesce(_has_jobs.queue_id, r.queue_id)
+            and r.partition_id = coalesce(_has_jobs.partition_id, r.partition_id)
     );
 end
 $$;

@@ -12,11 +12,8 @@ begin
             select d.job_id
             from pgq.dead_job as d
             where d.segment = _jobs_of_segment.segment
-                and (_jobs_of_segment.queue_id is null or d.queue_id = _jobs_of_segment.queue_id)
-                and (
-                    _jobs_of_segment.partition_id is null
-                    or d.partition_id = _jobs_of_segment.partition_id
-                )
+                and d.queue_id = coalesce(_jobs_of_segment.queue_id, d.queue_id)
+                and d.partition_id = coalesce(_jobs_of_segment.partition_id, d.partition_id)
             limit max_jobs
         );
     end if;
@@ -25,11 +22,8 @@ begin
         select j.job_id
         from pgq.job as j
         where j.segment = _jobs_of_segment.segment
-            and (_jobs_of_segment.queue_id is null or j.queue_id = _jobs_of_segment.queue_id)
-            and (
-                _jobs_of_segment.partition_id is null
-                or j.partition_id = _jobs_of_segment.partition_id
-            )
+            and j.queue_id = coalesce(_jobs_of_segment.queue_id, j.queue_id)
+            and j.partition_id = coalesce(_jobs_of_segment.partition_id, j.partition_id)
         limit max_jobs
     );
 end

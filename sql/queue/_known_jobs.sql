@@ -65,9 +65,8 @@ begin
     )
 
     select
-        a.job_id, min(a.limited_key) as limited_key, min(a.priority) as priority,
-        min(a.visible_at) as visible_at, min(a.number) as number,
-        bool_or(a.has_place) as has_place, bool_or(a.leased) as leased, bool_or(a.fits) as fits
+        a.job_id, min(a.limited_key), min(a.priority), min(a.visible_at), min(a.number),
+        bool_or(a.has_place), bool_or(a.leased), bool_or(a.fits)
     from (
         select
             t.job_id, null as limited_key, t.priority, t.visible_at, t.number,

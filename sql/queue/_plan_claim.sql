@@ -4,12 +4,11 @@ language plpgsql volatile parallel unsafe
 as $$
 declare
     plan pgq._claim_plan;
-    paused boolean;
     noted_from timestamptz;
 begin
     select
         q.queue_id,
-        max_jobs,
+        case when q.paused then 0 else max_jobs end,
         coalesce(_plan_claim.lease, q.lease),
         coalesce(q.max_attempts, 2147483647),
         q.max_leased is not null or q.rate_limit is not null,
@@ -21,7 +20,6 @@ begin
         f.floor_ids,
         f.recorded_at,
         f.epoch,
-        q.paused,
         f.note_floor
     into
         plan.queue_id,
@@ -37,24 +35,14 @@ begin
         plan.floor_ids,
         plan.recorded_at,
         plan.epoch,
-        paused,
         noted_from
     from pgq.queue as q
-    cross join lateral (
-        select g.floor_times, g.floor_ids, g.recorded_at, g.epoch, g.note_floor
-        from pgq.queue_floor as g
-        where g.queue_id = q.queue_id and g.label = ''
-        order by g.seq desc
-        limit 1
-    ) as f
+    cross join lateral pgq._read_floors(q.queue_id, '') as f
     where q.queue = _plan_claim.queue and (q.consumers is null or pgq._may(q.consumers));
 
     if plan.queue_id is null then
         perform pgq._check_access(null, queue, 'consume');
         perform pgq._fail_unknown_queue(queue);
-    end if;
-    if paused then
-        plan.wanted := 0;
     end if;
     if plan.wanted = 0 then
         return plan;

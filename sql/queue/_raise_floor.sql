@@ -17,12 +17,7 @@ begin
     end if;
 
     -- Lock before reading: this new statement has a snapshot newer than the lock.
-    select f.*
-    into state
-    from pgq.queue_floor as f
-    where f.queue_id = _raise_floor.queue_id and f.label = ''
-    order by f.seq desc
-    limit 1;
+    select f.* into state from pgq._read_floors(queue_id, '') as f;
 
     if state.recorded_at > moment then
         if state.recorded_at <= pgq._clock() then
@@ -39,23 +34,7 @@ begin
         state.candidate_xid := pg_current_xact_id();
     end if;
 
-    -- Proof: a writer of visible_at takes its xid first, then a lock on queue or job, and only then
-    -- reads the clock. So once every transaction below candidate_xid has ended or holds no such
-    -- lock yet, nothing is written below candidate_at any more: the others will read a later clock.
-    -- pg_locks is scanned only while some transaction stays open, and not each time: a scan costs
-    -- as much as a thousand dead rows. A candidate_xid that another transaction wrote is below the
-    -- snapshot's xmax, unless it is from before a restore into another cluster: then all
-    -- transactions of its time are gone.
-    if (
-        case
-            when state.candidate_xid <= pg_snapshot_xmin(pg_current_snapshot()) then true
-            when state.candidate_xid >= pg_snapshot_xmax(pg_current_snapshot())
-                then state.candidate_xid <> pg_current_xact_id()
-            when state.seq % 16 = 0
-                or state.recorded_at < moment - interval '10 seconds'
-                then state.candidate_xid <= pgq._settled_xid(array['queue', 'job'])
-        end
-    ) then
+    if pgq._is_proved(state, moment) then
         state.safe_at := greatest(state.safe_at, state.candidate_at);
         state.candidate_at := begun_at;
         state.candidate_xid := pg_current_xact_id();
@@ -123,36 +102,13 @@ begin
         );
     end if;
 
-    insert into pgq.queue_floor (
-        queue_id,
-        label,
-        seq,
-        epoch,
-        floor_times,
-        floor_ids,
-        recorded_at,
-        safe_at,
-        candidate_at,
-        candidate_xid,
-        note_floor
-    )
-    values (
-        queue_id,
-        '',
-        state.seq + 1,
-        state.epoch,
-        state.floor_times,
-        state.floor_ids,
-        moment,
-        state.safe_at,
-        state.candidate_at,
-        state.candidate_xid,
-        state.note_floor
-    );
+    state.seq := state.seq + 1;
+    state.recorded_at := moment;
+    insert into pgq.queue_floor values (state.*);
 
     -- Delete one old row for each new one, by its exact seq: no scan over dead rows.
     delete from pgq.queue_floor as f
-    where f.queue_id = _raise_floor.queue_id and f.label = '' and f.seq = state.seq - 63;
+    where f.queue_id = _raise_floor.queue_id and f.label = '' and f.seq = state.seq - 64;
 end
 $$;
 

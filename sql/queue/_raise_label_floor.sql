@@ -7,41 +7,23 @@ as $$
 declare
     common pgq.queue_floor;
     state pgq.queue_floor;
-    place text collate "C" := '=' || label;
-    times timestamptz[];
-    ids bigint[];
 begin
     if not pgq._lock_floor(queue_id) then
         return;
     end if;
 
     -- Lock before reading: this new statement has a snapshot newer than the lock.
-    select f.*
-    into common
-    from pgq.queue_floor as f
-    where f.queue_id = _raise_label_floor.queue_id and f.label = ''
-    order by f.seq desc
-    limit 1;
+    select f.* into common from pgq._read_floors(queue_id, '') as f;
 
     -- Raise the common floors first: perhaps all claims ask for labels. Only there is a clock that
     -- was set back detected.
     if common.recorded_at < moment - interval '20 milliseconds' or common.recorded_at > pgq._clock()
     then
         perform pgq._raise_floor(queue_id, moment);
-        select f.*
-        into common
-        from pgq.queue_floor as f
-        where f.queue_id = _raise_label_floor.queue_id and f.label = ''
-        order by f.seq desc
-        limit 1;
+        select f.* into common from pgq._read_floors(queue_id, '') as f;
     end if;
 
-    select f.*
-    into state
-    from pgq.queue_floor as f
-    where f.queue_id = _raise_label_floor.queue_id and f.label = place
-    order by f.seq desc
-    limit 1;
+    select f.* into state from pgq._read_floors(queue_id, '=' || label) as f;
 
     if common.recorded_at > moment or (state.recorded_at > moment and state.epoch = common.epoch)
     then
@@ -79,7 +61,7 @@ begin
             case when f.floor_time >= common.safe_at then f.floor_id else coalesce(j.job_id, 0) end
             order by f.place
         )
-    into times, ids
+    into state.floor_times, state.floor_ids
     from unnest(state.floor_times, state.floor_ids)
         with ordinality as f (floor_time, floor_id, place)
     left join lateral (
@@ -97,40 +79,23 @@ begin
 
     -- A label needs floors of its own only where jobs of other claims hold the common floors down.
     if state.epoch is distinct from common.epoch
-        and times = common.floor_times
-        and ids = common.floor_ids
+        and state.floor_times = common.floor_times
+        and state.floor_ids = common.floor_ids
     then
         return;
     end if;
 
-    insert into pgq.queue_floor (
-        queue_id,
-        label,
-        seq,
-        epoch,
-        floor_times,
-        floor_ids,
-        recorded_at,
-        safe_at,
-        candidate_at,
-        candidate_xid
-    )
-    values (
-        queue_id,
-        place,
-        coalesce(state.seq, 0) + 1,
-        common.epoch,
-        times,
-        ids,
-        moment,
-        common.safe_at,
-        common.candidate_at,
-        common.candidate_xid
-    );
+    common.label := '=' || label;
+    common.seq := coalesce(state.seq, 0) + 1;
+    common.floor_times := state.floor_times;
+    common.floor_ids := state.floor_ids;
+    common.recorded_at := moment;
+    common.note_floor := null;
+    insert into pgq.queue_floor values (common.*);
 
     -- Keep one row per label, as there may be many. Delete by exact seq: no scan over dead rows.
     delete from pgq.queue_floor as f
-    where f.queue_id = _raise_label_floor.queue_id and f.label = place and f.seq = state.seq;
+    where f.queue_id = _raise_label_floor.queue_id and f.label = common.label and f.seq = state.seq;
 end
 $$;
 

@@ -32,13 +32,7 @@ begin
                         where h.queue_id = o.queue_id and h.label > ''
                     ) as labels
                 from pgq.queue as o
-                cross join lateral (
-                    select h.recorded_at, h.floor_times, h.floor_ids
-                    from pgq.queue_floor as h
-                    where h.queue_id = o.queue_id and h.label = ''
-                    order by h.seq desc
-                    limit 1
-                ) as g
+                cross join lateral pgq._read_floors(o.queue_id, '') as g
             ) as n
             where n.labels
                 or exists (select from pgq.job as j where j.queue_id = n.queue_id)

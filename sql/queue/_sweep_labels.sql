@@ -10,12 +10,7 @@ declare
     before text collate "C";
     swept text collate "C";
 begin
-    select f.*
-    into common
-    from pgq.queue_floor as f
-    where f.queue_id = _sweep_labels.queue_id and f.label = ''
-    order by f.seq desc
-    limit 1;
+    select f.* into common from pgq._read_floors(queue_id, '') as f;
 
     select l.swept_label
     into before

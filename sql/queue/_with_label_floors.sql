@@ -23,13 +23,7 @@ begin
         ),
         min(f.recorded_at)
     into raised.floor_times, raised.floor_ids, raised.label_recorded_at
-    from (
-        select h.floor_times, h.floor_ids, h.recorded_at, h.epoch
-        from pgq.queue_floor as h
-        where h.queue_id = raised.queue_id and h.label = '=' || _with_label_floors.label
-        order by h.seq desc
-        limit 1
-    ) as f
+    from pgq._read_floors(raised.queue_id, '=' || label) as f
     cross join lateral unnest(f.floor_times, f.floor_ids)
         with ordinality as g (floor_time, floor_id, place)
     inner join unnest(raised.floor_times, raised.floor_ids)

@@ -9,12 +9,12 @@ set enable_bitmapscan = off
 as $$
 declare
     finished_queue_id bigint;
-    finished_leaf integer;
+    leaf integer;
     finished_attempt integer;
     finished_label text;
-    finished_error text;
-    finished_store_id bigint;
-    finished_store_offset bigint;
+    job_error text;
+    store_id bigint;
+    store_offset bigint;
     archives boolean;
     own_store_id bigint;
 begin

@@ -33,29 +33,15 @@ declare
     given pgq.queue_info;
     before pgq.queue_info;
     settings pgq.queue_info;
-    class pgq.storage_class;
     target_id bigint;
     store_id bigint;
 begin
-    given.lease := lease;
-    given.max_attempts := max_attempts;
-    given.delay := delay;
-    given.job_ttl := job_ttl;
-    given.retention := retention;
-    given.backoff := backoff;
-    given.backoff_max := backoff_max;
-    given.backoff_jitter := backoff_jitter;
-    given.archive := archive;
-    given.notify := notify;
-    given.idempotency_window := idempotency_window;
-    given.unique_until := unique_until;
-    given.after_dead_letter := after_dead_letter;
-    given.max_leased := max_leased;
-    given.rate_limit := rate_limit;
-    given.rate_interval := rate_interval;
-    given.rate_burst := rate_burst;
-    given.max_unfinished := max_unfinished;
-    given.max_leased_per_key := max_leased_per_key;
+    given := row(
+        null, lease, max_attempts, delay, job_ttl, retention, backoff, backoff_max, backoff_jitter,
+        archive, notify, null, null, null, idempotency_window, unique_until, null,
+        after_dead_letter, max_leased, rate_limit, rate_interval, rate_burst, max_unfinished,
+        max_leased_per_key, null
+    );
 
     perform pgq._check_access(null, queue collate "C", 'admin');
     if exists (
@@ -75,32 +61,18 @@ begin
         exit when found;
         perform pgq._check_queue(queue collate "C");
     end loop;
-    perform pgq._check_no_limit(
-        no_limit collate "C", pgq._liftable(to_jsonb(given), pgq._queue_settings())
-    );
-
     select i.* into before from pgq._queue_info(queue collate "C") as i;
 
-    settings := pgq._merge_settings(given, before, no_limit);
-    if settings.rate_limit is null then
-        settings.rate_interval := rate_interval;
-        settings.rate_burst := rate_burst;
-    else
-        settings.rate_interval := coalesce(settings.rate_interval, '1 second');
-        -- rate_burst follows the rate_limit unless it was set to another value.
-        settings.rate_burst := coalesce(
-            rate_burst, nullif(before.rate_burst, before.rate_limit), settings.rate_limit
-        );
-    end if;
-    perform pgq._check_settings(to_jsonb(settings), pgq._queue_settings());
+    settings := pgq._new_settings(given, before, no_limit collate "C");
     perform pgq._check_queue_together(settings);
     if before.retention is null and settings.retention is not null then
         perform pgq._check_nothing_kept('queue', array[store_id]);
     end if;
     perform pgq._check_storage_bounds(settings.retention, settings.idempotency_window, false, null);
 
-    class := pgq._storage_class(settings.retention, null, null);
-    perform pgq._write_queue(settings, class, target_id);
+    perform pgq._write_queue(
+        settings, pgq._storage_class(settings.retention, null, null), target_id
+    );
     perform pgq._note_former_window(
         store_id, before.idempotency_window, settings.idempotency_window
     );
@@ -119,10 +91,7 @@ begin
             when before.max_leased is null then excluded.counted_xid
             else l.counted_xid
         end,
-            keys_xid = case
-                when before.max_leased_per_key is null then excluded.keys_xid
-                else l.keys_xid
-            end,
+            keys_xid = coalesce(excluded.keys_xid, l.keys_xid),
             keys_horizon = case when before.max_leased_per_key is not null then l.keys_horizon end;
     end if;
 

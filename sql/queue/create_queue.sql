@@ -33,44 +33,19 @@ declare
     given pgq.queue_info;
     settings pgq.queue_info;
     existing pgq.queue_info;
-    class pgq.storage_class;
     new_id bigint;
 begin
-    given.queue := queue;
-    given.lease := lease;
-    given.max_attempts := max_attempts;
-    given.delay := delay;
-    given.job_ttl := job_ttl;
-    given.retention := retention;
-    given.backoff := backoff;
-    given.backoff_max := backoff_max;
-    given.backoff_jitter := backoff_jitter;
-    given.archive := archive;
-    given.notify := notify;
-    given.idempotency_window := idempotency_window;
-    given.unique_until := unique_until;
-    given.ordered := ordered;
-    given.after_dead_letter := after_dead_letter;
-    given.max_leased := max_leased;
-    given.rate_limit := rate_limit;
-    given.rate_interval := rate_interval;
-    given.rate_burst := rate_burst;
-    given.max_unfinished := max_unfinished;
-    given.max_leased_per_key := max_leased_per_key;
-    given.restricted := restricted;
+    given := row(
+        queue, lease, max_attempts, delay, job_ttl, retention, backoff, backoff_max, backoff_jitter,
+        archive, notify, null, null, null, idempotency_window, unique_until, ordered,
+        after_dead_letter, max_leased, rate_limit, rate_interval, rate_burst, max_unfinished,
+        max_leased_per_key, restricted
+    );
 
     perform pgq._check_name('queue', queue collate "C");
-    perform pgq._check_no_limit(
-        no_limit collate "C", pgq._liftable(to_jsonb(given), pgq._queue_settings())
+    settings := pgq._new_settings(
+        given, pgq._standard_settings(given, pgq._queue_settings()), no_limit collate "C"
     );
-    settings := pgq._merge_settings(
-        given, pgq._standard_settings(given, pgq._queue_settings()), no_limit
-    );
-    if settings.rate_limit is not null then
-        settings.rate_interval := coalesce(settings.rate_interval, '1 second');
-        settings.rate_burst := coalesce(settings.rate_burst, settings.rate_limit);
-    end if;
-    perform pgq._check_settings(to_jsonb(settings), pgq._queue_settings());
 
     -- Repeat if another transaction creates a queue of this name in between.
     while new_id is null loop
@@ -103,8 +78,7 @@ begin
         perform pgq._check_storage_bounds(
             settings.retention, settings.idempotency_window, false, null
         );
-        class := pgq._storage_class(settings.retention, null, null);
-        new_id := pgq._write_queue(settings, class);
+        new_id := pgq._write_queue(settings, pgq._storage_class(settings.retention, null, null));
     end loop;
 
     insert into pgq.queue_floor_lock (queue_id) values (new_id);

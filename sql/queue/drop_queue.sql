@@ -24,17 +24,7 @@ begin
     end loop;
 
     -- Job batches first: jobs that a claim makes of them meanwhile are deleted below.
-    with doomed as materialized (
-        select r.visible_at, r.run_id
-        from pgq.job_run as r
-        where r.queue_id = target.queue_id
-        order by r.visible_at, r.run_id
-        for update
-    )
-
-    delete from pgq.job_run as r
-    using doomed as d
-    where r.queue_id = target.queue_id and r.visible_at = d.visible_at and r.run_id = d.run_id;
+    perform pgq._drop_runs(target.queue_id);
 
     select s.last_value into newest_id from pgq.job_id as s;
 
@@ -42,29 +32,23 @@ begin
     -- redriven while this waits for their rows are found by the next round; jobs enqueued from now
     -- on are removed by cleanup.
     loop
-        with doomed as materialized (
-            select j.job_id
-            from pgq.job as j
-            where j.queue_id = target.queue_id
-            order by j.job_id
-            for update
-        )
-
         delete from pgq.job as j
-        using doomed as d
-        where j.job_id = d.job_id;
-
-        with doomed as materialized (
-            select d.job_id
-            from pgq.dead_job as d
-            where d.queue_id = target.queue_id
-            order by d.job_id
+        where j.job_id = any(array(
+            select k.job_id
+            from pgq.job as k
+            where k.queue_id = target.queue_id
+            order by k.job_id
             for update
-        )
+        ));
 
         delete from pgq.dead_job as d
-        using doomed as g
-        where d.job_id = g.job_id;
+        where d.job_id = any(array(
+            select e.job_id
+            from pgq.dead_job as e
+            where e.queue_id = target.queue_id
+            order by e.job_id
+            for update
+        ));
 
         exit when not exists (
             select

@@ -47,7 +47,7 @@ begin
                 'idempotency_key', array[idempotency_key collate "C"], 1
             );
             return query
-            select k.job_id, k.duplicate
+            select k.*
             from pgq._enqueue_keyed(
                 queue collate "C", case when payload is not null then array[payload] end,
                 array[key], array[headers], delay, run_at,

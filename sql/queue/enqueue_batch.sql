@@ -29,11 +29,11 @@ declare
     ttl interval;
     notify boolean;
     room integer;
-    roles text [];
+    roles text[];
     moment timestamptz;
     visible_at timestamptz;
     size integer;
-    new_jobs integer;
+    added integer;
     ids bigint[];
     holders bigint[];
     ordered boolean;
@@ -52,7 +52,7 @@ begin
         perform pgq._check_idempotency_keys('idempotency_keys', idempotency_keys collate "C", size);
         if size > 0 and idempotency_keys is not null then
             return query
-            select k.job_id, k.duplicate
+            select k.*
             from pgq._enqueue_keyed(
                 queue collate "C", payloads, keys, headers, delay, run_at,
                 priority, labels, idempotency_keys, unique_keys, max_attempts, bodies
@@ -108,34 +108,32 @@ begin
         return;
     end if;
 
-    new_jobs := size;
+    added := size;
     ids := array(select nextval('pgq.job_id') from generate_series(1, size));
 
     if unique_keys is not null then
         holders := pgq._take_keys(target_id, unique_keys collate "C", ids, true);
 
         return query
-        select h.holder_id, h.holder_id <> h.job_id
-        from unnest(holders, ids) with ordinality as h (holder_id, job_id, place)
-        order by h.place;
+        select h.holder, h.holder <> h.job_id
+        from unnest(holders, ids) as h (holder, job_id);
 
-        new_jobs := (
+        added := (
             select count(*)
-            from unnest(ids, holders) as h (job_id, holder_id)
-            where h.job_id = h.holder_id
+            from unnest(ids, holders) as h (job_id, holder)
+            where h.job_id = h.holder
         );
-        notify := notify and new_jobs > 0;
+        notify := notify and added > 0;
     end if;
 
-    if room is not null and new_jobs > 0 then
-        perform pgq._check_room(target_id, room, new_jobs, ids[size]);
+    if room is not null and added > 0 then
+        perform pgq._check_room(target_id, room, added, ids[size]);
     end if;
     if ordered then
         -- A duplicate takes no turn.
         turn_keys := array(
-            select case when h.holder_id is null or h.holder_id = h.job_id then h.key end
-            from unnest(ids, holders, keys) with ordinality as h (job_id, holder_id, key, ordinal)
-            order by h.ordinal
+            select case when coalesce(h.holder, h.job_id) = h.job_id then h.key end
+            from unnest(ids, holders, keys) as h (job_id, holder, key)
         );
         turns := pgq._turns(target_id, turn_keys, free);
     end if;
@@ -147,10 +145,10 @@ begin
     select store_id, b.job_id, moment, leaf, b.key, b.header, b.payload, b.body
     from (
         select
-            unnest(ids) as job_id, unnest(holders) as holder_id, unnest(keys) as key,
+            unnest(ids) as job_id, unnest(holders) as holder, unnest(keys) as key,
             unnest(headers) as header, unnest(payloads) as payload, unnest(bodies) as body
     ) as b
-    where b.holder_id is null or b.holder_id = b.job_id;
+    where b.holder is null or b.holder = b.job_id;
 
     insert into pgq.job (
         job_id,
@@ -185,10 +183,10 @@ begin
         case when b.waits then visible_at end
     from (
         select
-            unnest(ids) as job_id, unnest(holders) as holder_id, unnest(labels) as label,
+            unnest(ids) as job_id, unnest(holders) as holder, unnest(labels) as label,
             unnest(unique_keys) as unique_key, unnest(turn_keys) as turn_key, unnest(turns) as waits
     ) as b
-    where b.holder_id is null or b.holder_id = b.job_id;
+    where b.holder is null or b.holder = b.job_id;
 
     return query select unnest(ids), false where holders is null;
 

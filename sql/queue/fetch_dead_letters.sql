@@ -17,7 +17,6 @@ declare
     target_id bigint;
     letters bigint := coalesce(max_jobs, 100);
     dead pgq.dead_job;
-    letter pgq.dead_letter;
     message pgq._stored_message;
 begin
     perform pgq._check_count('max_jobs', letters, 1, 1000000);
@@ -28,8 +27,8 @@ begin
 
     perform pgq._check_access(null, queue collate "C", 'consume');
 
-    select q.queue_id, q.queue
-    into target_id, letter.queue
+    select q.queue_id
+    into target_id
     from pgq.queue as q
     where q.queue = fetch_dead_letters.queue collate "C";
 
@@ -47,29 +46,13 @@ begin
         order by d.died_at, d.job_id
         limit letters
     loop
-        message := pgq._last_message(
-            dead.partition_id, dead.segment, dead.log_offset, dead.log_offset
-        );
+        message := pgq._job_message(dead.job_id, dead.partition_id, dead.segment, dead.log_offset);
 
-        -- The snapshot may be older than a cleanup that moved the payload to another segment.
-        if message.log_offset is null and not pgq._is_kept(dead.segment) then
-            raise exception 'retention moved the payload of job % while it was being read',
-                dead.job_id using errcode = '40001', hint = 'Try again.';
-        end if;
-
-        letter.enqueued_at := message.published_at;
-        letter.key := message.key;
-        letter.headers := message.headers;
-        letter.payload := message.payload;
-        letter.body := message.body;
-        letter.job_id := dead.job_id;
-        letter.attempt := dead.attempt;
-        letter.last_error := dead.last_error;
-        letter.died_at := dead.died_at;
-        letter.priority := dead.priority;
-        letter.label := dead.label;
-        letter.stops_key := dead.stops_key;
-        return next letter;
+        return next row(
+            queue, dead.job_id, dead.attempt, dead.last_error, message.published_at, dead.died_at,
+            dead.priority, message.key, dead.label, message.headers, message.payload, message.body,
+            dead.stops_key
+        )::pgq.dead_letter;
     end loop;
 end
 $$;

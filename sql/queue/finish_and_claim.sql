@@ -37,12 +37,8 @@ declare
     special boolean;
     job pgq.claimed_job;
     finished_queue_id bigint;
-    finished_leaf integer;
     finished_attempt integer;
     finished_label text;
-    finished_error text;
-    finished_store_id bigint;
-    finished_store_offset bigint;
 begin
     if lease is not null then
         perform pgq._check_interval('lease', lease, false);

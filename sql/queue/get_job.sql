@@ -9,6 +9,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
     held pgq.job;
+    dead pgq.dead_job;
     info pgq.job_info;
     message pgq._stored_message;
     moment timestamptz := pgq._clock();
@@ -34,36 +35,14 @@ begin
             info.due_at := coalesce(held.due_at, held.visible_at);
         end if;
     else
-        select
-            d.job_id,
-            d.queue_id,
-            d.partition_id,
-            d.log_offset,
-            d.segment,
-            d.priority,
-            d.attempt,
-            d.label,
-            d.last_error,
-            d.unique_key,
-            d.max_attempts,
-            d.died_at,
-            'dead'
-        into
-            held.job_id,
-            held.queue_id,
-            held.partition_id,
-            held.log_offset,
-            held.segment,
-            held.priority,
-            held.attempt,
-            held.label,
-            held.last_error,
-            held.unique_key,
-            held.max_attempts,
-            info.died_at,
-            info.state
-        from pgq.dead_job as d
-        where d.job_id = get_job.job_id;
+        select d.* into dead from pgq.dead_job as d where d.job_id = get_job.job_id;
+        held := row(
+            dead.job_id, dead.queue_id, dead.partition_id, dead.log_offset, null, null,
+            dead.segment, dead.attempt, dead.priority, null, null, dead.label, dead.last_error,
+            dead.unique_key, dead.max_attempts, null, null
+        );
+        info.died_at := dead.died_at;
+        info.state := 'dead';
     end if;
 
     select q.queue, coalesce(held.max_attempts, q.max_attempts)
@@ -76,13 +55,7 @@ begin
         return;
     end if;
 
-    message := pgq._last_message(held.partition_id, held.segment, held.log_offset, held.log_offset);
-
-    -- The snapshot may be older than a cleanup that moved the payload to another segment.
-    if message.log_offset is null and not pgq._is_kept(held.segment) then
-        raise exception 'retention moved the payload of job % while it was being read',
-            job_id using errcode = '40001', hint = 'Try again.';
-    end if;
+    message := pgq._job_message(held.job_id, held.partition_id, held.segment, held.log_offset);
 
     info.job_id := held.job_id;
     info.priority := held.priority;

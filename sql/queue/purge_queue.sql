@@ -19,6 +19,8 @@ declare
     newest_id bigint;
     gone bigint;
     removed bigint := 0;
+    job_ids bigint[];
+    dead_job_ids bigint[];
     freed pgq._ended_job[];
     keyed pgq._ended_job[] := '{}';
 begin
@@ -46,24 +48,7 @@ begin
     -- Job batches first: this waits for a claim that makes jobs of a batch; these are deleted
     -- below.
     if all_jobs then
-        with doomed as materialized (
-            select r.visible_at, r.run_id
-            from pgq.job_run as r
-            where r.queue_id = target_id
-            order by r.visible_at, r.run_id
-            for update
-        ),
-
-        purged as (
-            delete from pgq.job_run as r
-            using doomed as d
-            where r.queue_id = target_id and r.visible_at = d.visible_at and r.run_id = d.run_id
-            returning r.jobs
-        )
-
-        select coalesce(sum(p.jobs), 0)
-        into removed
-        from purged as p;
+        removed := pgq._drop_runs(target_id);
     end if;
 
     -- Jobs that are enqueued from now on stay.
@@ -74,76 +59,53 @@ begin
     -- replaced, or a letter that is redriven, while this waits for it is found by the next round.
     loop
         if all_jobs then
-            with doomed as materialized (
+            job_ids := array(
                 select j.job_id
                 from pgq.job as j
                 where j.queue_id = target_id and j.job_id <= newest_id
                 order by j.job_id
                 for update
-            ),
-
-            purged as (
-                delete from pgq.job as j
-                using doomed as d
-                where j.job_id = d.job_id
-                returning
-                    j.job_id, j.queue_id, j.unique_key,
-                    case when j.due_at is null then j.ordered_key end as ordered_key
-            )
-
-            select
-                count(*),
-                array_agg(
-                    row(p.job_id, p.queue_id, p.unique_key, p.ordered_key)::pgq._ended_job
-                ) filter (where p.unique_key is not null or p.ordered_key is not null)
-            into gone, freed
-            from purged as p;
-            removed := removed + gone;
-            keyed := keyed || freed;
+            );
         end if;
-
-        if job_id is not null then
-            -- queue_id + 0 matches no index: no plan can scan all letters of the queue.
-            with purged as (
-                delete from pgq.dead_job as d
-                where d.job_id = purge_queue.job_id and d.queue_id + 0 = target_id
-                returning
-                    d.job_id, d.queue_id, d.unique_key,
-                    case when d.stops_key then d.ordered_key end as ordered_key
-            )
-
-            select
-                count(*),
-                array_agg(row(p.job_id, p.queue_id, p.unique_key, p.ordered_key)::pgq._ended_job)
-                    filter (where p.unique_key is not null or p.ordered_key is not null)
-            into gone, freed
-            from purged as p;
-        else
-            with doomed as materialized (
+        dead_job_ids := case
+            when job_id is not null then array[job_id]
+            else array(
                 select d.job_id
                 from pgq.dead_job as d
                 where d.queue_id = target_id and d.died_at < coalesce(died_before, 'infinity')
                 -- job_id + 0 matches no index: no plan can scan all letters by id.
                 order by d.job_id + 0
                 for update
-            ),
-
-            purged as (
-                delete from pgq.dead_job as d
-                using doomed as g
-                where d.job_id = g.job_id
-                returning
-                    d.job_id, d.queue_id, d.unique_key,
-                    case when d.stops_key then d.ordered_key end as ordered_key
             )
+        end;
 
-            select
-                count(*),
-                array_agg(row(p.job_id, p.queue_id, p.unique_key, p.ordered_key)::pgq._ended_job)
-                    filter (where p.unique_key is not null or p.ordered_key is not null)
-            into gone, freed
-            from purged as p;
-        end if;
+        with purged as (
+            delete from pgq.job as j
+            where j.job_id = any(job_ids)
+            returning
+                row(
+                    j.job_id, j.queue_id, j.unique_key,
+                    case when j.due_at is null then j.ordered_key end
+                )::pgq._ended_job as ended
+        ),
+
+        -- queue_id + 0 matches no index: no plan can scan all letters of the queue.
+        purged_dead as (
+            delete from pgq.dead_job as d
+            where d.job_id = any(dead_job_ids) and d.queue_id + 0 = target_id
+            returning
+                row(
+                    d.job_id, d.queue_id, d.unique_key, case when d.stops_key then d.ordered_key end
+                )::pgq._ended_job as ended
+        )
+
+        select
+            count(*),
+            array_agg(e.ended) filter (
+                where num_nonnulls((e.ended).unique_key, (e.ended).ordered_key) > 0
+            )
+        into gone, freed
+        from (select p.ended from purged as p union all select d.ended from purged_dead as d) as e;
         removed := removed + gone;
         keyed := keyed || freed;
 

@@ -17,11 +17,9 @@ as $$
 declare
     target pgq.queue;
     letters bigint[];
-    keyed bigint[];
-    unique_keys text[];
     ordered_keys text[];
     free text[];
-    redriven bigint;
+    moved bigint;
 begin
     -- A dead letter added after the snapshot would be overlooked, with no row to conflict on.
     perform pgq._check_read_committed('redrive');
@@ -52,27 +50,11 @@ begin
     );
     free := pgq._join_order(target.queue_id, ordered_keys);
 
-    -- A letter whose unique key another job holds stays a dead letter.
-    select array_agg(d.job_id), array_agg(d.unique_key)
-    into keyed, unique_keys
-    from pgq.dead_job as d
-    where d.job_id = any(letters) and d.queue_id + 0 = target.queue_id and d.unique_key is not null;
-    if keyed is not null then
-        letters := array(
-            select r.job_id
-            from unnest(letters) as r (job_id)
-            except
-            select k.job_id
-            from unnest(
-                keyed, pgq._take_keys(target.queue_id, unique_keys, keyed, false)
-            ) as k (job_id, holder_id)
-            where k.holder_id <> k.job_id
-        );
-    end if;
+    letters := pgq._redrivable(target.queue_id, letters);
 
     -- No join, so that a plan cannot scan all letters to redrive one. queue_id + 0 matches no
     -- index, for the same reason.
-    with revived as (
+    with gone as (
         delete from pgq.dead_job as d
         where d.job_id = any(letters) and d.queue_id + 0 = target.queue_id
         returning d.*
@@ -94,7 +76,7 @@ begin
                     (row_number() over (order by r.died_at, r.job_id) - 1) / per_second, 0
                 )
             ) as moment
-        from revived as r
+        from gone as r
         left join unnest(free) as f (ordered_key) on f.ordered_key collate "C" = r.ordered_key
     )
 
@@ -132,7 +114,7 @@ begin
         case when target.ordered then r.ordered_key end,
         case when r.waits then r.moment end
     from placed as r;
-    get diagnostics redriven = row_count;
+    get diagnostics moved = row_count;
 
     if cardinality(ordered_keys) > 0 then
         -- Redriven jobs come next in their key, even if its first job has a higher id.
@@ -153,7 +135,7 @@ begin
         );
     end if;
 
-    return redriven;
+    return moved;
 end
 $$;
 

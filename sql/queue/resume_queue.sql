@@ -5,15 +5,7 @@ security definer
 set search_path = pgq, pg_temp
 as $$
 begin
-    perform pgq._check_access(null, queue collate "C", 'admin');
-    loop
-        update pgq.queue as q set paused = false where q.queue = resume_queue.queue collate "C";
-
-        exit when found;
-        perform pgq._check_queue(queue collate "C");
-    end loop;
-
-    return query select i.* from pgq._queue_info(queue collate "C") as i;
+    return query select i.* from pgq._set_paused(queue collate "C", false) as i;
 end
 $$;
 

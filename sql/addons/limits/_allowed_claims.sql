@@ -39,28 +39,10 @@ begin
 
     moment := pgq._clock();
     anew := state.counted_xid is distinct from switched_xid;
-    if anew
-        or state.horizon <> pg_current_xact_id()
-        and (
-            state.horizon <= pg_snapshot_xmin(pg_current_snapshot())
-            or state.horizon >= pg_snapshot_xmax(pg_current_snapshot())
-        )
-    then
+    if anew or pgq._has_ended(state.horizon) then
         -- max_leased was just enabled: count all leased jobs. Count once more when every
-        -- transaction that was running then has ended: its claims may not have seen the limit. A
-        -- horizon above the snapshot is from before a restore into another cluster.
-        handed_out := array(
-            select k.job_id
-            from generate_series(0, 9) as p (priority)
-            cross join lateral (
-                select j.job_id
-                from pgq.job as j
-                where j.queue_id = _allowed_claims.queue_id
-                    and j.priority = p.priority
-                    and j.visible_at > moment
-                    and j.lease_token is not null
-            ) as k
-        );
+        -- transaction that was running then has ended: its claims may not have seen the limit.
+        handed_out := pgq._leased_jobs(queue_id, moment);
         state.horizon := case when anew then pg_current_xact_id() end;
         state.counted_xid := switched_xid;
         anew := true;

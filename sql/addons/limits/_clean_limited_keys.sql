@@ -9,42 +9,14 @@ declare
     unfinished boolean := false;
 begin
     for target in
-        with recursive having_keys as (
-            (select k.queue_id from pgq.limited_key as k order by k.queue_id desc limit 1)
-            union all
-            select (
-                select k.queue_id
-                from pgq.limited_key as k
-                where k.queue_id < h.queue_id
-                order by k.queue_id desc
-                limit 1
-            )
-            from having_keys as h
-            where h.queue_id is not null
-        ),
-
-        having_notes as (
-            (select n.queue_id from pgq.ordered_note as n order by n.queue_id desc limit 1)
-            union all
-            select (
-                select n.queue_id
-                from pgq.ordered_note as n
-                where n.queue_id < h.queue_id
-                order by n.queue_id desc
-                limit 1
-            )
-            from having_notes as h
-            where h.queue_id is not null
-        )
-
         select h.queue_id, q.max_leased_per_key
         from (
-            select k.queue_id from having_keys as k
+            select k.queue_id from pgq._queues_in('limited_key') as k (queue_id)
             union
-            select n.queue_id from having_notes as n
+            select n.queue_id from pgq._queues_in('ordered_note') as n (queue_id)
         ) as h
         left join pgq.queue as q on q.queue_id = h.queue_id
-        where h.queue_id is not null and q.ordered is not true
+        where q.ordered is not true
         order by h.queue_id
     loop
         if target.max_leased_per_key is not null then
@@ -86,20 +58,7 @@ begin
 
         delete from pgq.limited_key as k where k.queue_id = target.queue_id;
         delete from pgq.ordered_note as n
-        where n.queue_id = target.queue_id
-            and not exists (
-                select
-                from generate_series(0, 9) as p (priority)
-                cross join lateral (
-                    select
-                    from pgq.job as j
-                    where j.queue_id = target.queue_id
-                        and j.priority = p.priority
-                        and j.visible_at = 'infinity'
-                        and j.due_at is not null
-                    limit 1
-                ) as k
-            );
+        where n.queue_id = target.queue_id and not pgq._has_parked(target.queue_id);
     end loop;
 
     return unfinished;

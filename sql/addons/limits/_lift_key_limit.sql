@@ -14,19 +14,7 @@ begin
     -- A blocked job was locked: a wake-up record makes cleanup look again.
     insert into pgq.ordered_note (queue_id, look_at, ordered_key, after_id, tries)
     select queue_id, pgq._clock(), '', -1, 0
-    where exists (
-        select
-        from generate_series(0, 9) as p (priority)
-        cross join lateral (
-            select
-            from pgq.job as j
-            where j.queue_id = _lift_key_limit.queue_id
-                and j.priority = p.priority
-                and j.visible_at = 'infinity'
-                and j.due_at is not null
-            limit 1
-        ) as k
-    )
+    where pgq._has_parked(queue_id)
     on conflict do nothing;
 end
 $$;

@@ -13,11 +13,6 @@ declare
     parked bigint[];
     parked_keys text[];
     changes pgq.limited_key[];
-    taken_places tid[];
-    taken_leaves integer[];
-    taken_keyed bigint[];
-    taken_ids bigint[];
-    taken_keys jsonb;
     stood record;
 begin
     chosen.stamps := '{}';
@@ -55,14 +50,10 @@ begin
                     d.*,
                     count(*) filter (where d.free and d.number is not null) over (
                         order by d.number
-                        rows between unbounded preceding and current row
-                    )
-                    - case when d.free and d.number is not null then 1 else 0 end as earlier
+                        rows between unbounded preceding and 1 preceding
+                    ) as earlier
                 from ranked as d
-            ) as r (
-                job_id, limited_key, priority, visible_at, number, has_place, leased, fits, free,
-                earlier
-            )
+            ) as r
         ),
 
         changed as (
@@ -86,27 +77,31 @@ begin
         )
 
         select
-            array_agg((met[j.number]).place order by j.number) filter (where j.taken),
-            array_agg((met[j.number]).segment order by j.number) filter (where j.taken),
-            array_agg(j.job_id order by j.number) filter (where j.taken),
-            array_agg(j.job_id order by j.number) filter (
+            chosen.places
+            || array_agg((met[j.number]).place order by j.number) filter (where j.taken),
+            chosen.leaves
+            || array_agg((met[j.number]).segment order by j.number) filter (where j.taken),
+            chosen.job_ids || array_agg(j.job_id order by j.number) filter (where j.taken),
+            chosen.unique_ids || array_agg(j.job_id order by j.number) filter (
                 where j.taken and (met[j.number]).unique_key is not null
             ),
-            coalesce(
+            chosen.stamps || coalesce(
                 jsonb_object_agg(j.job_id, j.limited_key) filter (
                     where j.taken and j.limited_key is not null
                 ),
                 '{}'
             ),
+            wanted - count(*) filter (where j.taken),
             array_agg(j.job_id order by j.number) filter (where j.parked),
             array_agg(j.limited_key order by j.number) filter (where j.parked),
             (select array_agg(c.change) from changed as c)
         into
-            taken_places,
-            taken_leaves,
-            taken_ids,
-            taken_keyed,
-            taken_keys,
+            chosen.places,
+            chosen.leaves,
+            chosen.job_ids,
+            chosen.unique_ids,
+            chosen.stamps,
+            wanted,
             parked,
             parked_keys,
             changes
@@ -118,12 +113,6 @@ begin
         if changes is not null then
             perform pgq._write_keys(changes, false);
         end if;
-        chosen.places := chosen.places || taken_places;
-        chosen.leaves := chosen.leaves || taken_leaves;
-        chosen.job_ids := chosen.job_ids || taken_ids;
-        chosen.unique_ids := chosen.unique_ids || taken_keyed;
-        chosen.stamps := chosen.stamps || taken_keys;
-        wanted := wanted - coalesce(cardinality(taken_ids), 0);
         exit when wanted = 0 or cardinality(met) < piece;
 
         -- Continue in each priority after the last job that was met.

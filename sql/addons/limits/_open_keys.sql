@@ -21,18 +21,8 @@ begin
 
     moment := pgq._clock();
     -- Count existing leases when the limit is switched on, and again once all transactions have
-    -- ended that may not have known it. An xid above the snapshot's is from before a restore into
-    -- another cluster.
-    if since is not null
-        and (
-            horizon is null
-            or horizon <> pg_current_xact_id()
-            and (
-                horizon <= pg_snapshot_xmin(pg_current_snapshot())
-                or horizon >= pg_snapshot_xmax(pg_current_snapshot())
-            )
-        )
-    then
+    -- ended that may not have known it.
+    if since is not null and (horizon is null or pgq._has_ended(horizon)) then
         perform pgq._stamp_leased(queue_id, moment);
         update pgq.claim_lock as l
         set

@@ -3,6 +3,7 @@ returns void
 language plpgsql volatile parallel unsafe
 as $$
 declare
+    leased_ids bigint[] := pgq._leased_jobs(queue_id, moment);
     met pgq._met_job[];
     changes pgq.limited_key[];
 begin
@@ -22,19 +23,7 @@ begin
                 j.unique_key
             )::pgq._met_job as met
         from pgq.job as j
-        where j.job_id = any(array(
-            select k.job_id
-            from generate_series(0, 9) as p (priority)
-            cross join lateral (
-                select i.job_id
-                from pgq.job as i
-                where i.queue_id = _stamp_leased.queue_id
-                    and i.priority = p.priority
-                    and i.visible_at > moment
-                    and i.visible_at < 'infinity'
-                    and i.lease_token is not null
-            ) as k
-            ))
+        where j.job_id = any(leased_ids)
         order by j.job_id
         for update skip locked
     ) as l;

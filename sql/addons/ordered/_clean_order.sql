@@ -16,43 +16,13 @@ begin
     end loop;
 
     -- Keys that were locked when their queue was dropped, or inserted after that.
-    with recursive having_keys as (
-        (select k.queue_id from pgq.ordered_key as k order by k.queue_id limit 1)
-        union all
-        select (
-            select k.queue_id
-            from pgq.ordered_key as k
-            where k.queue_id > h.queue_id
-            order by k.queue_id
-            limit 1
-        )
-        from having_keys as h
-        where h.queue_id is not null
-    ),
-
-    having_notes as (
-        (select n.queue_id from pgq.ordered_note as n order by n.queue_id limit 1)
-        union all
-        select (
-            select n.queue_id
-            from pgq.ordered_note as n
-            where n.queue_id > h.queue_id
-            order by n.queue_id
-            limit 1
-        )
-        from having_notes as h
-        where h.queue_id is not null
-    )
-
-    select coalesce(array_agg(h.queue_id), '{}')
-    into dropped
-    from (
-        select k.queue_id from having_keys as k
+    dropped := array(
+        select k.queue_id from pgq._queues_in('ordered_key') as k (queue_id)
         union
-        select n.queue_id from having_notes as n
-    ) as h
-    where not exists (select from pgq.queue as q where q.queue_id = h.queue_id)
-        and h.queue_id is not null;
+        select n.queue_id from pgq._queues_in('ordered_note') as n (queue_id)
+        except
+        select q.queue_id from pgq.queue as q
+    );
 
     foreach target in array dropped loop
         delete from pgq.ordered_note as n where n.queue_id = target;
