@@ -496,9 +496,11 @@
 
 -- Metrics: figures
 \ir addons/metrics/_describe_metrics.sql
+\ir addons/metrics/_newest_offsets.sql
 \ir addons/metrics/_log_figures.sql
 \ir addons/metrics/_staged_samples.sql
 \ir addons/metrics/_queue_floors.sql
+\ir addons/metrics/_first_jobs.sql
 \ir addons/metrics/_job_counts.sql
 \ir addons/metrics/_finished_lately.sql
 \ir addons/metrics/_queue_samples.sql

@@ -59,9 +59,23 @@ begin
         ),
         ('pgq_schedule_failing', (t.last_error is not null)::integer)
     ) as s (name, value)
-    where pgq._may_use(t.topic, t.queue, 'monitor');
+    where pgq._may_use(t.topic, t.queue, 'monitor')
+    union all
+    select s.name, '{}', s.value
+    from (
+        values
+        ('pgq_jobs_created_total', coalesce(pg_sequence_last_value('pgq.job_id'), 0)),
+        (
+            'pgq_jobs_archived_total',
+            (
+                select sum(pg_stat_get_tuples_inserted(i.inhrelid))
+                from pg_inherits as i
+                where i.inhparent = 'pgq.job_archive'::regclass
+            )
+        )
+    ) as s (name, value);
 end
 $$;
 
 comment on function pgq._house_samples(timestamptz) is
-'Samples of segments, tables, cleanup and schedules.';
+'Samples of segments, tables, cleanup, schedules and all queues together.';
