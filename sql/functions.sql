@@ -453,6 +453,7 @@
 -- Schedules: schedules
 \ir addons/schedule/_check_missed.sql
 \ir addons/schedule/_check_schedule.sql
+\ir addons/schedule/_touch_target.sql
 \ir addons/schedule/_lock_schedule_target.sql
 \ir addons/schedule/_check_schedule_kept.sql
 \ir addons/schedule/_schedule_info.sql
