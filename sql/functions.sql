@@ -301,6 +301,7 @@
 \ir addons/subscription/_routing_regex.sql
 \ir addons/subscription/_matches.sql
 \ir addons/subscription/_subscription_info.sql
+\ir addons/subscription/_existing_subscription.sql
 \ir addons/subscription/subscribe.sql
 \ir addons/subscription/unsubscribe.sql
 \ir addons/subscription/list_subscriptions.sql

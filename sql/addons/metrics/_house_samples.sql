@@ -31,17 +31,14 @@ begin
     union all
     select
         'pgq_cleanup_overdue_seconds', '{}',
-        coalesce(
+        greatest(
             max(
-                greatest(
-                    extract(
-                        epoch from moment - case s.state
-                            when 'open' then s.opened_at + c.retention / 3
-                            when 'sealed' then s.sealed_at + interval '1 minute'
-                            else s.closed_at + c.retention
-                        end
-                    ),
-                    0
+                extract(
+                    epoch from moment - case s.state
+                        when 'open' then s.opened_at + c.retention / 3
+                        when 'sealed' then s.sealed_at + interval '1 minute'
+                        else s.closed_at + c.retention
+                    end
                 )
             ),
             0

@@ -140,10 +140,7 @@ begin
                 array_agg(p.partition) as partitions,
                 array_agg(greatest(p.last_offset - p.next_offset + 1, 0)) as lags,
                 array_agg(
-                    coalesce(
-                        greatest(date_part(''epoch'', $2 - coalesce(p.published_at, %s)), 0),
-                        0
-                    )
+                    greatest(date_part(''epoch'', $2 - coalesce(p.published_at, %s)), 0)
                 ) as ages
             from unnest($1) as p
             group by p.group_id

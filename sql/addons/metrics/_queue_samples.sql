@@ -85,13 +85,13 @@ begin
         ('pgq_queue_dead_letters', round(q.dead)),
         (
             'pgq_queue_oldest_dead_letter_seconds',
-            coalesce(greatest(extract(epoch from moment - q.died_at), 0), 0)
+            greatest(extract(epoch from moment - q.died_at), 0)
         ),
         ('pgq_queue_finished_last_minute', round(coalesce(q.finished, 0))),
         ('pgq_queue_paused', q.paused::integer),
         (
             'pgq_queue_floor_lag_seconds',
-            coalesce(greatest(extract(epoch from coalesce(q.oldest, moment) - q.floor_time), 0), 0)
+            greatest(extract(epoch from coalesce(q.oldest, moment) - q.floor_time), 0)
         )
     ) as s (name, value);
 end

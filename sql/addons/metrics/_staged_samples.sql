@@ -56,7 +56,7 @@ begin
         ('pgq_topic_staged_messages', w.staged),
         (
             'pgq_topic_staged_seconds',
-            coalesce(greatest(extract(epoch from moment - w.since), 0), 0)
+            greatest(extract(epoch from moment - w.since), 0)
         )
     ) as s (name, value);
 end
