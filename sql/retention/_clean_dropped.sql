@@ -54,16 +54,14 @@ begin
                         and not exists (
                             select
                             from pgq.job as j
-                            where j.job_id = n.log_offset
-                                and j.partition_id = $1
-                                and j.segment = %1$s
+                            where (j.job_id, j.partition_id, j.segment)
+                                = (n.log_offset, $1, %1$s)
                         )
                         and not exists (
                             select
                             from pgq.dead_job as d
-                            where d.job_id = n.log_offset
-                                and d.partition_id = $1
-                                and d.segment = %1$s
+                            where (d.job_id, d.partition_id, d.segment)
+                                = (n.log_offset, $1, %1$s)
                         )
                     order by n.log_offset
                     limit $4

@@ -26,8 +26,24 @@ begin
 
     queues as materialized (
         select
-            q.queue, q.paused, j.*, n.finished, least(d.oldest, r.visible_at) as oldest,
-            d.floor_time, l.died_at
+            q.queue, q.paused, j.*, n.finished, d.floor_time,
+            least(
+                d.oldest,
+                (
+                    select r.visible_at
+                    from pgq.job_run as r
+                    where r.queue_id = q.queue_id and r.visible_at <= moment
+                    order by r.visible_at
+                    limit 1
+                )
+            ) as oldest,
+            (
+                select l.died_at
+                from pgq.dead_job as l
+                where l.queue_id = q.queue_id
+                order by l.died_at, l.job_id
+                limit 1
+            ) as died_at
         from unnest(queue_ids, queue_names, paused) as q (queue_id, queue, paused)
         inner join pgq._job_counts(queue_ids, moment) as j on j.queue_id = q.queue_id
         left join finished as n on n.queue_id = q.queue_id
@@ -48,20 +64,6 @@ begin
                 limit 100
             ) as o on o.expires_at is null or o.expires_at > moment
         ) as d
-        left join lateral (
-            select r.visible_at
-            from pgq.job_run as r
-            where r.queue_id = q.queue_id and r.visible_at <= moment
-            order by r.visible_at
-            limit 1
-        ) as r on true
-        left join lateral (
-            select d.died_at
-            from pgq.dead_job as d
-            where d.queue_id = q.queue_id
-            order by d.died_at, d.job_id
-            limit 1
-        ) as l on true
     )
 
     select 'pgq_queue_jobs', jsonb_build_object('queue', q.queue, 'state', s.state), round(s.jobs)
@@ -79,7 +81,7 @@ begin
     from queues as q
     cross join lateral (
         values
-        ('pgq_queue_jobs_estimated', q.estimated::integer::double precision),
+        ('pgq_queue_jobs_estimated', q.estimated::integer),
         ('pgq_queue_retrying_jobs', round(q.retrying)),
         ('pgq_queue_oldest_ready_seconds', coalesce(extract(epoch from moment - q.oldest), 0)),
         ('pgq_queue_dead_letters', round(q.dead)),
