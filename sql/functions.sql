@@ -314,6 +314,7 @@
 \ir addons/subscription/_routing_regex.sql
 \ir addons/subscription/_matches.sql
 \ir addons/subscription/_subscription_info.sql
+\ir addons/subscription/_existing_subscription.sql
 \ir addons/subscription/subscribe.sql
 \ir addons/subscription/unsubscribe.sql
 \ir addons/subscription/list_subscriptions.sql
@@ -467,6 +468,7 @@
 -- Schedules: schedules
 \ir addons/schedule/_check_missed.sql
 \ir addons/schedule/_check_schedule.sql
+\ir addons/schedule/_touch_target.sql
 \ir addons/schedule/_lock_schedule_target.sql
 \ir addons/schedule/_check_schedule_kept.sql
 \ir addons/schedule/_schedule_info.sql
@@ -510,9 +512,11 @@
 
 -- Metrics: figures
 \ir addons/metrics/_describe_metrics.sql
+\ir addons/metrics/_newest_offsets.sql
 \ir addons/metrics/_log_figures.sql
 \ir addons/metrics/_staged_samples.sql
 \ir addons/metrics/_queue_floors.sql
+\ir addons/metrics/_first_jobs.sql
 \ir addons/metrics/_job_counts.sql
 \ir addons/metrics/_finished_lately.sql
 \ir addons/metrics/_queue_samples.sql

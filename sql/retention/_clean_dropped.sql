@@ -7,9 +7,8 @@ as $$
 declare
     target pgq.dropped_range;
     report pgq.cleanup_action;
-    budget bigint := 10000;
+    budget integer := 10000;
     removed bigint;
-    archived bigint;
 begin
     for target in
         select o.*
@@ -28,16 +27,13 @@ begin
                 target.queue_id,
                 case when target.queue_id is null then target.partition_id end,
                 moment,
-                budget::integer
+                budget
             ) as r
         loop
             budget := budget - report.amount;
             return next report;
         end loop;
-        if budget <= 0 then
-            return next row('more', 'dropped messages', 1)::pgq.cleanup_action;
-            return;
-        end if;
+        exit when budget <= 0;
 
         -- If some jobs could not be relocated, keep all messages of the partition for now.
         if target.queue_id is null
@@ -58,16 +54,14 @@ begin
                         and not exists (
                             select
                             from pgq.job as j
-                            where j.job_id = n.log_offset
-                                and j.partition_id = $1
-                                and j.segment = %1$s
+                            where (j.job_id, j.partition_id, j.segment)
+                                = (n.log_offset, $1, %1$s)
                         )
                         and not exists (
                             select
                             from pgq.dead_job as d
-                            where d.job_id = n.log_offset
-                                and d.partition_id = $1
-                                and d.segment = %1$s
+                            where (d.job_id, d.partition_id, d.segment)
+                                = (n.log_offset, $1, %1$s)
                         )
                     order by n.log_offset
                     limit $4
@@ -76,23 +70,18 @@ begin
         )
         using target.partition_id, target.first_offset, target.last_offset, budget;
         get diagnostics removed = row_count;
+        if target.queue_id is not null and budget > removed then
+            removed := removed
+                + pgq._remove_archived(target.segment, target.queue_id, budget - removed);
+        end if;
         budget := budget - removed;
 
-        archived := 0;
-        if target.queue_id is not null and budget > 0 then
-            archived := pgq._remove_archived(target.segment, target.queue_id, budget);
-            budget := budget - archived;
-        end if;
-
-        if removed + archived > 0 then
+        if removed > 0 then
             return next row(
-                'dropped messages deleted', target.segment::text, removed + archived
+                'dropped messages deleted', target.segment::text, removed
             )::pgq.cleanup_action;
         end if;
-        if budget <= 0 then
-            return next row('more', 'dropped messages', 1)::pgq.cleanup_action;
-            return;
-        end if;
+        exit when budget <= 0;
 
         -- Retry jobs that were locked in a later call.
         continue when target.queue_id is not null
@@ -109,9 +98,8 @@ begin
         then
             update pgq.dropped_range as o
             set horizon = _clean_dropped.horizon
-            where o.partition_id = target.partition_id
-                and o.segment = target.segment
-                and o.first_offset = target.first_offset
+            where (o.partition_id, o.segment, o.first_offset)
+                = (target.partition_id, target.segment, target.first_offset)
                 and (
                     pg_visible_in_snapshot(target.noted_xid, started)
                     or target.noted_xid >= pg_snapshot_xmax(pg_current_snapshot())
@@ -120,10 +108,13 @@ begin
         end if;
 
         delete from pgq.dropped_range as o
-        where o.partition_id = target.partition_id
-            and o.segment = target.segment
-            and o.first_offset = target.first_offset;
+        where (o.partition_id, o.segment, o.first_offset)
+            = (target.partition_id, target.segment, target.first_offset);
     end loop;
+
+    if budget <= 0 then
+        return next row('more', 'dropped messages', 1)::pgq.cleanup_action;
+    end if;
 end
 $$;
 

@@ -19,7 +19,6 @@ declare
     known pgq._noted_key[] := '{}';
     done integer[];
     leaf integer;
-    looked boolean;
 begin
     pending := array(
         select distinct w.idempotency_key collate "C"
@@ -32,7 +31,7 @@ begin
     while cardinality(pending) > 0 loop
         state := pgq._key_segments(scope_id, idempotency_window);
         moment := pgq._clock();
-        looked := false;
+        seen := null;
 
         -- A subtransaction, rolled back to release its locks. Held to the end, the table locks of
         -- overlapping transactions would keep an old segment from ever being truncated, and their
@@ -61,11 +60,10 @@ begin
                 where f.ends_at > moment
                 order by f.idempotency_key, f.ends_at desc
             );
-            looked := true;
             raise exception 'these locks are not needed any more' using errcode = '55P03';
         exception
             when lock_not_available then
-                if not looked then
+                if seen is null then
                     raise;
                 end if;
         end;
@@ -139,12 +137,9 @@ begin
     ) as w
     where w.place > 0;
 
-    select
-        array_agg(f.job_id order by f.place), array_agg(f.partition order by f.place),
-        array_agg(f.log_offset order by f.place)
+    select array_agg(f.job_id), array_agg(f.partition), array_agg(f.log_offset)
     into notes.job_ids, notes.partitions, notes.log_offsets
-    from unnest(known) with ordinality
-        as f (idempotency_key, ends_at, job_id, partition, log_offset, place);
+    from unnest(known) as f;
 
     return notes;
 end

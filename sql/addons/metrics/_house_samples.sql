@@ -31,17 +31,14 @@ begin
     union all
     select
         'pgq_cleanup_overdue_seconds', '{}',
-        coalesce(
+        greatest(
             max(
-                greatest(
-                    extract(
-                        epoch from moment - case s.state
-                            when 'open' then s.opened_at + c.retention / 3
-                            when 'sealed' then s.sealed_at + interval '1 minute'
-                            else s.closed_at + c.retention
-                        end
-                    ),
-                    0
+                extract(
+                    epoch from moment - case s.state
+                        when 'open' then s.opened_at + c.retention / 3
+                        when 'sealed' then s.sealed_at + interval '1 minute'
+                        else s.closed_at + c.retention
+                    end
                 )
             ),
             0
@@ -59,9 +56,23 @@ begin
         ),
         ('pgq_schedule_failing', (t.last_error is not null)::integer)
     ) as s (name, value)
-    where pgq._may_use(t.topic, t.queue, 'monitor');
+    where pgq._may_use(t.topic, t.queue, 'monitor')
+    union all
+    select s.name, '{}', s.value
+    from (
+        values
+        ('pgq_jobs_created_total', coalesce(pg_sequence_last_value('pgq.job_id'), 0)),
+        (
+            'pgq_jobs_archived_total',
+            (
+                select sum(pg_stat_get_tuples_inserted(i.inhrelid))
+                from pg_inherits as i
+                where i.inhparent = 'pgq.job_archive'::regclass
+            )
+        )
+    ) as s (name, value);
 end
 $$;
 
 comment on function pgq._house_samples(timestamptz) is
-'Samples of segments, tables, cleanup and schedules.';
+'Samples of segments, tables, cleanup, schedules and all queues together.';

@@ -7,18 +7,15 @@ set jit = off
 set plan_cache_mode = force_custom_plan
 as $$
 declare
-    -- A table of at most this many pages is read as a whole; of a larger one, about as many are
-    -- sampled.
-    most_pages constant double precision := 500;
-    page_size double precision := current_setting('block_size')::double precision;
-    job_share double precision := least(
-        most_pages * page_size / greatest(pg_relation_size('pgq.job'), 1), 1
-    );
+    -- A table of at most this size (500 pages) is read as a whole; of a larger one, about as much
+    -- is sampled.
+    most_bytes constant double precision := 500 * current_setting('block_size')::double precision;
+    job_share double precision := least(most_bytes / greatest(pg_relation_size('pgq.job'), 1), 1);
     run_share double precision := least(
-        most_pages * page_size / greatest(pg_relation_size('pgq.job_run'), 1), 1
+        most_bytes / greatest(pg_relation_size('pgq.job_run'), 1), 1
     );
     dead_share double precision := least(
-        most_pages / 2 * page_size / greatest(pg_relation_size('pgq.dead_job'), 1), 1
+        most_bytes / 2 / greatest(pg_relation_size('pgq.dead_job'), 1), 1
     );
     -- In a large table, the first rows of each queue and priority are counted, at most this many.
     most constant integer := greatest(least(20000 / greatest(cardinality(queue_ids), 1), 1000), 20);
@@ -61,58 +58,9 @@ begin
         group by d.queue_id
     ),
 
-    -- A sample misses short queues, and the leased jobs of long ones: count by index the first rows
-    -- of each priority, and the first that are not due. Begin at the low-water marks (floors), as
-    -- claims do: below them there may be many dead index entries.
-    first_due as materialized (
-        select
-            q.queue_id, sum(k.seen) as jobs, sum(k.retrying) as retrying,
-            bool_or(k.seen = most) as more
-        from unnest(queue_ids) as q (queue_id)
-        cross join lateral pgq._queue_floors(q.queue_id) as f
-        cross join lateral (
-            select
-                count(*) as seen,
-                count(*) filter (where j.last_error is not null or j.attempt > 1) as retrying
-            from (
-                select j.last_error, j.attempt
-                from pgq.job as j
-                where j.queue_id = q.queue_id
-                    and j.priority = f.priority
-                    and j.visible_at >= f.floor_time
-                    and j.visible_at <= moment
-                order by j.visible_at, j.job_id
-                limit most
-            ) as j
-        ) as k
-        where job_share < 1
-        group by q.queue_id
-    ),
-
-    first_later as materialized (
-        select
-            q.queue_id, sum(k.leased) as leased, sum(k.delayed) as delayed,
-            sum(k.retrying) as retrying, bool_or(k.seen = most) as more
-        from unnest(queue_ids) as q (queue_id)
-        cross join generate_series(0, 9) as f (priority)
-        cross join lateral (
-            select
-                count(*) as seen, count(*) filter (where j.lease_token is not null) as leased,
-                count(*) filter (where j.lease_token is null) as delayed,
-                count(*) filter (where j.last_error is not null or j.attempt > 1) as retrying
-            from (
-                select j.lease_token, j.last_error, j.attempt
-                from pgq.job as j
-                where j.queue_id = q.queue_id
-                    and j.priority = f.priority
-                    and j.visible_at > moment
-                    and j.visible_at < 'infinity'
-                order by j.visible_at, j.job_id
-                limit most
-            ) as j
-        ) as k
-        where job_share < 1
-        group by q.queue_id
+    -- A sample misses short queues, and the leased jobs of long ones.
+    firsts as materialized (
+        select j.* from pgq._first_jobs(queue_ids, moment, most) as j where job_share < 1
     ),
 
     first_dead as materialized (
@@ -131,26 +79,22 @@ begin
         where dead_share < 1
     )
 
+    -- Without a count by index, the sample is the whole table.
     select
         q.queue_id,
         coalesce(
-            case
-                when u.more then greatest(s.ready / job_share, u.jobs)
-                else coalesce(u.jobs, s.ready)
-            end,
+            case when not f.more_ready then f.ready else greatest(s.ready / job_share, f.ready) end,
             0
         ) + coalesce(r.ready / run_share, 0),
         coalesce(
-            case
-                when l.more then greatest(s.leased / job_share, l.leased)
-                else coalesce(l.leased, s.leased)
+            case when not f.more_later then f.leased else greatest(s.leased / job_share, f.leased)
             end,
             0
         ),
         coalesce(
             case
-                when l.more then greatest(s.delayed / job_share, l.delayed)
-                else coalesce(l.delayed, s.delayed)
+                when not f.more_later then f.delayed
+                else greatest(s.delayed / job_share, f.delayed)
             end,
             0
         ) + coalesce(r.delayed / run_share, 0),
@@ -158,27 +102,24 @@ begin
         coalesce(s.expired / job_share, 0) + coalesce(r.expired / run_share, 0),
         coalesce(
             case
-                when u.more or l.more then greatest(s.retrying / job_share, u.retrying + l.retrying)
-                else coalesce(u.retrying + l.retrying, s.retrying)
+                when not (f.more_ready or f.more_later) then f.retrying
+                else greatest(s.retrying / job_share, f.retrying)
             end,
             0
         ),
         coalesce(
-            case
-                when w.dead = most then greatest(d.dead / dead_share, w.dead)
-                else coalesce(w.dead, d.dead)
-            end,
-            0
+            case when w.dead < most then w.dead else greatest(d.dead / dead_share, w.dead) end, 0
         ),
-        coalesce(u.more or l.more or s.waiting > 0 and job_share < 1, false)
-        or coalesce(r.queue_id is not null and run_share < 1, false)
-        or coalesce(w.dead = most, false)
+        coalesce(
+            f.more_ready or f.more_later or w.dead = most
+            or s.waiting > 0 and job_share < 1
+            or r.queue_id is not null and run_share < 1, false
+        )
     from unnest(queue_ids) as q (queue_id)
     left join sampled as s on s.queue_id = q.queue_id
     left join runs as r on r.queue_id = q.queue_id
     left join dead as d on d.queue_id = q.queue_id
-    left join first_due as u on u.queue_id = q.queue_id
-    left join first_later as l on l.queue_id = q.queue_id
+    left join firsts as f on f.queue_id = q.queue_id
     left join first_dead as w on w.queue_id = q.queue_id;
 end
 $$;

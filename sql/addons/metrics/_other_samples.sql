@@ -3,15 +3,15 @@ returns setof pgq._sample
 language plpgsql stable parallel unsafe
 as $$
 begin
-    return query select s.name, s.labels, s.value from pgq._house_samples(moment) as s;
+    return query select s.* from pgq._house_samples(moment) as s;
 
-    return query select s.name, s.labels, s.value from pgq._worker_samples(moment) as s;
+    return query select s.* from pgq._worker_samples(moment) as s;
 
-    return query select s.name, s.labels, s.value from pgq._staged_samples(moment) as s;
+    return query select s.* from pgq._staged_samples(moment) as s;
 
-    return query select s.name, s.labels, s.value from pgq._queue_samples(moment) as s;
+    return query select s.* from pgq._queue_samples(moment) as s;
 
-    return query select s.name, s.labels, s.value from pgq._holder_samples() as s;
+    return query select s.* from pgq._holder_samples() as s;
 end
 $$;
 

@@ -12,35 +12,48 @@ declare
     queue_names text[];
     paused boolean[];
 begin
-    with queues as (
-        select q.queue_id, q.queue, q.paused
-        from pgq.queue as q
-        where not q.restricted or q.queue_id in (select unnest(pgq._visible('queue', 'monitor')))
-    )
-
     select array_agg(q.queue_id), array_agg(q.queue), array_agg(q.paused)
     into queue_ids, queue_names, paused
-    from queues as q;
+    from pgq.queue as q
+    where not q.restricted or q.queue_id in (select unnest(pgq._visible('queue', 'monitor')));
 
     return query
-    with figures as materialized (select j.* from pgq._job_counts(queue_ids, moment) as j),
-
-    finished as materialized (
+    with finished as materialized (
         select j.queue_id, sum(j.finished) as finished
         from pgq._finished_lately(moment) as j
         group by j.queue_id
     ),
 
-    -- Skip expired jobs, but look at no more than 100 jobs of each priority.
-    due as materialized (
+    queues as materialized (
         select
-            q.queue_id, min(o.visible_at) as oldest,
-            min(f.floor_time) filter (where f.floor_time > '-infinity') as floor_time
-        from unnest(queue_ids) as q (queue_id)
-        cross join lateral pgq._queue_floors(q.queue_id) as f
-        left join lateral (
-            select k.visible_at
-            from (
+            q.queue, q.paused, j.*, n.finished, d.floor_time,
+            least(
+                d.oldest,
+                (
+                    select r.visible_at
+                    from pgq.job_run as r
+                    where r.queue_id = q.queue_id and r.visible_at <= moment
+                    order by r.visible_at
+                    limit 1
+                )
+            ) as oldest,
+            (
+                select l.died_at
+                from pgq.dead_job as l
+                where l.queue_id = q.queue_id
+                order by l.died_at, l.job_id
+                limit 1
+            ) as died_at
+        from unnest(queue_ids, queue_names, paused) as q (queue_id, queue, paused)
+        inner join pgq._job_counts(queue_ids, moment) as j on j.queue_id = q.queue_id
+        left join finished as n on n.queue_id = q.queue_id
+        -- Skip expired jobs, but look at no more than 100 jobs of each priority.
+        cross join lateral (
+            select
+                min(o.visible_at) as oldest,
+                min(f.floor_time) filter (where f.floor_time > '-infinity') as floor_time
+            from pgq._queue_floors(q.queue_id) as f
+            left join lateral (
                 select j.visible_at, j.expires_at
                 from pgq.job as j
                 where j.queue_id = q.queue_id
@@ -49,36 +62,8 @@ begin
                     and j.visible_at <= moment
                 order by j.visible_at, j.job_id
                 limit 100
-            ) as k
-            where k.expires_at is null or k.expires_at > moment
-            order by k.visible_at
-            limit 1
-        ) as o on true
-        group by q.queue_id
-    ),
-
-    queues as materialized (
-        select
-            q.queue, q.paused, j.*, n.finished, least(d.oldest, r.visible_at) as oldest,
-            d.floor_time, l.died_at
-        from unnest(queue_ids, queue_names, paused) as q (queue_id, queue, paused)
-        inner join figures as j on j.queue_id = q.queue_id
-        inner join due as d on d.queue_id = q.queue_id
-        left join finished as n on n.queue_id = q.queue_id
-        left join lateral (
-            select r.visible_at
-            from pgq.job_run as r
-            where r.queue_id = q.queue_id and r.visible_at <= moment
-            order by r.visible_at
-            limit 1
-        ) as r on true
-        left join lateral (
-            select d.died_at
-            from pgq.dead_job as d
-            where d.queue_id = q.queue_id
-            order by d.died_at, d.job_id
-            limit 1
-        ) as l on true
+            ) as o on o.expires_at is null or o.expires_at > moment
+        ) as d
     )
 
     select 'pgq_queue_jobs', jsonb_build_object('queue', q.queue, 'state', s.state), round(s.jobs)
@@ -96,33 +81,19 @@ begin
     from queues as q
     cross join lateral (
         values
-        ('pgq_queue_jobs_estimated', q.estimated::integer::double precision),
+        ('pgq_queue_jobs_estimated', q.estimated::integer),
         ('pgq_queue_retrying_jobs', round(q.retrying)),
         ('pgq_queue_oldest_ready_seconds', coalesce(extract(epoch from moment - q.oldest), 0)),
         ('pgq_queue_dead_letters', round(q.dead)),
         (
             'pgq_queue_oldest_dead_letter_seconds',
-            coalesce(greatest(extract(epoch from moment - q.died_at), 0), 0)
+            greatest(extract(epoch from moment - q.died_at), 0)
         ),
         ('pgq_queue_finished_last_minute', round(coalesce(q.finished, 0))),
         ('pgq_queue_paused', q.paused::integer),
         (
             'pgq_queue_floor_lag_seconds',
-            coalesce(greatest(extract(epoch from coalesce(q.oldest, moment) - q.floor_time), 0), 0)
-        )
-    ) as s (name, value)
-    union all
-    select s.name, '{}', s.value
-    from (
-        values
-        ('pgq_jobs_created_total', coalesce(pg_sequence_last_value('pgq.job_id'), 0)),
-        (
-            'pgq_jobs_archived_total',
-            (
-                select sum(pg_stat_get_tuples_inserted(i.inhrelid))
-                from pg_inherits as i
-                where i.inhparent = 'pgq.job_archive'::regclass
-            )
+            greatest(extract(epoch from coalesce(q.oldest, moment) - q.floor_time), 0)
         )
     ) as s (name, value);
 end

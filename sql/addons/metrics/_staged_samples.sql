@@ -14,20 +14,15 @@ declare
     times timestamptz[] := '{}';
 begin
     for target in
-        with topics as (
-            select t.topic_id, t.topic
-            from pgq.topic as t
-            where t.deferred
-                and (
-                    not t.restricted
-                    or t.topic_id in (select unnest(pgq._visible('topic', 'monitor')))
-                )
-        )
-
         select t.topic, p.partition_id, s.segment
-        from topics as t
+        from pgq.topic as t
         inner join pgq.partition as p on p.topic_id = t.topic_id
         cross join lateral unnest(p.left_segments || p.segment) as s (segment)
+        where t.deferred
+            and (
+                not t.restricted
+                or t.topic_id in (select unnest(pgq._visible('topic', 'monitor')))
+            )
     loop
         -- The index order begins with the transaction id, so the first row is among the oldest.
         execute format(
@@ -61,7 +56,7 @@ begin
         ('pgq_topic_staged_messages', w.staged),
         (
             'pgq_topic_staged_seconds',
-            coalesce(greatest(extract(epoch from moment - w.since), 0), 0)
+            greatest(extract(epoch from moment - w.since), 0)
         )
     ) as s (name, value);
 end

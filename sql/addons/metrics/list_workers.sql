@@ -21,23 +21,13 @@ declare
     hidden text[] := array(
         select t.topic
         from pgq.topic as t
-        inner join (
-            select r.topic_id
-            from pgq.topic as r
-            where r.restricted
-            except
-            select unnest(pgq._visible('topic', 'monitor'))
-        ) as h on h.topic_id = t.topic_id
+        where t.restricted
+            and (t.topic_id in (select unnest(pgq._visible('topic', 'monitor')))) is not true
         union
         select q.queue
         from pgq.queue as q
-        inner join (
-            select r.queue_id
-            from pgq.queue as r
-            where r.restricted
-            except
-            select unnest(pgq._visible('queue', 'monitor'))
-        ) as h on h.queue_id = q.queue_id
+        where q.restricted
+            and (q.queue_id in (select unnest(pgq._visible('queue', 'monitor')))) is not true
     );
     own text[] := array(
         with roles as materialized (select distinct w.role from pgq.worker as w)

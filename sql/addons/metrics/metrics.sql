@@ -19,10 +19,9 @@ begin
     return query
     with figures as materialized (
         select
-            case
-                when f.consumer_group is null then jsonb_build_object('topic', f.topic)
-                else jsonb_build_object('topic', f.topic, 'consumer_group', f.consumer_group)
-            end as labels,
+            jsonb_strip_nulls(
+                jsonb_build_object('topic', f.topic, 'consumer_group', f.consumer_group)
+            ) as labels,
             f.*
         from pgq._log_figures(moment) as f
     ),

@@ -48,3 +48,34 @@ create type pgq._finished_jobs as (
 );
 
 comment on type pgq._finished_jobs is 'The number of finished jobs of a queue.';
+
+create type pgq._newest_offset as (
+    topic_id bigint,
+    partition_id bigint,
+    stored_id bigint,
+    kept_from bigint,
+    segment integer,
+    first_offset bigint,
+    last_offset bigint
+);
+
+comment on type pgq._newest_offset is
+'The newest offset of a partition. kept_from: the oldest offset kept. stored_id, segment,
+first_offset: where its messages are stored, and the first offset there.';
+
+create type pgq._group_offset as (
+    group_id bigint,
+    partition integer,
+    next_offset bigint,
+    last_offset bigint,
+    attempt integer,
+    segment integer,
+    stored_id bigint,
+    stored_offset bigint,
+    published_at timestamptz
+);
+
+comment on type pgq._group_offset is
+'What a group reads next in a partition. segment (null: it has caught up), stored_id, stored_offset:
+where that message is stored. published_at: its publish time where segment_range gives it (one for
+all messages of an extent).';

@@ -13,9 +13,7 @@ begin
     select s.* into target from pgq.schedule as s where s.schedule = _run_schedule.schedule;
 
     perform pgq._check_schedule_kept(target);
-    if target.cron is not null then
-        times := pgq._cron_times(target.cron);
-    end if;
+    times := case when target.cron is not null then pgq._cron_times(target.cron) end;
 
     run.schedule := target.schedule;
     following := target.next_at;

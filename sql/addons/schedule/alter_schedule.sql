@@ -23,7 +23,7 @@ as $$
 declare
     before pgq.schedule_info;
     settings pgq.schedule_info;
-    times pgq._cron_times;
+    retargeted boolean := num_nonnulls(queue, topic) > 0;
     target_id bigint;
 begin
     perform pgq._check_schedule_access(schedule collate "C");
@@ -41,7 +41,7 @@ begin
     -- A given setting replaces the other one of its pair, and the settings that belong to that are
     -- removed.
     settings := before;
-    if num_nonnulls(queue, topic) > 0 then
+    if retargeted then
         settings.topic := topic;
         settings.queue := queue;
     end if;
@@ -68,7 +68,7 @@ begin
     );
     settings.label := coalesce(label, case when settings.queue is not null then before.label end);
     perform pgq._check_schedule(settings);
-    if num_nonnulls(queue, topic, partition) > 0 then
+    if retargeted or partition is not null then
         target_id := pgq._lock_schedule_target(settings.queue, settings.topic, settings.partition);
     end if;
 
@@ -76,11 +76,9 @@ begin
     if (settings.cron, settings.every, settings.time_zone, settings.starts_at)
         is distinct from (before.cron, before.every, before.time_zone, before.starts_at)
     then
-        if settings.cron is not null then
-            times := pgq._cron_times(settings.cron);
-        end if;
         settings.next_at := pgq._next_tick(
-            times, settings.every, settings.time_zone, settings.starts_at, pgq._clock()
+            case when settings.cron is not null then pgq._cron_times(settings.cron) end,
+            settings.every, settings.time_zone, settings.starts_at, pgq._clock()
         );
     end if;
 
@@ -88,26 +86,28 @@ begin
         perform pgq._check_missed(settings, pgq._clock());
     end if;
 
-    update pgq.schedule as s
-    set
-        topic = settings.topic, queue = settings.queue, payload = settings.payload,
-        key = settings.key, headers = settings.headers, cron = settings.cron,
-        every = settings.every, time_zone = settings.time_zone, missed = settings.missed,
-        starts_at = settings.starts_at, partition = settings.partition,
-        priority = settings.priority, label = settings.label, body = settings.body,
-        next_at = settings.next_at, due_at = settings.next_at, updated_at = pgq._clock()
-    where s.schedule = alter_schedule.schedule collate "C";
-
-    if num_nonnulls(queue, topic) > 0 then
-        update pgq.schedule as s
-        set
-            topic_id = case when settings.topic is not null then target_id end,
-            queue_id = case when settings.queue is not null then target_id end,
-            made_by = pgq._maker()
-        where s.schedule = alter_schedule.schedule collate "C";
+    settings.updated_at := pgq._clock();
+    if retargeted then
+        settings.made_by := pgq._maker();
     end if;
 
-    return query select i.* from pgq._schedule_info(schedule collate "C") as i;
+    update pgq.schedule as s
+    set
+        (
+            schedule, topic, queue, payload, key, headers, cron, every, time_zone, missed,
+            starts_at, partition, priority, label, body, paused, next_at, last_at, last_error,
+            created_at, updated_at, made_by
+        ) = row(settings.*),
+        due_at = settings.next_at,
+        topic_id = case
+            when not retargeted then s.topic_id when settings.topic is not null then target_id
+        end,
+        queue_id = case
+            when not retargeted then s.queue_id when settings.queue is not null then target_id
+        end
+    where s.schedule = alter_schedule.schedule collate "C";
+
+    return next settings;
 end
 $$;
 

@@ -25,25 +25,17 @@ declare
     moment timestamptz := pgq._clock();
     settings pgq.schedule_info;
     existing pgq.schedule_info;
-    times pgq._cron_times;
     target_id bigint;
 begin
     perform pgq._check_name('schedule', schedule collate "C");
 
-    settings.topic := topic;
-    settings.queue := queue;
-    settings.payload := payload;
-    settings.key := key;
-    settings.headers := headers;
-    settings.cron := cron;
-    settings.every := every;
-    settings.time_zone := coalesce(time_zone, case when cron is not null then 'UTC' end);
-    settings.missed := coalesce(missed, 'one');
-    settings.starts_at := coalesce(starts_at, date_trunc('second', moment));
-    settings.partition := partition;
-    settings.priority := coalesce(priority, case when queue is not null then 0 end);
-    settings.label := label;
-    settings.body := body;
+    settings := row(
+        schedule, topic, queue, payload, key, headers, cron, every,
+        coalesce(time_zone, case when cron is not null then 'UTC' end), coalesce(missed, 'one'),
+        coalesce(starts_at, date_trunc('second', moment)), partition,
+        coalesce(priority, case when queue is not null then 0 end), label, body, false, null, null,
+        null, moment, moment, null
+    );
 
     -- Return an existing schedule without taking locks.
     select i.* into existing from pgq._schedule_info(schedule collate "C") as i;
@@ -86,62 +78,22 @@ begin
 
     perform pgq._check_schedule(settings);
     target_id := pgq._lock_schedule_target(settings.queue, settings.topic, settings.partition);
-    if settings.cron is not null then
-        times := pgq._cron_times(settings.cron);
-    end if;
     settings.next_at := pgq._next_tick(
-        times, settings.every, settings.time_zone, settings.starts_at,
+        case when settings.cron is not null then pgq._cron_times(settings.cron) end,
+        settings.every, settings.time_zone, settings.starts_at,
         coalesce(starts_at - interval '1 microsecond', moment)
     );
     perform pgq._check_missed(settings, moment);
+    settings.made_by := pgq._maker();
 
     insert into pgq.schedule (
-        schedule,
-        topic,
-        queue,
-        payload,
-        key,
-        headers,
-        cron,
-        every,
-        time_zone,
-        missed,
-        starts_at,
-        partition,
-        priority,
-        label,
-        body,
-        next_at,
-        due_at,
-        created_at,
-        updated_at,
-        topic_id,
-        queue_id,
-        made_by
+        schedule, topic, queue, payload, key, headers, cron, every, time_zone, missed, starts_at,
+        partition, priority, label, body, paused, next_at, last_at, last_error, created_at,
+        updated_at, made_by, due_at, topic_id, queue_id
     )
     values (
-        schedule,
-        settings.topic,
-        settings.queue,
-        settings.payload,
-        settings.key,
-        settings.headers,
-        settings.cron,
-        settings.every,
-        settings.time_zone,
-        settings.missed,
-        settings.starts_at,
-        settings.partition,
-        settings.priority,
-        settings.label,
-        settings.body,
-        settings.next_at,
-        settings.next_at,
-        moment,
-        moment,
-        case when settings.topic is not null then target_id end,
-        case when settings.queue is not null then target_id end,
-        pgq._maker()
+        settings.*, settings.next_at, case when settings.topic is not null then target_id end,
+        case when settings.queue is not null then target_id end
     )
     on conflict (schedule) do nothing;
 
@@ -156,7 +108,7 @@ begin
         return;
     end if;
 
-    return query select i.* from pgq._schedule_info(schedule collate "C") as i;
+    return next settings;
 end
 $$;
 

@@ -18,13 +18,7 @@ begin
         perform pgq._fail_unknown_schedule(schedule collate "C");
     end if;
 
-    -- As in _lock_schedule_target: a concurrent change of access must wait or fail.
-    update pgq.topic as t
-    set updated_at = t.updated_at
-    where t.topic_id = resumed.topic_id and t.xmin <> pg_current_xact_id()::xid;
-    update pgq.queue as q
-    set updated_at = q.updated_at
-    where q.queue_id = resumed.queue_id and q.xmin <> pg_current_xact_id()::xid;
+    perform pgq._touch_target(resumed.topic_id, resumed.queue_id);
     perform pgq._check_schedule_access(schedule collate "C");
 
     update pgq.schedule as s

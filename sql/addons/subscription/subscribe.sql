@@ -11,7 +11,6 @@ security definer
 set search_path = pgq, pg_temp
 as $$
 declare
-    existing pgq.subscription_info;
     regex text;
     target pgq.topic;
     target_id bigint;
@@ -28,36 +27,13 @@ begin
     end;
 
     -- Return an existing subscription without taking locks.
-    select i.* into existing from pgq._subscription_info(subscription collate "C") as i;
+    return query
+    select e.*
+    from pgq._existing_subscription(
+        subscription collate "C", topic, queue, filter, routing_key
+    ) as e;
 
-    if existing.subscription is not null then
-        if not pgq._may_use(existing.topic, existing.queue, 'monitor') then
-            raise exception 'subscription "%" exists already', subscription using errcode = 'MQ005';
-        end if;
-        -- An old snapshot may show a subscription that was removed since: then this lock raises
-        -- 40001.
-        if pgq._keeps_snapshot() then
-            perform
-            from pgq.subscription as s
-            where s.subscription = subscribe.subscription collate "C"
-            for key share;
-        end if;
-
-        if topic is null then
-            perform pgq._fail_unknown_topic(topic);
-        end if;
-        if queue is null then
-            perform pgq._fail_unknown_queue(queue);
-        end if;
-
-        perform pgq._check_settings_equal(
-            'subscription', subscription,
-            jsonb_build_object(
-                'topic', topic, 'queue', queue, 'filter', filter::text, 'routing_key', routing_key
-            ),
-            null, to_jsonb(existing) || jsonb_build_object('filter', existing.filter::text), null
-        );
-        return next existing;
+    if found then
         return;
     end if;
 
