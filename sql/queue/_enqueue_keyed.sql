@@ -85,10 +85,9 @@ begin
             rank := rank + 1;
             ids[place] := made[rank].job_id;
             duplicates[place] := made[rank].duplicate;
-        elsif leaders[place] > 0 then
-            ids[place] := ids[leaders[place]];
         else
-            ids[place] := notes.job_ids[-leaders[place]];
+            -- The ordinal of an element before it, or a negative one of an earlier call's jobs.
+            ids[place] := coalesce(ids[leaders[place]], notes.job_ids[-leaders[place]]);
         end if;
     end loop;
 

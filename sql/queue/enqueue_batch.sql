@@ -98,11 +98,10 @@ begin
     end if;
 
     moment := pgq._clock();
-    if delay is null and run_at is null then
-        visible_at := moment + queue_delay;
-    else
-        visible_at := pgq._due_at(queue collate "C", moment, delay, run_at, ttl);
-    end if;
+    visible_at := case
+        when delay is null and run_at is null then moment + queue_delay
+        else pgq._due_at(queue collate "C", moment, delay, run_at, ttl)
+    end;
 
     if size = 0 then
         return;
@@ -123,7 +122,6 @@ begin
             from unnest(ids, holders) as h (job_id, holder)
             where h.job_id = h.holder
         );
-        notify := notify and added > 0;
     end if;
 
     if room is not null and added > 0 then
@@ -190,7 +188,7 @@ begin
 
     return query select unnest(ids), false where holders is null;
 
-    if notify then
+    if notify and added > 0 then
         perform pg_notify('pgq_queue', case when roles is null then queue else '' end);
     end if;
 end

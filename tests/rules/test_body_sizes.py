@@ -12,15 +12,9 @@ LONG = 4_000
 RATHER_LONG = 2_500
 
 # Each of these only shrinks.
-TOTAL = 439_400
-ARE_LONG = {
-    "_log_figures",
-    "enqueue_batch",
-    "finish_and_claim",
-    "_job_counts",
-    "_publish_staged",
-}
-ARE_RATHER_LONG = 40
+TOTAL = 418_900
+ARE_LONG = {"finish_and_claim", "enqueue_batch"}
+ARE_RATHER_LONG = 26
 
 _BODY = re.compile(r"\nas \$\$\n(.*?)\n\$\$;", re.DOTALL)
 
