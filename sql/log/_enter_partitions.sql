@@ -25,11 +25,8 @@ begin
         select
             p.partition,
             case
-                when at_the_end
-                    then
-                        pgq._last_offset(p.stored_partition_id, p.segment, p.segment_first_offset)
-                        + 1
-                else pgq._first_available(p.partition_id)
+                when not at_the_end then pgq._first_available(p.partition_id)
+                else pgq._last_offset(p.stored_partition_id, p.segment, p.segment_first_offset) + 1
             end as next_offset
         from pgq.partition as p
         where p.topic_id = (created).topic_id

@@ -26,9 +26,7 @@ begin
     perform pgq._check_access(null, queue, 'publish');
 
     -- Assign the xid before reading the window: see _note_keys.
-    if pg_current_xact_id() is null then
-        return;
-    end if;
+    perform pg_current_xact_id();
 
     if pgq._keeps_snapshot() then
         -- An old snapshot may show another window, or a dropped queue: raise 40001 then.

@@ -54,7 +54,7 @@ WRITERS = {
     "addons/limits/_park_jobs.sql",
     "queue/_point_jobs.sql",
     "addons/ordered/_point_ordered.sql",
-    "addons/limits/_settle_keys.sql",
+    "addons/limits/_settle_key.sql",
     "addons/ordered/_settle_notes.sql",
     "addons/limits/_unpark_all.sql",
     "addons/limits/_unpark_jobs.sql",

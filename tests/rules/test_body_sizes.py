@@ -14,7 +14,7 @@ RATHER_LONG = 2_500
 # Each of these only shrinks.
 TOTAL = 418_900
 ARE_LONG = {"finish_and_claim", "enqueue_batch"}
-ARE_RATHER_LONG = 26
+ARE_RATHER_LONG = 25
 
 _BODY = re.compile(r"\nas \$\$\n(.*?)\n\$\$;", re.DOTALL)
 

@@ -5,6 +5,7 @@ returns void
 language plpgsql volatile parallel unsafe
 as $$
 declare
+    least_messages constant integer := 500;
     state pgq._partition_state;
     newest pgq._newest_message;
     run pgq.staged_run;
@@ -24,7 +25,7 @@ begin
         size := coalesce((pgq._newest(run.stored_partition_id, run.segment, 1)).log_offset, 0);
 
         -- Smaller extents are copied: each range is one more row that readers pass.
-        if run.segment = state.segment and size >= 500 and not only_copy then
+        if run.segment = state.segment and size >= least_messages and not only_copy then
             -- Replace a range that starts at this offset: it has no messages yet.
             insert into pgq.segment_range (
                 partition_id, first_offset, segment, stored_partition_id, shift, published_at

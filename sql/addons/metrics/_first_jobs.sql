@@ -45,5 +45,5 @@ end
 $$;
 
 comment on function pgq._first_jobs(bigint[], timestamptz, integer) is
-'Counts by index the first jobs of each queue and priority, and the first that are not due, at most
-so many of each. more_ready, more_later: there may be more of these.';
+'Counts by index the first jobs of each queue and priority, and the first that are not due.
+The argument limits each count. more_ready, more_later: there may be more of these.';
