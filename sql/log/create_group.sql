@@ -110,7 +110,7 @@ begin
         return;
     end if;
 
-    perform pgq._enter_partitions(created, start collate "C" = 'latest');
+    perform pgq._enter_partitions(created, start collate "C" is not distinct from 'latest');
     return query select i.* from pgq._group_info(topic collate "C", consumer_group) as i;
 end
 $$;
