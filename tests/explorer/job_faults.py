@@ -301,8 +301,8 @@ JOB_FAULTS = {
         begin
             perform {true}(
                 _write_claims.state,
-                case when _write_claims.anew then '{{}}' else _write_claims.job_ids end,
-                _write_claims.anew
+                case when _write_claims.replaces then '{{}}' else _write_claims.job_ids end,
+                _write_claims.replaces
             );
         end
         """,
