@@ -7,9 +7,10 @@ behind each of its statements, as the system may do at any time to a call of a r
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any, Protocol
 
-__all__ = ["install_gates"]
+__all__ = ["Link", "before_statements", "changing_functions", "install_gates"]
 
 # Who passes a gate counts down. The runner has locked the number of the process by then.
 _GATE = """
@@ -38,19 +39,34 @@ _BEFORE = re.compile(r"(;|\bbegin|\bthen|\belse|\bloop)$")
 _NO_STATEMENT = re.compile(r"(end|elsif|else|exception|when|declare|get diagnostics)\b|--|<<")
 
 
-def _gated(definition: str) -> str:
-    """The function with a gate before each statement; an assertion leaves ``found`` as it is."""
-    lines = []
+def before_statements(definition: str, ahead: Callable[[list[str]], list[str]]) -> str:
+    """The function with lines ahead of each statement; they are told the lines from there on.
+
+    An assertion leaves ``found`` as it is.
+    """
+    lines = definition.split("\n")
+    done = []
     before, within = "", False
-    for line in definition.split("\n"):
+    for number, line in enumerate(lines):
         text = line.strip()
         if within and _BEFORE.search(before) and text and not _NO_STATEMENT.match(text):
-            lines.append("assert public.gate();")
-        lines.append(line)
+            done += ahead(lines[number:])
+        done.append(line)
         if text and not text.startswith("--"):
             within = within or line == "begin"
             before = text
-    return "\n".join(lines)
+    return "\n".join(done)
+
+
+def changing_functions(link: Link) -> list[str]:
+    """The definitions of all functions of pgq that may change something."""
+    rows = link.rows(
+        "select pg_get_functiondef(p.oid) as definition from pg_proc as p"
+        " inner join pg_language as l on l.oid = p.prolang"
+        " where p.pronamespace = 'pgq'::regnamespace and l.lanname = 'plpgsql'"
+        " and p.provolatile = 'v'"
+    )
+    return [row["definition"] for row in rows]
 
 
 class Link(Protocol):
@@ -60,15 +76,9 @@ class Link(Protocol):
 def install_gates(link: Link) -> int:
     """Put gates into all functions of pgq that may change something, and say how many."""
     link.rows(_GATE)
-    functions = link.rows(
-        "select pg_get_functiondef(p.oid) as definition from pg_proc as p"
-        " inner join pg_language as l on l.oid = p.prolang"
-        " where p.pronamespace = 'pgq'::regnamespace and l.lanname = 'plpgsql'"
-        " and p.provolatile = 'v'"
-    )
     gates = 0
-    for row in functions:
-        definition = _gated(row["definition"])
+    for found in changing_functions(link):
+        definition = before_statements(found, lambda rest: ["assert public.gate();"])
         gates += definition.count("assert public.gate();")
         link.rows(definition)
     return gates

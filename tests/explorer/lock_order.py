@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from explorer.database import Link
+from explorer.gates import Link, before_statements, changing_functions
 
 __all__ = ["install_reports", "numbers", "out_of_order"]
 
@@ -32,8 +32,6 @@ _CLAUSE = re.compile(
 )
 _FROM = re.compile(r"\b(?:from|join) pgq\.(\w+) as (\w+)")
 _ENDS = re.compile(r"(;|\bloop|\bthen)$")
-_BEFORE = re.compile(r"(;|\bbegin|\bthen|\belse|\bloop)$")
-_NO_STATEMENT = re.compile(r"(end|elsif|else|exception|when|declare|get diagnostics)\b|--|<<")
 
 
 def numbers(rules: str) -> dict[str, int]:
@@ -62,37 +60,21 @@ def _locked(statement: str) -> Iterator[str]:
         )
 
 
-def _reporting(definition: str) -> str:
-    lines = definition.split("\n")
-    done = []
-    before, within = "", False
-    for number, line in enumerate(lines):
-        text = line.strip()
-        if within and _BEFORE.search(before) and text and not _NO_STATEMENT.match(text):
-            end = next(n for n in range(number, len(lines)) if _ENDS.search(lines[n].rstrip()))
-            statement = re.sub(r"--[^\n]*", "", "\n".join(lines[number : end + 1]))
-            done += [f"assert public.report_lock('{table}');" for table in _locked(statement)]
-        done.append(line)
-        if text and not text.startswith("--"):
-            within = within or line == "begin"
-            before = text
-    return "\n".join(done)
+def _reports(rest: list[str]) -> list[str]:
+    """What is put ahead of the statement with which these lines begin."""
+    end = next(number for number, line in enumerate(rest) if _ENDS.search(line.rstrip()))
+    statement = re.sub(r"--[^\n]*", "", "\n".join(rest[: end + 1]))
+    return [f"assert public.report_lock('{table}');" for table in _locked(statement)]
 
 
 def install_reports(link: Link) -> int:
     """Have all functions of pgq report, and say how many statements do."""
     link.rows(_REPORT)
-    functions = link.rows(
-        "select pg_get_functiondef(p.oid) as definition from pg_proc as p"
-        " inner join pg_language as l on l.oid = p.prolang"
-        " where p.pronamespace = 'pgq'::regnamespace and l.lanname = 'plpgsql'"
-        " and p.provolatile = 'v'"
-    )
     reports = 0
-    for row in functions:
-        definition = _reporting(row["definition"])
+    for found in changing_functions(link):
+        definition = before_statements(found, _reports)
         reports += definition.count("public.report_lock(")
-        if "public.report_lock(" in definition:
+        if definition != found:
             link.rows(definition)
     return reports
 
