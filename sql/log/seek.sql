@@ -86,8 +86,8 @@ comment on function pgq.seek(text, text, integer, bigint, timestamptz, text) is
 'Moves the position of a consumer group back or ahead, and returns it: a row per partition.
 The position is the offset that the group reads next. Give one of: log_offset (that message is read
 next; needs a partition), published_at (the first message published at that time or later is read
-next), start (earliest or latest). Without a partition it moves the position in all partitions. A
-member that holds a lease loses it. Attempts start at 1 again.
+next), start (earliest; or latest, see create_group). Without a partition it moves the position in
+all partitions. A member that holds a lease loses it. Attempts start at 1 again.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 there is no such offset, MQ007 unknown
 partition, 22004 a required argument is null, 22023 not exactly one target, or a bad one, 40001
 above READ COMMITTED when another transaction was first, or at any level when retention removes

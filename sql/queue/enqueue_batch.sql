@@ -31,7 +31,7 @@ declare
     room integer;
     roles text[];
     moment timestamptz;
-    visible_at timestamptz;
+    due timestamptz;
     size integer;
     added integer;
     ids bigint[];
@@ -98,7 +98,7 @@ begin
     end if;
 
     moment := pgq._clock();
-    visible_at := case
+    due := case
         when delay is null and run_at is null then moment + queue_delay
         else pgq._due_at(queue collate "C", moment, delay, run_at, ttl)
     end;
@@ -170,7 +170,7 @@ begin
         store_id,
         b.job_id,
         moment + ttl,
-        case when b.waits then 'infinity' else visible_at end,
+        case when b.waits then 'infinity' else due end,
         leaf,
         0,
         coalesce(priority, 0),
@@ -178,7 +178,7 @@ begin
         b.unique_key,
         max_attempts,
         b.turn_key,
-        case when b.waits then visible_at end
+        case when b.waits then due end
     from (
         select
             unnest(ids) as job_id, unnest(holders) as holder, unnest(labels) as label,
