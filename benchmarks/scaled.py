@@ -31,7 +31,7 @@ LEFT_ALONE: Mapping[str, str] = {
     "_found_in": "a tenth of a second, whichever",
     "_check_room": "how long it took to count, and how old that count is",
     "_holder_samples": "how long transactions have been open, which the server tells",
-    "_ring": "a number as good as any",
+    "_hash_position": "a number as good as any",
     "metrics": "how long it took",
     "metrics_text": "how long it took",
 }

@@ -9,7 +9,7 @@
 \ir core/_check_name.sql
 \ir core/_check_count.sql
 \ir core/_check_read_committed.sql
-\ir core/_settled_xid.sql
+\ir core/_oldest_xid.sql
 \ir core/_check_interval.sql
 \ir core/_check_content.sql
 \ir core/_check_batch.sql
@@ -63,9 +63,9 @@
 \ir store/_key_segments.sql
 \ir store/_find_keys.sql
 \ir store/_insert_keys.sql
-\ir store/_forget_keys.sql
+\ir store/_delete_keys.sql
 \ir store/_note_keys.sql
-\ir store/_place_keys.sql
+\ir store/_store_keys.sql
 
 -- The log: argument checks
 \ir log/_fail_unknown_topic.sql
@@ -83,12 +83,12 @@
 -- The log: offsets
 \ir log/_state_of.sql
 \ir log/_current_position.sql
-\ir log/_home.sql
+\ir log/_key_partition.sql
 \ir log/_first_available.sql
 \ir log/_first_readable.sql
 \ir log/_last_offset.sql
 \ir log/_fail_incomplete.sql
-\ir log/_runs.sql
+\ir log/_extents.sql
 \ir log/_published_at.sql
 \ir log/_messages_across.sql
 \ir log/_offset_at.sql
@@ -121,9 +121,9 @@
 \ir log/list_groups.sql
 
 -- The log: publishing
-\ir log/_ring.sql
+\ir log/_hash_position.sql
 \ir log/_found_in.sql
-\ir log/_free_ring.sql
+\ir log/_free_position.sql
 \ir log/_lock_partition.sql
 \ir log/_publish_spread.sql
 \ir log/_publish_keyed.sql
@@ -132,7 +132,7 @@
 \ir log/publish.sql
 
 -- The log: consuming
-\ir log/_near_partition.sql
+\ir log/_partition_hint.sql
 \ir log/_lock_group.sql
 \ir log/_append_position.sql
 \ir log/_keep_position.sql
@@ -157,13 +157,13 @@
 
 -- The log: cleaning
 \ir log/_clean_positions.sql
-\ir log/_forget_segment.sql
+\ir log/_delete_segment.sql
 \ir log/_leave_segment.sql
 
 -- The queue: jobs that point at messages
 \ir queue/_point_jobs.sql
-\ir queue/_add_runs.sql
-\ir queue/_expand_run.sql
+\ir queue/_add_extents.sql
+\ir queue/_expand_extent.sql
 
 -- The queue: argument checks
 \ir queue/_fail_unknown_queue.sql
@@ -188,7 +188,7 @@
 
 -- The queue: queues
 \ir queue/_queue_info.sql
-\ir queue/_drop_runs.sql
+\ir queue/_drop_extents.sql
 \ir queue/create_queue.sql
 \ir queue/alter_queue.sql
 \ir queue/drop_queue.sql
@@ -210,8 +210,8 @@
 \ir queue/enqueue_batch.sql
 
 -- The queue: claiming and finishing
-\ir queue/_bury.sql
-\ir queue/_bury_exhausted.sql
+\ir queue/_dead_letter_jobs.sql
+\ir queue/_dead_letter_exhausted.sql
 \ir queue/_free_claimed.sql
 \ir queue/_lock_floor.sql
 \ir queue/_read_floors.sql
@@ -220,7 +220,7 @@
 \ir queue/_raise_label_floor.sql
 \ir queue/_met_jobs.sql
 \ir queue/_known_jobs.sql
-\ir queue/_expand_runs.sql
+\ir queue/_expand_extents.sql
 \ir queue/_with_label_floors.sql
 \ir queue/_plan_claim.sql
 \ir queue/_choose_jobs.sql
@@ -263,22 +263,22 @@
 -- The queue: cleaning
 \ir queue/_expired_jobs.sql
 \ir queue/_expire_jobs.sql
-\ir queue/_bury_lost.sql
+\ir queue/_dead_letter_lost.sql
 \ir queue/_below_floor.sql
-\ir queue/_ahead_runs.sql
+\ir queue/_ahead_extents.sql
 \ir queue/_ahead_jobs.sql
 \ir queue/_repair_jobs.sql
 \ir queue/_lower_floor.sql
 \ir queue/_look_below.sql
 \ir queue/_sweep_labels.sql
 \ir queue/_sweep_floors.sql
-\ir queue/_clean_runs.sql
+\ir queue/_clean_extents.sql
 \ir queue/_queues_in.sql
 \ir queue/_clean_dropped_queues.sql
 \ir queue/_clean_jobs.sql
 \ir queue/_jobs_of_segment.sql
 \ir queue/_expand_segment.sql
-\ir queue/_carry_jobs.sql
+\ir queue/_relocate_payloads.sql
 \ir queue/_has_archived.sql
 \ir queue/_has_jobs.sql
 \ir queue/_remove_archived.sql
@@ -342,28 +342,28 @@
 -- Ordered queues
 \ir addons/ordered/_point_ordered.sql
 \ir addons/ordered/_let_next.sql
-\ir addons/ordered/_settle_notes.sql
+\ir addons/ordered/_process_wakeups.sql
 \ir addons/ordered/_join_order.sql
 \ir addons/ordered/_turns.sql
 \ir addons/ordered/_hold_keys.sql
-\ir addons/ordered/_bury_front.sql
+\ir addons/ordered/_dead_letter_front.sql
 \ir addons/ordered/_expire_front.sql
 \ir addons/ordered/_clean_order.sql
 
 -- Limits of queues
-\ir addons/limits/_parked_place.sql
+\ir addons/limits/_blocked_position.sql
 \ir addons/limits/_keys_of_jobs.sql
 \ir addons/limits/_write_keys.sql
-\ir addons/limits/_park_jobs.sql
-\ir addons/limits/_unpark_jobs.sql
-\ir addons/limits/_unpark_all.sql
-\ir addons/limits/_has_parked.sql
-\ir addons/limits/_lift_key_limit.sql
-\ir addons/limits/_settle_key.sql
-\ir addons/limits/_settle_keys.sql
+\ir addons/limits/_block_jobs.sql
+\ir addons/limits/_unblock_jobs.sql
+\ir addons/limits/_unblock_all.sql
+\ir addons/limits/_has_blocked.sql
+\ir addons/limits/_remove_key_limit.sql
+\ir addons/limits/_unblock_key.sql
+\ir addons/limits/_unblock_keys.sql
 \ir addons/limits/_leased_jobs.sql
 \ir addons/limits/_stamp_leased.sql
-\ir addons/limits/_begin_notes.sql
+\ir addons/limits/_begin_wakeups.sql
 \ir addons/limits/_has_ended.sql
 \ir addons/limits/_open_keys.sql
 \ir addons/limits/_release_keys.sql
@@ -394,8 +394,8 @@
 \ir addons/bulk/_check_target.sql
 
 -- Bulk writes: forgetting
-\ir addons/bulk/_forget_chunks.sql
-\ir addons/bulk/_forget_older.sql
+\ir addons/bulk/_delete_chunks.sql
+\ir addons/bulk/_delete_older.sql
 
 -- Bulk writes: beginning
 \ir addons/bulk/_check_remembered.sql
@@ -411,10 +411,10 @@
 \ir addons/bulk/_note_chunk.sql
 \ir addons/bulk/_unpack.sql
 \ir addons/bulk/_unpack_payloads.sql
-\ir addons/bulk/_places.sql
+\ir addons/bulk/_split_by_partition.sql
 \ir addons/bulk/_store_chunk.sql
-\ir addons/bulk/_run_place.sql
-\ir addons/bulk/_stage_run.sql
+\ir addons/bulk/_extent_position.sql
+\ir addons/bulk/_stage_extent.sql
 \ir addons/bulk/_stage_chunk.sql
 \ir addons/bulk/_publish_contents.sql
 \ir addons/bulk/_publish_messages.sql
@@ -426,10 +426,10 @@
 \ir addons/bulk/_count_written.sql
 \ir addons/bulk/_check_staged_delays.sql
 \ir addons/bulk/_go_on_behind.sql
-\ir addons/bulk/_append_runs.sql
-\ir addons/bulk/_append_all_runs.sql
-\ir addons/bulk/_spread_run.sql
-\ir addons/bulk/_keys_of_runs.sql
+\ir addons/bulk/_append_extents.sql
+\ir addons/bulk/_append_all_extents.sql
+\ir addons/bulk/_spread_extent.sql
+\ir addons/bulk/_keys_of_extents.sql
 \ir addons/bulk/_lock_staged.sql
 \ir addons/bulk/_hold_staged.sql
 \ir addons/bulk/_publish_staged.sql
@@ -443,7 +443,7 @@
 
 -- Bulk writes: cleaning
 \ir addons/bulk/_dropped_targets.sql
-\ir addons/bulk/_forget_write.sql
+\ir addons/bulk/_delete_write.sql
 \ir addons/bulk/_clean_writes.sql
 
 -- Schedules: rights of roles on topics and queues
@@ -460,7 +460,7 @@
 \ir addons/schedule/_cron_field.sql
 \ir addons/schedule/_cron_times.sql
 \ir addons/schedule/_next_minute.sql
-\ir addons/schedule/_moment_of.sql
+\ir addons/schedule/_time_of.sql
 \ir addons/schedule/_cron_tick.sql
 \ir addons/schedule/_next_tick.sql
 \ir addons/schedule/_last_tick.sql

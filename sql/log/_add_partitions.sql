@@ -18,8 +18,8 @@ begin
             partition_id,
             topic,
             partitions,
-            ring,
-            followed,
+            hash_position,
+            has_delivery,
             segment,
             segment_first_offset,
             segment_entered_at,
@@ -31,11 +31,11 @@ begin
         )
         select
             (_add_partitions.topic).topic_id,
-            n.number,
+            n.new_partition,
             n.partition_id,
             (_add_partitions.topic).topic,
             last_partition + 1,
-            pgq._free_ring((_add_partitions.topic).topic, n.number, last_partition + 1),
+            pgq._free_position((_add_partitions.topic).topic, n.new_partition, last_partition + 1),
             (_add_partitions.topic).notify or exists (
                 select
                 from pgq.subscription as s
@@ -50,8 +50,8 @@ begin
             q.consumers,
             n.partition_id
         from (
-            select g.number, nextval('pgq.partition_id') as partition_id
-            from generate_series(first_partition, last_partition) as g (number)
+            select g.new_partition, nextval('pgq.partition_id') as partition_id
+            from generate_series(first_partition, last_partition) as g (new_partition)
         ) as n
         left join pgq.partition as q
             on q.topic_id = (_add_partitions.topic).topic_id

@@ -1,4 +1,4 @@
-create function pgq._ahead_groups(moment timestamptz)
+create function pgq._ahead_groups(now_at timestamptz)
 returns table (
     topic text,
     consumer_group text,
@@ -10,10 +10,10 @@ language plpgsql stable parallel unsafe
 as $$
 begin
     return query
-    select l.topic, l.consumer_group, l.partition, j.seq, j.leased_until - (j.recorded_at - moment)
+    select l.topic, l.consumer_group, l.partition, j.seq, j.leased_until - (j.recorded_at - now_at)
     from pgq.group_partition as l
     cross join lateral pgq._current_position(l.group_id, l.partition) as j
-    where j.recorded_at > moment + interval '5 seconds' and j.leased_until > j.recorded_at;
+    where j.recorded_at > now_at + interval '5 seconds' and j.leased_until > j.recorded_at;
 end
 $$;
 

@@ -5,11 +5,11 @@ returns pgq._claim_state
 language plpgsql volatile parallel unsafe
 as $$
 declare
-    place integer;
+    start_at integer;
     width integer;
     target_id bigint;
-    number integer;
-    home_id bigint;
+    chosen integer;
+    source_id bigint;
     stored_id bigint;
     leaf integer;
     entered_offset bigint;
@@ -17,7 +17,7 @@ declare
     position bigint;
     ready boolean;
     last_message pgq._newest_message;
-    keep interval := lease;
+    lease_length interval := lease;
     token uuid := case when lease is not null then gen_random_uuid() end;
     taken_to bigint;
     claimed pgq._claim_state;
@@ -25,8 +25,8 @@ begin
     -- paste: parts/take.plpgsql with reader = find_last
 
     if taken_to is not null then
-        claimed.partition := number;
-        claimed.partition_id := home_id;
+        claimed.partition := chosen;
+        claimed.partition_id := source_id;
         claimed.stored_partition_id := stored_id;
         claimed.first_offset := position;
         claimed.last_offset := taken_to;

@@ -1,6 +1,6 @@
 create function pgq._claim_any(
     topic text, consumer_group text, max_messages integer, partition integer, lease interval,
-    near_first boolean
+    hint_first boolean
 )
 returns pgq._claim_state
 language plpgsql volatile parallel unsafe
@@ -12,15 +12,15 @@ declare
     claimed pgq._claim_state;
     first_available bigint;
     failed_to bigint;
-    near integer;
+    hint integer;
 begin
     perform pgq._check_count('max_messages', wanted, 1, 1000000);
 
     loop
-        near := case when near_first then pgq._near_partition(topic, consumer_group) end;
-        state := pgq._lock_group(topic, consumer_group, coalesce(partition, near), true);
-        if state.group_id is null and near is not null then
-            near := null;
+        hint := case when hint_first then pgq._partition_hint(topic, consumer_group) end;
+        state := pgq._lock_group(topic, consumer_group, coalesce(partition, hint), true);
+        if state.group_id is null and hint is not null then
+            hint := null;
             state := pgq._lock_group(topic, consumer_group, null, true);
         end if;
         if state.group_id is null then
@@ -103,13 +103,13 @@ begin
             -- use it. Not for a deferred topic: staged messages of other partitions would wait for
             -- their offsets.
             if partition is null
-                and near is null
+                and hint is null
                 and claimed.segment is not null
-                and (state.max_attempts is null or near_first is not null)
+                and (state.max_attempts is null or hint_first is not null)
             then
                 perform
                     set_config('pgq.found_in', pgq._found_in(state.group_id), false),
-                    set_config('pgq.found_at', p.ring::text, false)
+                    set_config('pgq.found_at', p.hash_position::text, false)
                 from pgq.partition as p
                 where p.partition_id = state.partition_id and not p.deferred;
             end if;
@@ -122,5 +122,5 @@ $$;
 comment on function pgq._claim_any(text, text, integer, integer, interval, boolean) is
 'Claims messages where the fast path of _claim cannot: in other partitions, older segments or a
 named partition, and in groups that count attempts.
-near_first: whether it looks at the partitions of _near_partition before it scans all; null: it
+near_first: whether it looks at the partitions of _partition_hint before it scans all; null: it
 always scans all.';

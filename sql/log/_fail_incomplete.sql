@@ -1,22 +1,22 @@
-create function pgq._fail_incomplete(place pgq.partition, first_offset bigint, last_offset bigint)
+create function pgq._fail_incomplete(source pgq.partition, first_offset bigint, last_offset bigint)
 returns void
 language plpgsql stable parallel safe
 as $$
 begin
     perform pgq._fail_out_of_range(
-        (place).topic, (place).partition,
+        (source).topic, (source).partition,
         case
             when first_offset < s.first_available
                 or last_offset <= s.last_available then first_offset
             else greatest(first_offset, s.last_available + 1)
         end,
-        (place).partition_id, s.last_available, false
+        (source).partition_id, s.last_available, false
     )
     from (
         select
-            pgq._first_readable((place).partition_id) as first_available,
+            pgq._first_readable((source).partition_id) as first_available,
             pgq._last_offset(
-                (place).stored_partition_id, (place).segment, (place).segment_first_offset
+                (source).stored_partition_id, (source).segment, (source).segment_first_offset
             ) as last_available
     ) as s;
 end

@@ -3,20 +3,20 @@ returns boolean
 language plpgsql volatile parallel unsafe
 as $$
 declare
-    place record;
+    target record;
 begin
-    for place in
+    for target in
         select p.partition_id, p.topic, pgq._state_of(p) as state
         from pgq.partition as p
         where _leave_segment.segment = any(p.left_segments)
         order by p.partition_id
         for no key update of p skip locked
     loop
-        perform pgq._assign(place.topic, place.state, null);
+        perform pgq._assign(target.topic, target.state, null);
 
         update pgq.partition as p
         set left_segments = array_remove(p.left_segments, _leave_segment.segment)
-        where p.partition_id = place.partition_id;
+        where p.partition_id = target.partition_id;
     end loop;
 
     return not exists (

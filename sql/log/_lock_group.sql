@@ -111,16 +111,16 @@ begin
             from pgq._current_position(state.group_id, state.partition) as j;
         end if;
 
-        -- Starvation: also assign offsets in the partition at this session's slot, and not only
-        -- once the other partitions have nothing to read.
+        -- Starvation: also assign offsets in the partition at this session's hash position, and not
+        -- only once the other partitions have nothing to read.
         if target.deferred and partition is null and not assigned then
             assigned := true;
             perform pgq._assign_waiting(topic, f.partition)
             from (
                 select p.partition
                 from pgq.partition as p
-                where p.topic = _lock_group.topic and p.ring <= pgq._ring()
-                order by p.ring desc
+                where p.topic = _lock_group.topic and p.hash_position <= pgq._hash_position()
+                order by p.hash_position desc
                 limit 1
             ) as f
             where f.partition <> state.partition;

@@ -7,15 +7,15 @@ language plpgsql volatile parallel unsafe
 as $$
 declare
     state pgq._partition_state;
-    place integer := partition;
+    chosen integer := partition;
     start_at integer;
     below integer;
     above integer;
     partition_count integer;
 begin
-    if place is null and key is null then
-        -- Take any free partition, starting at this session's slot.
-        start_at := coalesce(tried, pgq._ring());
+    if chosen is null and key is null then
+        -- Take any free partition, starting at this session's hash position.
+        start_at := coalesce(tried, pgq._hash_position());
         below := case when tried is null then start_at else 1023 end;
         above := case when tried is null then -1 else start_at end;
 
@@ -24,11 +24,11 @@ begin
             into state
             from pgq.partition as p
             where p.topic = _lock_partition.topic
-                and p.ring > above
-                and p.ring <= below
+                and p.hash_position > above
+                and p.hash_position <= below
                 and not (p.deferred and may_stage)
                 and (p.publishers is null or pgq._may(p.publishers))
-            order by p.ring desc
+            order by p.hash_position desc
             limit 1
             for no key update skip locked;
 
@@ -48,20 +48,20 @@ begin
                 return null;
             end if;
 
-            -- All are locked: wait for one that depends on this session's slot.
-            place := start_at % partition_count;
+            -- All are locked: wait for one that depends on this session's hash position.
+            chosen := start_at % partition_count;
         end if;
     end if;
 
-    if place is not null or key is not null then
+    if chosen is not null or key is not null then
         select (pgq._state_of(p)).*
         into state
         from pgq.partition as p
         where p.topic = _lock_partition.topic
             and p.partition = coalesce(
-                place,
+                chosen,
                 (
-                    select pgq._home(key, q.partitions)
+                    select pgq._key_partition(key, q.partitions)
                     from pgq.partition as q
                     where q.topic = _lock_partition.topic and q.partition = 0
                 )
@@ -110,5 +110,5 @@ comment on function pgq._lock_partition(text, integer, text, boolean, integer) i
 'Locks the partition for a message until the transaction ends, and returns its state: the named one,
 else that of the key, else any that is free.
 may_stage: return null for a deferred topic, without a lock; without it, the staged messages of the
-partition get offsets first. tried: the caller has just found all partitions up to this slot locked.
-Raises MQ001, MQ007.';
+partition get offsets first. tried: the caller has just found all partitions up to this hash
+position locked. Raises MQ001, MQ007.';

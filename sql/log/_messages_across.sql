@@ -5,20 +5,20 @@ returns setof pgq.message_record
 language plpgsql stable parallel safe
 as $$
 declare
-    run record;
+    extent record;
 begin
     -- A segment can hold several ranges of a partition, e.g. when its retention was changed and
     -- changed back.
-    for run in select r.* from pgq._runs(partition_id, first_offset, last_offset) as r loop
-        -- for the first 16 leaves: run.segment
+    for extent in select r.* from pgq._extents(partition_id, first_offset, last_offset) as r loop
+        -- for the first 16 leaves: extent.segment
         return query
         select
-            {partition}, m.log_offset + {run.shift},
-            coalesce({run.published_at}, m.published_at), m.key, m.headers, m.payload, m.body
+            {partition}, m.log_offset + {extent.shift},
+            coalesce({extent.published_at}, m.published_at), m.key, m.headers, m.payload, m.body
         from pgq.message_{leaf} as m
-        where m.partition_id = {run.stored_partition_id}
-            and m.log_offset between {run.first_offset} - {run.shift} and {run.last_offset}
-            - {run.shift}
+        where m.partition_id = {extent.stored_partition_id}
+            and m.log_offset between {extent.first_offset} - {extent.shift} and {extent.last_offset}
+            - {extent.shift}
         order by m.log_offset;
         -- end of the leaf
     end loop;

@@ -18,11 +18,11 @@ declare
     notes pgq._key_notes;
     leaders integer[];
     part record;
-    run pgq.publish_batch_result;
+    stored pgq.publish_batch_result;
     -- Partition and offset of each message, by its ordinal.
-    homes integer[];
+    key_partitions integer[];
     offsets bigint[];
-    place integer;
+    ordinal integer;
 begin
     perform pgq._check_access(topic, null, 'publish');
 
@@ -66,7 +66,7 @@ begin
     leaders := notes.leaders;
 
     -- As in _publish_spread, messages without a key go to the partition of the first key, if any.
-    select pgq._home(k.key, partition_count)
+    select pgq._key_partition(k.key, partition_count)
     into fallback
     from unnest(keys) as k (key)
     where k.key is not null
@@ -76,63 +76,66 @@ begin
     -- message is known.
     for part in
         select
-            b.home, array_agg(b.place order by b.place) as places,
-            array_agg(b.payload order by b.place) as payloads,
-            array_agg(b.key order by b.place) as keys,
-            array_agg(b.header order by b.place) as headers,
-            array_agg(b.body order by b.place) as bodies
+            b.key_partition, array_agg(b.ordinal order by b.ordinal) as ordinals,
+            array_agg(b.payload order by b.ordinal) as payloads,
+            array_agg(b.key order by b.ordinal) as keys,
+            array_agg(b.header order by b.ordinal) as headers,
+            array_agg(b.body order by b.ordinal) as bodies
         from (
             select
                 g.*,
-                coalesce(partition, pgq._home(g.key, partition_count), fallback)::integer as home
+                coalesce(
+                    partition, pgq._key_partition(g.key, partition_count), fallback
+                )::integer as key_partition
             from (
                 select
-                    generate_series(1, cardinality(leaders)) as place, unnest(leaders) as leader,
+                    generate_series(1, cardinality(leaders)) as ordinal, unnest(leaders) as leader,
                     unnest(payloads) as payload, unnest(keys) as key,
                     unnest(headers) as header, unnest(bodies) as body
             ) as g
-            where g.leader = g.place
+            where g.leader = g.ordinal
         ) as b
-        group by b.home
-        order by b.home
+        group by b.key_partition
+        order by b.key_partition
     loop
         select r.*
-        into run
+        into stored
         from pgq.publish_batch(
             topic => topic, payloads => case when bodies is null then part.payloads end,
-            keys => case when part.home is not null then part.keys end, headers => part.headers,
-            partition => part.home, bodies => case when bodies is not null then part.bodies end
+            keys => case when part.key_partition is not null then part.keys end,
+            headers => part.headers, partition => part.key_partition,
+            bodies => case when bodies is not null then part.bodies end
         ) as r;
 
-        foreach place in array part.places loop
-            homes[place] := run.partition;
-            offsets[place] := run.first_offset;
-            run.first_offset := run.first_offset + 1;
+        foreach ordinal in array part.ordinals loop
+            key_partitions[ordinal] := stored.partition;
+            offsets[ordinal] := stored.first_offset;
+            stored.first_offset := stored.first_offset + 1;
         end loop;
     end loop;
 
     for n in 1 .. cardinality(leaders) loop
         if leaders[n] < 0 then
-            homes[n] := notes.partitions[-leaders[n]];
+            key_partitions[n] := notes.partitions[-leaders[n]];
             offsets[n] := notes.log_offsets[-leaders[n]];
         elsif leaders[n] < n then
-            homes[n] := homes[leaders[n]];
+            key_partitions[n] := key_partitions[leaders[n]];
             offsets[n] := offsets[leaders[n]];
         end if;
     end loop;
 
-    if run.partition is not null then
-        perform pgq._place_keys(
+    if stored.partition is not null then
+        perform pgq._store_keys(
             notes.segments, scope, span, array_agg(g.idempotency_key), null, array_agg(g.partition),
             array_agg(g.log_offset)
         )
         from (
             select
-                generate_series(1, cardinality(leaders)) as place, unnest(leaders) as leader,
+                generate_series(1, cardinality(leaders)) as ordinal, unnest(leaders) as leader,
                 unnest(idempotency_keys) as idempotency_key,
-                unnest(homes) as partition, unnest(offsets) as log_offset
+                unnest(key_partitions) as partition, unnest(offsets) as log_offset
         ) as g
-        where g.leader = g.place and g.idempotency_key is not null;
+        where g.leader = g.ordinal and g.idempotency_key is not null;
 
         if not exists (select from pgq.partition as p where p.partition_id = scope) then
             raise exception 'topic "%" was dropped while this call was at work',
@@ -141,11 +144,11 @@ begin
     end if;
 
     return query
-    select g.partition, g.log_offset, g.leader <> g.place
+    select g.partition, g.log_offset, g.leader <> g.ordinal
     from (
         select
-            generate_series(1, cardinality(leaders)) as place, unnest(leaders) as leader,
-            unnest(homes) as partition, unnest(offsets) as log_offset
+            generate_series(1, cardinality(leaders)) as ordinal, unnest(leaders) as leader,
+            unnest(key_partitions) as partition, unnest(offsets) as log_offset
     ) as g;
 end
 $$;

@@ -8,9 +8,9 @@ as $$
 declare
     target record;
     state pgq._partition_state;
-    homes integer[];
+    key_partitions integer[];
     fallback integer;
-    stamp timestamptz;
+    publish_time timestamptz;
     -- State of each partition, indexed by its number; offsets has one element per message.
     newest pgq._newest_message;
     first_offsets bigint[];
@@ -18,10 +18,10 @@ declare
     ids bigint[];
     stored_ids bigint[];
     segments integer[];
-    stamps timestamptz[];
+    publish_times timestamptz[];
     offsets bigint[];
-    home integer;
-    followed boolean := false;
+    key_partition integer;
+    has_delivery boolean := false;
 begin
     -- Unlocked read: the rows are locked and read again below.
     select p.topic_id, p.partitions, p.deferred
@@ -49,7 +49,7 @@ begin
     fallback := coalesce(
         partition, keyless,
         (
-            select pgq._home(k.key, target.partitions)
+            select pgq._key_partition(k.key, target.partitions)
             from unnest(keys) as k (key)
             where k.key is not null
             limit 1
@@ -60,8 +60,8 @@ begin
         fallback := state.partition;
     end if;
 
-    homes := array(
-        select coalesce(partition, pgq._home(k.key, target.partitions), fallback)
+    key_partitions := array(
+        select coalesce(partition, pgq._key_partition(k.key, target.partitions), fallback)
         from (
             select
                 generate_series(1, coalesce(cardinality(payloads), cardinality(bodies))),
@@ -74,7 +74,7 @@ begin
         -- partitions.
         perform
         from pgq.partition as p
-        where p.topic_id = target.topic_id and p.partition = any(homes)
+        where p.topic_id = target.topic_id and p.partition = any(key_partitions)
         order by p.partition
         for no key update;
     end if;
@@ -83,13 +83,13 @@ begin
         select (pgq._state_of(p)).*
         from pgq.partition as p
         where p.topic_id = target.topic_id
-            and p.partition = any(homes)
+            and p.partition = any(key_partitions)
             and (p.publishers is null or pgq._may(p.publishers))
         order by p.partition
         for no key update
     loop
-        stamp := pgq._clock();
-        if state.segment_until <= stamp then
+        publish_time := pgq._clock();
+        if state.segment_until <= publish_time then
             state := pgq._enter_segment(topic, state);
         end if;
         if state.deferred then
@@ -104,16 +104,18 @@ begin
         ids[state.partition] := state.partition_id;
         stored_ids[state.partition] := state.stored_partition_id;
         segments[state.partition] := state.segment;
-        stamps[state.partition] := greatest(stamp, newest.published_at, state.segment_entered_at);
-        followed := followed or state.followed;
+        publish_times[state.partition] := greatest(
+            publish_time, newest.published_at, state.segment_entered_at
+        );
+        has_delivery := has_delivery or state.has_delivery;
     end loop;
 
     next_offsets := first_offsets;
 
     -- A loop is faster than a window function, which has to sort the messages.
-    foreach home in array homes loop
-        offsets := offsets || next_offsets[home];
-        next_offsets[home] := next_offsets[home] + 1;
+    foreach key_partition in array key_partitions loop
+        offsets := offsets || next_offsets[key_partition];
+        next_offsets[key_partition] := next_offsets[key_partition] + 1;
     end loop;
 
     if array_position(offsets, null) is not null then
@@ -129,17 +131,17 @@ begin
         partition_id, log_offset, published_at, segment, key, headers, payload, body
     )
     select
-        stored_ids[b.home],
+        stored_ids[b.key_partition],
         b.log_offset,
-        stamps[b.home],
-        segments[b.home],
+        publish_times[b.key_partition],
+        segments[b.key_partition],
         b.key,
         b.header,
         b.payload,
         b.body
     from (
         select
-            unnest(homes) as home, unnest(offsets) as log_offset,
+            unnest(key_partitions) as key_partition, unnest(offsets) as log_offset,
             unnest(keys) as key, unnest(headers) as header,
             unnest(payloads) as payload, unnest(bodies) as body
     ) as b;
@@ -150,7 +152,7 @@ begin
     where first_offsets[g.partition] is not null
     order by g.partition;
 
-    if followed then
+    if has_delivery then
         perform pgq._deliver_across(
             target.topic_id, keys, headers, ids, stored_ids, segments, first_offsets, next_offsets
         );

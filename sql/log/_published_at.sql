@@ -3,25 +3,26 @@ returns timestamptz
 language plpgsql stable parallel safe
 as $$
 declare
-    run record;
+    extent record;
     newest pgq._newest_message;
 begin
     select r.segment, r.stored_partition_id, r.shift, r.published_at
-    into run
+    into extent
     from pgq.segment_range as r
     where r.partition_id = _published_at.partition_id and r.first_offset <= log_offset
     order by r.first_offset desc
     limit 1;
 
-    if run.segment is null then
+    if extent.segment is null then
         return null;
     end if;
 
     newest := pgq._newest(
-        run.stored_partition_id, run.segment, log_offset - run.shift, log_offset - run.shift
+        extent.stored_partition_id, extent.segment, log_offset - extent.shift,
+        log_offset - extent.shift
     );
     return case
-        when newest.log_offset is not null then coalesce(run.published_at, newest.published_at)
+        when newest.log_offset is not null then coalesce(extent.published_at, newest.published_at)
     end;
 end
 $$;

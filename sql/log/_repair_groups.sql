@@ -1,4 +1,4 @@
-create function pgq._repair_groups(moment timestamptz, max_rows bigint)
+create function pgq._repair_groups(now_at timestamptz, max_rows bigint)
 returns table (action text, target text, amount bigint)
 language plpgsql volatile parallel unsafe
 as $$
@@ -8,7 +8,7 @@ declare
 begin
     for ahead in
         select a.*
-        from pgq._ahead_groups(moment) as a
+        from pgq._ahead_groups(now_at) as a
         order by a.topic, a.consumer_group, a.partition
         limit max_rows
     loop

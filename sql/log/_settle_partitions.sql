@@ -3,10 +3,10 @@ returns integer
 language plpgsql volatile parallel unsafe
 as $$
 declare
-    place record;
-    settled integer := 0;
+    target record;
+    updated integer := 0;
 begin
-    for place in
+    for target in
         select p.partition_id, t.topic, pgq._state_of(p) as state
         from pgq.partition as p
         inner join pgq.topic as t on t.topic_id = p.topic_id
@@ -15,13 +15,14 @@ begin
             and (
                 p.segment <> c.segment
                 or p.partitions <> t.partitions
-                -- Race: two partitions updated concurrently may have taken the same slot.
+                -- Race: two partitions updated concurrently may have taken the same hash position.
                 or exists (
                     select
                     from pgq.partition as o
-                    where o.topic = p.topic and o.ring = p.ring and o.partition < p.partition
+                    where o.topic = p.topic and o.hash_position = p.hash_position
+                        and o.partition < p.partition
                 )
-                or p.followed <> (
+                or p.has_delivery <> (
                     t.notify
                     or exists (select from pgq.subscription as s where s.topic_id = t.topic_id)
                 )
@@ -33,18 +34,19 @@ begin
         -- topic may have been altered since the snapshot of the loop.
         update pgq.partition as p
         set
-            partitions = t.partitions, ring = pgq._free_ring(p.topic, p.partition, t.partitions),
-            followed = t.notify or exists (
+            partitions = t.partitions,
+            hash_position = pgq._free_position(p.topic, p.partition, t.partitions),
+            has_delivery = t.notify or exists (
                 select from pgq.subscription as s where s.topic_id = t.topic_id
             )
         from pgq.topic as t
-        where p.partition_id = place.partition_id and t.topic_id = p.topic_id;
+        where p.partition_id = target.partition_id and t.topic_id = p.topic_id;
 
-        perform pgq._enter_segment(place.topic, place.state);
-        settled := settled + 1;
+        perform pgq._enter_segment(target.topic, target.state);
+        updated := updated + 1;
     end loop;
 
-    return settled;
+    return updated;
 end
 $$;
 

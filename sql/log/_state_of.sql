@@ -10,7 +10,7 @@ select
         (row_of).segment_first_offset,
         (row_of).segment_entered_at,
         (row_of).segment_until,
-        (row_of).followed,
+        (row_of).has_delivery,
         (row_of).deferred,
         (row_of).stored_partition_id
     )::pgq._partition_state

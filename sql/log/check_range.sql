@@ -14,7 +14,7 @@ set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-    place pgq.partition := pgq._readable_partition(
+    source pgq.partition := pgq._readable_partition(
         topic collate "C", partition, first_offset, last_offset
     );
 begin
@@ -22,23 +22,23 @@ begin
         -- An old snapshot (REPEATABLE READ) still shows the ranges of a truncated segment, but not
         -- its messages: read one message of each segment. The read locks then keep the segments
         -- from being truncated until this transaction ends.
-        if first_offset < pgq._first_available(place.partition_id)
+        if first_offset < pgq._first_available(source.partition_id)
             or last_offset > pgq._last_offset(
-                place.stored_partition_id, place.segment, place.segment_first_offset
+                source.stored_partition_id, source.segment, source.segment_first_offset
             )
             or exists (
                 select
-                from pgq._runs(place.partition_id, first_offset, last_offset) as r
+                from pgq._extents(source.partition_id, first_offset, last_offset) as r
                 where (
                     pgq._newest(r.stored_partition_id, r.segment, r.first_offset - r.shift)
                 ).log_offset is null
             )
         then
-            perform pgq._fail_incomplete(place, first_offset, last_offset);
+            perform pgq._fail_incomplete(source, first_offset, last_offset);
         end if;
     end if;
 
-    return place.partition_id;
+    return source.partition_id;
 end
 $$;
 

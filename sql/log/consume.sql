@@ -14,11 +14,11 @@ set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-    place integer;
+    start_at integer;
     width integer;
     target_id bigint;
-    number integer;
-    home_id bigint;
+    chosen integer;
+    source_id bigint;
     stored_id bigint;
     leaf integer;
     entered_offset bigint;
@@ -26,7 +26,7 @@ declare
     position bigint;
     ready boolean;
     last_message pgq.message_record;
-    keep interval;
+    lease_length interval;
     token uuid;
     taken_to bigint;
     claimed pgq._claim_state;
@@ -46,8 +46,8 @@ begin
         if claimed.partition is null then
             return;
         end if;
-        number := claimed.partition;
-        home_id := claimed.partition_id;
+        chosen := claimed.partition;
+        source_id := claimed.partition_id;
         stored_id := claimed.stored_partition_id;
         leaf := claimed.segment;
         position := claimed.first_offset;
@@ -57,13 +57,15 @@ begin
     if leaf is not null then
         -- for the first 16 leaves: leaf
         return query
-        select {number}, m.log_offset, m.published_at, m.key, m.headers, m.payload, m.body
+        select {chosen}, m.log_offset, m.published_at, m.key, m.headers, m.payload, m.body
         from pgq.message_{leaf} as m
         where m.partition_id = {stored_id} and m.log_offset between {position} and {taken_to}
         order by m.log_offset;
         -- end of the leaf
     else
-        return query select m.* from pgq._messages_across(home_id, number, position, taken_to) as m;
+        return query select m.* from pgq._messages_across(
+            source_id, chosen, position, taken_to
+        ) as m;
     end if;
 
     -- Cleanup may have truncated a segment since the claim.

@@ -15,10 +15,10 @@ set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-    keep interval := coalesce(lease, '30 seconds');
+    lease_length interval := coalesce(lease, '30 seconds');
     state pgq._group_state;
 begin
-    perform pgq._check_interval('lease', keep, false);
+    perform pgq._check_interval('lease', lease_length, false);
     perform pgq._check_lease_token(lease_token);
 
     state := pgq._lock_group(topic collate "C", consumer_group, partition, false);
@@ -28,7 +28,7 @@ begin
     end if;
 
     perform pgq._append_position(
-        state, state.next_offset, greatest(state.leased_until, pgq._clock() + keep),
+        state, state.next_offset, greatest(state.leased_until, pgq._clock() + lease_length),
         state.lease_token
     );
     return true;

@@ -14,7 +14,7 @@ set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-    place record;
+    source record;
     room bigint := coalesce("fetch".max_messages, 100);
     last_offset bigint;
     first_available bigint;
@@ -23,7 +23,7 @@ begin
     perform pgq._check_count('max_messages', room, 1, 1000000);
     perform pgq._check_group("fetch".topic collate "C", "fetch".consumer_group, "fetch".partition);
 
-    for place in
+    for source in
         select
             p.partition, p.partition_id, p.segment_first_offset, l.out_of_range, q.next_offset,
             pgq._last_offset(p.stored_partition_id, p.segment, p.segment_first_offset)
@@ -36,42 +36,42 @@ begin
             and l.partition = coalesce("fetch".partition, l.partition)
         order by l.partition
     loop
-        if place.next_offset < place.segment_first_offset then
-            first_available := pgq._first_available(place.partition_id);
-            if place.next_offset < first_available then
-                if place.out_of_range = 'error' then
+        if source.next_offset < source.segment_first_offset then
+            first_available := pgq._first_available(source.partition_id);
+            if source.next_offset < first_available then
+                if source.out_of_range = 'error' then
                     perform pgq._fail_out_of_range(
-                        "fetch".topic collate "C", place.partition, place.next_offset,
-                        place.partition_id, place.newest_offset, true
+                        "fetch".topic collate "C", source.partition, source.next_offset,
+                        source.partition_id, source.newest_offset, true
                     );
                 end if;
-                place.next_offset := first_available;
+                source.next_offset := first_available;
             end if;
         end if;
 
-        last_offset := least(place.newest_offset, place.next_offset + room - 1);
-        continue when last_offset < place.next_offset;
+        last_offset := least(source.newest_offset, source.next_offset + room - 1);
+        continue when last_offset < source.next_offset;
 
         return query
         select m.*
         from pgq._messages_across(
-            place.partition_id, place.partition, place.next_offset, last_offset
+            source.partition_id, source.partition, source.next_offset, last_offset
         ) as m;
         get diagnostics read_rows = row_count;
 
         -- This call's snapshot is older than a truncation: it shows the ranges, but not their
         -- messages.
-        if read_rows <> last_offset - place.next_offset + 1 then
-            if place.out_of_range = 'skip' then
+        if read_rows <> last_offset - source.next_offset + 1 then
+            if source.out_of_range = 'skip' then
                 perform pgq._fail_truncated("fetch".topic collate "C");
             end if;
             perform pgq._fail_out_of_range(
-                "fetch".topic collate "C", place.partition, place.next_offset, place.partition_id,
-                place.newest_offset, true
+                "fetch".topic collate "C", source.partition, source.next_offset,
+                source.partition_id, source.newest_offset, true
             );
         end if;
 
-        room := room - (last_offset - place.next_offset + 1);
+        room := room - (last_offset - source.next_offset + 1);
         exit when room = 0;
     end loop;
 end

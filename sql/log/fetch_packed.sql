@@ -15,10 +15,10 @@ set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-    place pgq.partition := pgq._readable_partition(
+    source pgq.partition := pgq._readable_partition(
         topic collate "C", partition, first_offset, last_offset
     );
-    run record;
+    extent record;
     next_offset bigint := first_offset;
     packed pgq.packed_messages;
 begin
@@ -26,7 +26,7 @@ begin
         and not exists (
             select
             from pgq.partition as p
-            where p.topic_id = place.topic_id
+            where p.topic_id = source.topic_id
                 and p.partition = 0
                 and p.partition_id = first_partition_id
         )
@@ -38,28 +38,30 @@ begin
                 hint = 'Plan the reading again.';
     end if;
 
-    <<runs>>
-    for run in
+    <<extents>>
+    for extent in
         select
-            place.segment as segment, place.stored_partition_id as stored_partition_id,
+            source.segment as segment, source.stored_partition_id as stored_partition_id,
             0::bigint as shift, null::timestamptz as published_at,
             first_offset as first_offset, last_offset as last_offset
-        where first_offset >= place.segment_first_offset
+        where first_offset >= source.segment_first_offset
         union all
         select
             r.segment, r.stored_partition_id, r.shift, r.published_at, r.first_offset, r.last_offset
-        from pgq._runs(place.partition_id, first_offset, last_offset) as r
-        where fetch_packed.first_offset < place.segment_first_offset
+        from pgq._extents(source.partition_id, first_offset, last_offset) as r
+        where fetch_packed.first_offset < source.segment_first_offset
         order by first_offset
     loop
-        exit when run.first_offset > next_offset;
-        while next_offset <= run.last_offset loop
+        exit when extent.first_offset > next_offset;
+        while next_offset <= extent.last_offset loop
             packed := pgq._pack(
-                run.segment, run.stored_partition_id, next_offset - run.shift,
-                next_offset + least(run.last_offset - next_offset, 999) - run.shift, run.shift,
-                run.published_at
+                extent.segment, extent.stored_partition_id, next_offset - extent.shift,
+                next_offset + least(
+                    extent.last_offset - next_offset, 999
+                ) - extent.shift, extent.shift,
+                extent.published_at
             );
-            exit runs when packed.messages is null;
+            exit extents when packed.messages is null;
 
             return next packed;
             next_offset := next_offset + packed.messages;
@@ -68,7 +70,7 @@ begin
 
     -- Offsets have no gaps: report a short result as an error.
     if next_offset <= last_offset then
-        perform pgq._fail_incomplete(place, first_offset, last_offset);
+        perform pgq._fail_incomplete(source, first_offset, last_offset);
     end if;
 end
 $$;

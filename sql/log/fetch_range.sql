@@ -14,16 +14,16 @@ set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-    place pgq.partition;
+    source pgq.partition;
     read_rows bigint;
 begin
     select p.*
-    into place
+    into source
     from pgq.partition as p
     where p.topic = fetch_range.topic collate "C"
         and p.partition = fetch_range.partition and (p.consumers is null or pgq._may(p.consumers));
 
-    if place.partition_id is null or first_offset is null or last_offset is null then
+    if source.partition_id is null or first_offset is null or last_offset is null then
         perform pgq._readable_partition(topic collate "C", partition, first_offset, last_offset);
     end if;
 
@@ -31,25 +31,25 @@ begin
         return;
     end if;
 
-    if first_offset >= place.segment_first_offset then
-        -- for the first 48 leaves: place.segment
+    if first_offset >= source.segment_first_offset then
+        -- for the first 48 leaves: source.segment
         return query
         select {partition}, m.log_offset, m.published_at, m.key, m.headers, m.payload, m.body
         from pgq.message_{leaf} as m
-        where m.partition_id = {place.stored_partition_id}
+        where m.partition_id = {source.stored_partition_id}
             and m.log_offset between {first_offset} and {last_offset}
         order by m.log_offset;
         -- end of the leaf
     else
         return query
         select m.*
-        from pgq._messages_across(place.partition_id, partition, first_offset, last_offset) as m;
+        from pgq._messages_across(source.partition_id, partition, first_offset, last_offset) as m;
     end if;
     get diagnostics read_rows = row_count;
 
     -- Offsets have no gaps: report a short result as an error.
     if first_offset + read_rows <= last_offset then
-        perform pgq._fail_incomplete(place, first_offset, last_offset);
+        perform pgq._fail_incomplete(source, first_offset, last_offset);
     end if;
 end
 $$;

@@ -15,13 +15,13 @@ set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-    keep interval := coalesce(lease, '30 seconds');
+    lease_length interval := coalesce(lease, '30 seconds');
     claimed pgq._claim_state;
     read_rows bigint;
 begin
-    perform pgq._check_interval('lease', keep, false);
+    perform pgq._check_interval('lease', lease_length, false);
 
-    claimed := pgq._claim(topic collate "C", consumer_group, max_messages, partition, keep);
+    claimed := pgq._claim(topic collate "C", consumer_group, max_messages, partition, lease_length);
     if claimed.partition is null then
         return;
     end if;

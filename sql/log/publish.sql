@@ -15,13 +15,13 @@ set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-    hash_position integer;
-    home_id bigint;
+    start_at integer;
+    store_id bigint;
     leaf integer;
     first_offset bigint;
     entered_at timestamptz;
     until timestamptz;
-    followed boolean;
+    has_delivery boolean;
     roles text[];
     state pgq._partition_state;
     newest_offset bigint;
@@ -50,7 +50,7 @@ begin
 
     -- Lock one partition: the named one or that of the key, else the nearest free one.
     if partition is null and key is null then
-        hash_position := pgq._ring();
+        start_at := pgq._hash_position();
 
         select
             p.partition,
@@ -59,22 +59,22 @@ begin
             p.segment_first_offset,
             p.segment_entered_at,
             p.segment_until,
-            p.followed,
+            p.has_delivery,
             p.publishers,
             false
         into
             published.partition,
-            home_id,
+            store_id,
             leaf,
             first_offset,
             entered_at,
             until,
-            followed,
+            has_delivery,
             roles,
             published.duplicate
         from pgq.partition as p
-        where p.topic = publish.topic collate "C" and p.publish_ring <= hash_position
-        order by p.publish_ring desc
+        where p.topic = publish.topic collate "C" and p.publish_position <= start_at
+        order by p.publish_position desc
         limit 1
         for no key update skip locked;
     else
@@ -85,17 +85,17 @@ begin
             p.segment_first_offset,
             p.segment_entered_at,
             p.segment_until,
-            p.followed,
+            p.has_delivery,
             p.publishers,
             false
         into
             published.partition,
-            home_id,
+            store_id,
             leaf,
             first_offset,
             entered_at,
             until,
-            followed,
+            has_delivery,
             roles,
             published.duplicate
         from pgq.partition as p
@@ -103,7 +103,7 @@ begin
             and p.partition = coalesce(
                 publish.partition,
                 (
-                    select pgq._home(key collate "C", q.partitions)
+                    select pgq._key_partition(key collate "C", q.partitions)
                     from pgq.partition as q
                     where q.topic = publish.topic collate "C" and q.partition = 0
                 )
@@ -112,14 +112,14 @@ begin
         for no key update;
     end if;
 
-    if (until > pgq._clock() and not followed and roles is null) is not true then
+    if (until > pgq._clock() and not has_delivery and roles is null) is not true then
         if roles is not null and not pgq._may(roles) then
             -- Report a forbidden topic as unknown, so that names do not leak.
-            home_id := null;
+            store_id := null;
             until := null;
             published.partition := null;
         end if;
-        if home_id is null then
+        if store_id is null then
             published.partition := pgq._publish_deferred(
                 topic collate "C", payload, key, headers, partition, body
             );
@@ -132,17 +132,17 @@ begin
         if (until > pgq._clock()) is not true then
             state := pgq._lock_partition(
                 topic collate "C", coalesce(published.partition, partition), key, false,
-                case when home_id is null then hash_position end
+                case when store_id is null then start_at end
             );
             published.partition := state.partition;
             published.duplicate := false;
-            home_id := state.stored_partition_id;
+            store_id := state.stored_partition_id;
             leaf := state.segment;
             first_offset := state.segment_first_offset;
             entered_at := state.segment_entered_at;
-            followed := state.followed;
+            has_delivery := state.has_delivery;
         end if;
-        if followed then
+        if has_delivery then
             -- The partition is locked by now.
             return query
             select g.*
@@ -157,7 +157,7 @@ begin
     -- for the first 48 leaves: leaf
     select m.log_offset, m.published_at
     from pgq.message_{leaf} as m
-    where m.partition_id = {home_id} and m.log_offset >= {first_offset}
+    where m.partition_id = {store_id} and m.log_offset >= {first_offset}
     order by m.log_offset desc
     limit 1
     into newest_offset, newest_at;
@@ -167,7 +167,7 @@ begin
         partition_id, log_offset, published_at, segment, key, headers, payload, body
     )
     values (
-        home_id,
+        store_id,
         published.log_offset,
         greatest(pgq._clock(), newest_at, entered_at),
         leaf,

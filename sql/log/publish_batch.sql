@@ -21,7 +21,7 @@ declare
     state pgq._partition_state;
     published pgq.publish_batch_result;
     newest pgq._newest_message;
-    stamp timestamptz;
+    publish_time timestamptz;
 begin
     size := pgq._check_batch(payloads, keys collate "C", headers, null, bodies);
 
@@ -40,7 +40,7 @@ begin
                 d.*,
                 d.log_offset - row_number() over (
                     partition by d.partition, d.duplicate order by d.log_offset
-                ) as run
+                ) as piece
             from (
                 select distinct k.partition, k.log_offset, k.duplicate
                 from pgq._publish_keyed(
@@ -48,7 +48,7 @@ begin
                 ) as k
             ) as d
         ) as r
-        group by r.partition, r.duplicate, r.run
+        group by r.partition, r.duplicate, r.piece
         order by r.partition, min(r.log_offset), r.duplicate;
         return;
     end if;
@@ -97,7 +97,7 @@ begin
     published.duplicate := false;
     published.first_offset := coalesce(newest.log_offset + 1, state.segment_first_offset);
     published.last_offset := published.first_offset + size - 1;
-    stamp := greatest(pgq._clock(), newest.published_at, state.segment_entered_at);
+    publish_time := greatest(pgq._clock(), newest.published_at, state.segment_entered_at);
 
     -- Set-returning functions in one select list advance together; null arrays yield nulls.
     insert into pgq.message (
@@ -106,7 +106,7 @@ begin
     select
         state.stored_partition_id,
         b.log_offset,
-        stamp,
+        publish_time,
         state.segment,
         b.key,
         b.header,
@@ -119,7 +119,7 @@ begin
             unnest(payloads) as payload, unnest(bodies) as body
     ) as b;
 
-    if state.followed then
+    if state.has_delivery then
         perform pgq._deliver(
             state.partition_id, state.stored_partition_id, state.segment, published.first_offset,
             published.last_offset

@@ -16,7 +16,7 @@ set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-    number integer;
+    chosen integer;
     state pgq._group_state;
     moved pgq.seek_result;
     first_available bigint;
@@ -43,7 +43,7 @@ begin
         end if;
 
         -- Deadlock: lock the partitions in ascending order, as everywhere.
-        for number in
+        for chosen in
             select p.partition
             from pgq.topic as t
             inner join pgq.partition as p on p.topic_id = t.topic_id
@@ -51,9 +51,9 @@ begin
                 and p.partition = coalesce(seek.partition, p.partition)
             order by p.partition
         loop
-            state := pgq._lock_group(topic collate "C", consumer_group, number, false);
+            state := pgq._lock_group(topic collate "C", consumer_group, chosen, false);
             first_available := pgq._first_available(state.partition_id);
-            moved.partition := number;
+            moved.partition := chosen;
             moved.position := case
                 when log_offset is not null then log_offset
                 when start collate "C" = 'earliest' then first_available
@@ -65,7 +65,7 @@ begin
 
             if moved.position not between first_available and state.last_offset + 1 then
                 perform pgq._fail_out_of_range(
-                    topic collate "C", number, log_offset, state.partition_id, state.last_offset,
+                    topic collate "C", chosen, log_offset, state.partition_id, state.last_offset,
                     false
                 );
             end if;

@@ -37,15 +37,17 @@ create table pgq.partition (
     partition_id bigint not null unique,
     topic text collate "C" not null,
     partitions integer not null,
-    ring integer not null,
-    followed boolean not null,
+    hash_position integer not null,
+    has_delivery boolean not null,
     segment integer not null,
     segment_first_offset bigint not null,
     segment_entered_at timestamptz not null,
     segment_until timestamptz not null,
     deferred boolean not null default false,
     left_segments integer[] not null default '{}',
-    publish_ring integer generated always as (case when not deferred then ring end) stored,
+    publish_position integer generated always as (
+        case when not deferred then hash_position end
+    ) stored,
     publishers text[] collate "C",
     consumers text[] collate "C",
     stored_partition_id bigint not null,
@@ -53,18 +55,18 @@ create table pgq.partition (
     unique (topic, partition)
 );
 
-create index partition_ring on pgq.partition (topic, ring);
-create index partition_publish_ring on pgq.partition (topic, publish_ring);
+create index partition_hash_position on pgq.partition (topic, hash_position);
+create index partition_publish_position on pgq.partition (topic, publish_position);
 
 comment on table pgq.partition is
 'One row per topic partition; a publisher locks it until commit, without changing it.';
 comment on column pgq.partition.partition_id is 'Id of the partition in the message store.';
 comment on column pgq.partition.topic is 'Name of the topic.';
 comment on column pgq.partition.partitions is 'Number of partitions of the topic.';
-comment on column pgq.partition.ring is
-'Slot of the partition, from 0 to 1023. A session that may take any partition takes the one with the
-highest slot at or below its own (see _ring).';
-comment on column pgq.partition.followed is
+comment on column pgq.partition.hash_position is
+'Hash position of the partition, from 0 to 1023. A session that may take any partition takes the one
+with the highest hash position at or below its own (see _hash_position).';
+comment on column pgq.partition.has_delivery is
 'Whether a publish must notify or deliver: the topic has notify, or subscriptions.';
 comment on column pgq.partition.segment is 'Segment that the next message goes to.';
 comment on column pgq.partition.segment_first_offset is
@@ -83,8 +85,8 @@ comment on column pgq.partition.consumers is 'Roles that may read it; null: EXEC
 comment on column pgq.partition.stored_partition_id is
 'The partition_id under which messages are stored from segment_first_offset on: its own, or a new
 one since extents of a bulk write were attached to the log.';
-comment on column pgq.partition.publish_ring is
-'Slot for publishers; null: the partition is deferred, and publishers do not lock it.';
+comment on column pgq.partition.publish_position is
+'Hash position for publishers; null: the partition is deferred, and publishers do not lock it.';
 
 create table pgq.segment_range (
     partition_id bigint not null references pgq.partition (partition_id) on delete cascade,

@@ -181,7 +181,7 @@ create type pgq._partition_state as (
     segment_first_offset bigint,
     segment_entered_at timestamptz,
     segment_until timestamptz,
-    followed boolean,
+    has_delivery boolean,
     deferred boolean,
     stored_partition_id bigint
 );

@@ -20,7 +20,7 @@ select
     case when v.topic_id is not null then m.payload end as payload,
     case when v.topic_id is not null then m.body end as body,
     p.partition_id,
-    case when v.topic_id is not null then r.first_offset end as run_offset
+    case when v.topic_id is not null then r.first_offset end as extent_offset
 from pgq._visible_topics(
     (select k.key from pgq.view_key as k), current_user, 'consume'
 ) as v
@@ -80,7 +80,8 @@ comment on column pgq.messages.headers is 'Headers, a JSON object; null: none.';
 comment on column pgq.messages.payload is 'Content as JSON; null when the message has a body.';
 comment on column pgq.messages.body is 'Content as raw bytes; null when the message has a payload.';
 comment on column pgq.messages.partition_id is 'Result of check_range for the partition.';
-comment on column pgq.messages.run_offset is 'First offset of the stored range that contains it.';
+comment on column pgq.messages.extent_offset is
+'First offset of the stored range that contains it.';
 
 create view pgq.group_lag
 with (security_barrier) as

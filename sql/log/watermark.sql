@@ -9,7 +9,7 @@ set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-    moment timestamptz;
+    now_at timestamptz;
     -- Partitions that no open transaction is publishing to.
     free_ids bigint[] := '{}';
 begin
@@ -19,7 +19,7 @@ begin
     if current_setting('transaction_read_only') = 'off' then
         -- Read the clock before testing the locks: a later publisher reads it after it gets its
         -- lock.
-        moment := pgq._clock();
+        now_at := pgq._clock();
         free_ids := pgq._unlocked_partitions(topic collate "C");
     end if;
 
@@ -28,7 +28,7 @@ begin
         select
             min(
                 greatest(
-                    case when p.partition_id = any(free_ids) then moment end,
+                    case when p.partition_id = any(free_ids) then now_at end,
                     (pgq._newest(p.stored_partition_id, p.segment, p.segment_first_offset))
                     .published_at, p.segment_entered_at, t.created_at
                 )

@@ -1,4 +1,4 @@
-create function pgq._ahead_jobs(moment timestamptz, longest_lease interval, max_looks bigint)
+create function pgq._ahead_jobs(now_at timestamptz, longest_lease interval, max_looks bigint)
 returns table (
     queue_id bigint,
     job_id bigint,
@@ -13,7 +13,7 @@ set jit = off
 as $$
 declare
     -- The format of the header scheduled_at, which run_schedules writes.
-    now_at text := to_char(moment at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS');
+    now_text text := to_char(now_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS');
 begin
     -- A job was written by a clock ahead if its published_at is in the future and it is due as soon
     -- as its queue allows. A job with a delay of its own is left alone: it may have a run_at, which
@@ -24,11 +24,11 @@ begin
     select
         j.queue_id, j.job_id, a.leased,
         case
-            when a.leased then moment + q.lease
-            when j.due_at is null then j.visible_at - (m.published_at - moment)
+            when a.leased then now_at + q.lease
+            when j.due_at is null then j.visible_at - (m.published_at - now_at)
             else j.visible_at
         end,
-        j.due_at - (m.published_at - moment)
+        j.due_at - (m.published_at - now_at)
     from pgq.queue as q
     cross join generate_series(0, 9) as p (priority)
     cross join lateral (
@@ -36,7 +36,7 @@ begin
         from pgq.job as k
         where k.queue_id = q.queue_id
             and k.priority = p.priority
-            and k.visible_at > moment + interval '5 seconds'
+            and k.visible_at > now_at + interval '5 seconds'
         order by k.visible_at
         limit max_looks
     ) as j
@@ -50,16 +50,16 @@ begin
             and n.segment = j.segment
             and n.partition_id = j.partition_id
             and n.log_offset = j.log_offset
-            and (n.headers ->> 'scheduled_at' collate "C" > now_at) is not true
+            and (n.headers ->> 'scheduled_at' collate "C" > now_text) is not true
     ) as m on true
     where case
-        when a.leased then j.visible_at > moment + greatest(longest_lease, q.lease)
-        else m.published_at > moment + interval '5 seconds'
+        when a.leased then j.visible_at > now_at + greatest(longest_lease, q.lease)
+        else m.published_at > now_at + interval '5 seconds'
             and a.due_at between m.published_at
             + case when j.attempt > 0 then interval '0' else q.delay end
             and m.published_at + interval '5 seconds'
             + case when j.attempt > 0 then q.backoff_max else q.delay end
-            and a.due_at < m.published_at + (m.published_at - moment)
+            and a.due_at < m.published_at + (m.published_at - now_at)
     end;
 end
 $$;

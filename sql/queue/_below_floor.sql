@@ -1,35 +1,35 @@
 create function pgq._below_floor(
-    queue_id bigint, floor_times timestamptz[], floor_ids bigint[], moment timestamptz
+    queue_id bigint, floor_times timestamptz[], floor_ids bigint[], now_at timestamptz
 )
-returns table (place bigint, visible_at timestamptz, job_id bigint)
+returns table (ordinal bigint, visible_at timestamptz, job_id bigint)
 language sql stable parallel unsafe
 as $$
-select distinct on (p.place) p.place, j.visible_at, j.job_id
+select distinct on (p.ordinal) p.ordinal, j.visible_at, j.job_id
 from unnest(_below_floor.floor_times, _below_floor.floor_ids)
-    with ordinality as p (floor_time, floor_id, place)
+    with ordinality as p (floor_time, floor_id, ordinal)
 cross join lateral (
     (
         select k.visible_at, k.job_id, k.expires_at
         from pgq.job as k
         where k.queue_id = _below_floor.queue_id
-            and k.priority = p.place - 1
+            and k.priority = p.ordinal - 1
             and (k.visible_at, k.job_id) < (p.floor_time, p.floor_id)
         order by k.visible_at, k.job_id
         limit 10000
     )
     union all
     (
-        select r.visible_at, r.run_id, r.expires_at
-        from pgq.job_run as r
-        where p.place = 1
+        select r.visible_at, r.extent_id, r.expires_at
+        from pgq.job_extent as r
+        where p.ordinal = 1
             and r.queue_id = _below_floor.queue_id
-            and (r.visible_at, r.run_id) < (p.floor_time, p.floor_id)
-        order by r.visible_at, r.run_id
+            and (r.visible_at, r.extent_id) < (p.floor_time, p.floor_id)
+        order by r.visible_at, r.extent_id
         limit 10000
     )
 ) as j
-where j.expires_at is null or j.expires_at > _below_floor.moment
-order by p.place, j.visible_at, j.job_id
+where j.expires_at is null or j.expires_at > _below_floor.now_at
+order by p.ordinal, j.visible_at, j.job_id
 $$;
 
 comment on function pgq._below_floor(bigint, timestamptz[], bigint[], timestamptz) is

@@ -14,22 +14,22 @@ declare
     name text := 'pgq.room_' || queue_id;
     -- The last count of this session: max_unfinished, highest job_id with room, time of the count
     -- and its duration, both in microseconds. A hint: other sessions do not see it.
-    note numeric[] := string_to_array(nullif(current_setting(name, true), ''), ' ')::numeric[];
+    seen numeric[] := string_to_array(nullif(current_setting(name, true), ''), ' ')::numeric[];
     age numeric;
     unfinished bigint;
 begin
     -- At most as many jobs were added since as ids were drawn. Jobs put back under their old ids,
     -- or not committed at the time, are counted a second later.
-    age := extract(epoch from seen_at)::numeric * 1000000 - note[3];
-    if note[1] = max_unfinished
+    age := extract(epoch from seen_at)::numeric * 1000000 - seen[3];
+    if seen[1] = max_unfinished
         and age >= 0
         and (
-            age < 1000000 and last_id <= note[2]
+            age < 1000000 and last_id <= seen[2]
             -- Counting many jobs is slow: spend at most 1/20 of the time on it, and allow 1/20 more
             -- jobs until the next count.
             or max_unfinished > 10000
-            and age < note[4] * 20
-            and last_id <= note[2] + max_unfinished / 20
+            and age < seen[4] * 20
+            and last_id <= seen[2] + max_unfinished / 20
         )
     then
         return;
@@ -42,12 +42,12 @@ begin
         select
         from pgq._read_floors(queue_id, '') as n
         cross join lateral unnest(n.floor_times, n.floor_ids) with ordinality
-            as f (floor_time, floor_id, place)
+            as f (floor_time, floor_id, ordinal)
         cross join lateral (
             select
             from pgq.job as k
             where k.queue_id = _check_room.queue_id
-                and k.priority = f.place - 1
+                and k.priority = f.ordinal - 1
                 and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
         ) as j
         limit max_unfinished::bigint + 1

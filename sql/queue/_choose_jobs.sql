@@ -12,22 +12,22 @@ begin
         chosen := pgq._limited_jobs(plan, label);
     elsif label is null then
         select
-            array_agg(c.place), array_agg(c.segment),
+            array_agg(c.tid), array_agg(c.segment),
             array_agg(c.job_id) filter (where c.unique_key is not null),
             array_agg(c.job_id) filter (where plan.is_limited)
-        into chosen.places, chosen.leaves, chosen.unique_ids, chosen.job_ids
+        into chosen.tids, chosen.leaves, chosen.unique_ids, chosen.job_ids
         from (
             select j.*
             from unnest(plan.floor_times, plan.floor_ids) with ordinality
                 as f (floor_time, floor_id, priority)
             cross join lateral (
-                select k.ctid as place, k.segment, k.job_id, k.unique_key
+                select k.ctid as tid, k.segment, k.job_id, k.unique_key
                 from pgq.job as k
                 where k.queue_id = plan.queue_id
                     and k.priority = f.priority - 1
                     and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
-                    and k.visible_at <= plan.moment
-                    and (k.expires_at is null or k.expires_at > plan.moment)
+                    and k.visible_at <= plan.now_at
+                    and (k.expires_at is null or k.expires_at > plan.now_at)
                     and k.attempt < coalesce(k.max_attempts, plan.max_attempts)
                 order by k.visible_at, k.job_id
                 limit plan.wanted
@@ -38,23 +38,23 @@ begin
     else
         -- Only the index on the label has -queue_id, so the planner must use it.
         select
-            array_agg(c.place), array_agg(c.segment),
+            array_agg(c.tid), array_agg(c.segment),
             array_agg(c.job_id) filter (where c.unique_key is not null),
             array_agg(c.job_id) filter (where plan.is_limited)
-        into chosen.places, chosen.leaves, chosen.unique_ids, chosen.job_ids
+        into chosen.tids, chosen.leaves, chosen.unique_ids, chosen.job_ids
         from (
             select j.*
             from unnest(plan.floor_times, plan.floor_ids) with ordinality
                 as f (floor_time, floor_id, priority)
             cross join lateral (
-                select k.ctid as place, k.segment, k.job_id, k.unique_key
+                select k.ctid as tid, k.segment, k.job_id, k.unique_key
                 from pgq.job as k
                 where -k.queue_id = -plan.queue_id
                     and k.label = _choose_jobs.label
                     and k.priority = f.priority - 1
                     and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
-                    and k.visible_at <= plan.moment
-                    and (k.expires_at is null or k.expires_at > plan.moment)
+                    and k.visible_at <= plan.now_at
+                    and (k.expires_at is null or k.expires_at > plan.now_at)
                     and k.attempt < coalesce(k.max_attempts, plan.max_attempts)
                 order by k.visible_at, k.job_id
                 limit plan.wanted
@@ -66,20 +66,20 @@ begin
 
     -- Raise the floors every 20 ms, or every 5 s when no job was found, and when the clock was set
     -- back. A label without floors of its own gets them when it has jobs.
-    chosen.raising := plan.recorded_at > plan.moment
-        or coalesce(plan.label_recorded_at, plan.recorded_at) < plan.moment - case
-            when chosen.places is null then interval '5 seconds'
+    chosen.raising := plan.recorded_at > plan.now_at
+        or coalesce(plan.label_recorded_at, plan.recorded_at) < plan.now_at - case
+            when chosen.tids is null then interval '5 seconds'
             else interval '20 milliseconds'
         end;
 
-    found_all := cardinality(chosen.places) >= plan.wanted;
+    found_all := cardinality(chosen.tids) >= plan.wanted;
     if found_all is not true or chosen.raising or met_spent then
-        perform pgq._bury_front(plan, label);
+        perform pgq._dead_letter_front(plan, label);
     end if;
     if (plan.is_ordered or plan.max_leased_per_key is not null)
         and (found_all is not true or chosen.raising)
     then
-        perform pgq._expire_front(plan.queue_id, plan.common_times, plan.common_ids, plan.moment);
+        perform pgq._expire_front(plan.queue_id, plan.common_times, plan.common_ids, plan.now_at);
     end if;
     return chosen;
 end

@@ -12,9 +12,9 @@ declare
     plan pgq._claim_plan;
     chosen pgq._chosen_jobs;
     token uuid := gen_random_uuid();
-    keep_until timestamptz;
+    lease_end timestamptz;
     most_attempts integer;
-    places tid[];
+    tids tid[];
     leaves integer[];
     stamps jsonb;
     first integer := 1;
@@ -32,17 +32,17 @@ begin
 
     -- Variables are faster to read than fields of a composite.
     most_attempts := plan.max_attempts;
-    places := chosen.places;
+    tids := chosen.tids;
     leaves := chosen.leaves;
     stamps := chosen.stamps;
 
     -- One segment per iteration; usually all rows are in the same. The tids stay valid: the rows
     -- are locked. Read the clock after locking: by then the transaction has its xid, on which the
     -- floor relies.
-    keep_until := pgq._clock() + plan.lease;
-    while first <= cardinality(places) loop
+    lease_end := pgq._clock() + plan.lease;
+    while first <= cardinality(tids) loop
         leaf := leaves[first];
-        last := cardinality(places);
+        last := cardinality(tids);
         if leaf <> any(leaves) then
             last := first;
             while leaves[last + 1] = leaf loop
@@ -55,7 +55,7 @@ begin
         return query
         with gone as (
             delete from pgq.job as j
-            where j.ctid = any({places[first:last]})
+            where j.ctid = any({tids[first:last]})
             returning j.*
         ),
 
@@ -84,7 +84,7 @@ begin
                 g.partition_id,
                 g.log_offset,
                 g.expires_at,
-                {keep_until},
+                {lease_end},
                 g.segment,
                 g.attempt + 1,
                 g.priority,
@@ -99,7 +99,7 @@ begin
         )
 
         select
-            g.job_id, {token}, g.attempt + 1, {keep_until}, m.published_at, g.priority::integer,
+            g.job_id, {token}, g.attempt + 1, {lease_end}, m.published_at, g.priority::integer,
             m.key, g.label, m.headers, m.payload, m.body
         from gone as g
         left join lateral (

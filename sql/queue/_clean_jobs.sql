@@ -1,4 +1,4 @@
-create function pgq._clean_jobs(moment timestamptz)
+create function pgq._clean_jobs(now_at timestamptz)
 returns setof pgq.cleanup_action
 language plpgsql volatile parallel unsafe
 as $$
@@ -8,18 +8,18 @@ declare
     ended bigint := 0;
     removed bigint := 0;
     unfinished boolean;
-    leftover text;
-    letters pgq._ended_job[];
+    legacy_table text;
+    dead_letters pgq._ended_job[];
 begin
-    unfinished := pgq._clean_runs(moment, batch);
+    unfinished := pgq._clean_extents(now_at, batch);
 
-    for report in select r.* from pgq._expire_jobs(pgq._expired_jobs(moment, batch), moment) as r
+    for report in select r.* from pgq._expire_jobs(pgq._expired_jobs(now_at, batch), now_at) as r
     loop
         ended := ended + report.amount;
         return next report;
     end loop;
 
-    for report in select r.* from pgq._bury_lost(moment, batch - ended) as r loop
+    for report in select r.* from pgq._dead_letter_lost(now_at, batch - ended) as r loop
         ended := ended + report.amount;
         return next report;
     end loop;
@@ -33,7 +33,7 @@ begin
         cross join lateral (
             select e.job_id
             from pgq.dead_job as e
-            where e.queue_id = q.queue_id and e.died_at <= moment - q.retention
+            where e.queue_id = q.queue_id and e.died_at <= now_at - q.retention
             order by e.died_at
             limit batch
             for update skip locked
@@ -51,14 +51,14 @@ begin
     )
 
     select array_agg(r.ended)
-    into letters
+    into dead_letters
     from deleted as r;
 
-    perform pgq._free_keys(letters);
+    perform pgq._free_keys(dead_letters);
 
     for report in
         select 'dead letters removed', q.queue::text, count(*)
-        from unnest(letters) as r
+        from unnest(dead_letters) as r
         inner join pgq.queue as q on q.queue_id = r.queue_id
         group by q.queue
     loop
@@ -68,10 +68,10 @@ begin
     unfinished := unfinished or greatest(ended, removed) >= batch;
 
     -- Rows inserted by an enqueue or a claim that was in progress when its queue was dropped.
-    foreach leftover in array array[
+    foreach legacy_table in array array[
         'job', 'dead_job', 'unique_job', 'queue_floor', 'claim_count'
     ] loop
-        unfinished := pgq._clean_dropped_queues(leftover, batch) or unfinished;
+        unfinished := pgq._clean_dropped_queues(legacy_table, batch) or unfinished;
     end loop;
 
     unfinished := pgq._clean_order(batch) or unfinished;

@@ -1,5 +1,5 @@
 create function pgq._due_at(
-    queue text, moment timestamptz, delay interval, run_at timestamptz, job_ttl interval
+    queue text, now_at timestamptz, delay interval, run_at timestamptz, job_ttl interval
 )
 returns timestamptz
 language plpgsql immutable parallel safe
@@ -17,8 +17,8 @@ begin
         raise exception 'argument "run_at" must be finite' using errcode = '22023';
     end if;
 
-    due_at := greatest(moment, coalesce(run_at, moment + delay));
-    if due_at >= moment + job_ttl then
+    due_at := greatest(now_at, coalesce(run_at, now_at + delay));
+    if due_at >= now_at + job_ttl then
         raise exception 'the job would expire before it is due'
             using errcode = '22023',
                 detail = format('The job_ttl of queue "%s" is %s.', queue, job_ttl);

@@ -3,7 +3,7 @@ returns boolean
 language plpgsql volatile parallel unsafe
 as $$
 declare
-    found_any boolean := chosen.places is not null;
+    found_any boolean := chosen.tids is not null;
 begin
     if chosen.job_ids is not null and plan.is_limited then
         perform pgq._note_claims(plan.queue_id, chosen.job_ids);
@@ -17,11 +17,11 @@ begin
     end if;
 
     if label is null or (plan.label_recorded_at is null and not found_any) then
-        perform pgq._raise_floor(plan.queue_id, plan.moment);
+        perform pgq._raise_floor(plan.queue_id, plan.now_at);
     else
-        perform pgq._raise_label_floor(plan.queue_id, label, plan.moment);
+        perform pgq._raise_label_floor(plan.queue_id, label, plan.now_at);
     end if;
-    return not found_any and pgq._look_below(plan.queue_id, plan.moment);
+    return not found_any and pgq._look_below(plan.queue_id, plan.now_at);
 end
 $$;
 

@@ -58,13 +58,13 @@ begin
     into added
     from (
         select
-            generate_series(1, cardinality(leaders)) as place, unnest(leaders) as leader,
+            generate_series(1, cardinality(leaders)) as ordinal, unnest(leaders) as leader,
             unnest(payloads) as payload, unnest(keys) as key,
             unnest(headers) as header, unnest(labels) as label,
             unnest(unique_keys) as unique_key, unnest(bodies) as body
-        order by place
+        order by ordinal
     ) as g
-    where g.leader = g.place;
+    where g.leader = g.ordinal;
 
     if added.keys is not null then
         made := array(
@@ -77,29 +77,29 @@ begin
         );
     end if;
 
-    for place in 1 .. cardinality(leaders) loop
-        duplicates[place] := true;
-        if leaders[place] = place then
+    for n in 1 .. cardinality(leaders) loop
+        duplicates[n] := true;
+        if leaders[n] = n then
             rank := rank + 1;
-            ids[place] := made[rank].job_id;
-            duplicates[place] := made[rank].duplicate;
+            ids[n] := made[rank].job_id;
+            duplicates[n] := made[rank].duplicate;
         else
             -- The ordinal of an element before it, or a negative one of an earlier call's jobs.
-            ids[place] := coalesce(ids[leaders[place]], notes.job_ids[-leaders[place]]);
+            ids[n] := coalesce(ids[leaders[n]], notes.job_ids[-leaders[n]]);
         end if;
     end loop;
 
     if rank > 0 then
-        perform pgq._place_keys(
+        perform pgq._store_keys(
             notes.segments, scope, span, array_agg(g.idempotency_key), array_agg(g.job_id), null,
             null
         )
         from (
             select
-                generate_series(1, cardinality(leaders)) as place, unnest(leaders) as leader,
+                generate_series(1, cardinality(leaders)) as ordinal, unnest(leaders) as leader,
                 unnest(idempotency_keys) as idempotency_key, unnest(ids) as job_id
         ) as g
-        where g.leader = g.place and g.idempotency_key is not null;
+        where g.leader = g.ordinal and g.idempotency_key is not null;
 
         -- No lock on the queue: every call would have to take one.
         if not exists (select from pgq.queue as q where q.partition_id = scope) then

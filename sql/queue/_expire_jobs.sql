@@ -1,4 +1,4 @@
-create function pgq._expire_jobs(job_ids bigint[], moment timestamptz)
+create function pgq._expire_jobs(job_ids bigint[], now_at timestamptz)
 returns setof pgq.cleanup_action
 language plpgsql volatile parallel unsafe
 as $$
@@ -10,8 +10,8 @@ begin
         select j.job_id
         from pgq.job as j
         where j.job_id = any(job_ids)
-            and j.expires_at <= moment
-            and (j.lease_token is null or j.visible_at <= moment)
+            and j.expires_at <= now_at
+            and (j.lease_token is null or j.visible_at <= now_at)
         for update skip locked
     );
 
@@ -35,7 +35,7 @@ begin
         select
             e.job_id,
             e.queue_id,
-            moment,
+            now_at,
             e.segment,
             e.attempt,
             'expired',

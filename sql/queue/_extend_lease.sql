@@ -5,7 +5,7 @@ as $$
 declare
     rest bigint[] := job_ids;
     extended bigint[];
-    moment timestamptz;
+    now_at timestamptz;
 begin
     if lease is not null then
         perform pgq._check_interval('lease', lease, false);
@@ -24,7 +24,7 @@ begin
         where j.job_id = any(rest) and j.lease_token = _extend_lease.lease_token
         order by j.job_id
         for update;
-        moment := pgq._clock();
+        now_at := pgq._clock();
 
         -- Delete and insert, as in a claim. No join with the queue: an old prepared plan might scan
         -- all its jobs. For the same reason the condition on visible_at matches no index.
@@ -32,7 +32,7 @@ begin
             delete from pgq.job as j
             where j.job_id = any(rest)
                 and j.lease_token = _extend_lease.lease_token
-                and j.visible_at - moment > interval '0'
+                and j.visible_at - now_at > interval '0'
             returning j as job
         ),
 
@@ -72,7 +72,7 @@ begin
                 from pgq.job as j
                 where j.job_id = any(rest)
                     and j.lease_token = _extend_lease.lease_token
-                    and j.visible_at - moment > interval '0'
+                    and j.visible_at - now_at > interval '0'
             );
     end loop;
 end

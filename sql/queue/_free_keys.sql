@@ -21,7 +21,7 @@ begin
     loop
         continue when gone.ordered and pgq._let_next(gone.queue_id, gone.ordered_key, gone.job_id);
 
-        insert into pgq.ordered_note (queue_id, look_at, ordered_key, after_id, tries)
+        insert into pgq.key_wakeup (queue_id, look_at, ordered_key, after_id, tries)
         values (gone.queue_id, pgq._clock(), gone.ordered_key, gone.job_id, 0)
         on conflict do nothing;
     end loop;

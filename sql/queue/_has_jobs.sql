@@ -4,7 +4,7 @@ language plpgsql volatile parallel unsafe
 set enable_seqscan = on
 as $$
 begin
-    -- One statement, one snapshot: a job that is dead-lettered, redriven or made from a job batch
+    -- One statement, one snapshot: a job that is dead-lettered, redriven or made from a job extent
     -- meanwhile is seen in one of the three tables.
     return exists (
         select
@@ -20,7 +20,7 @@ begin
             and d.partition_id = coalesce(_has_jobs.partition_id, d.partition_id)
     ) or exists (
         select
-        from pgq.job_run as r
+        from pgq.job_extent as r
         where r.segment = _has_jobs.segment
             and r.queue_id = coalesce(_has_jobs.queue_id, r.queue_id)
             and r.partition_id = coalesce(_has_jobs.partition_id, r.partition_id)

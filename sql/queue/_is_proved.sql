@@ -1,4 +1,4 @@
-create function pgq._is_proved(state pgq.queue_floor, moment timestamptz)
+create function pgq._is_proved(state pgq.queue_floor, now_at timestamptz)
 returns boolean
 language plpgsql volatile parallel unsafe
 as $$
@@ -15,8 +15,8 @@ begin
         when state.candidate_xid >= pg_snapshot_xmax(pg_current_snapshot())
             then state.candidate_xid <> pg_current_xact_id()
         when state.seq % 16 = 0
-            or state.recorded_at < moment - interval '10 seconds'
-            then state.candidate_xid <= pgq._settled_xid(array['queue', 'job'])
+            or state.recorded_at < now_at - interval '10 seconds'
+            then state.candidate_xid <= pgq._oldest_xid(array['queue', 'job'])
     end;
 end
 $$;

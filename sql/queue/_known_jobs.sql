@@ -4,8 +4,8 @@ returns table (
     limited_key text,
     priority smallint,
     visible_at timestamptz,
-    number bigint,
-    has_place boolean,
+    ordinal bigint,
+    has_slot boolean,
     leased boolean,
     fits boolean
 )
@@ -38,7 +38,7 @@ begin
     holder as materialized (
         select
             s.limited_key, j.job_id, j.priority, j.visible_at,
-            j.lease_token is not null and j.visible_at > plan.moment as leased,
+            j.lease_token is not null and j.visible_at > plan.now_at as leased,
             _known_jobs.label is null
             or j.label is not distinct from _known_jobs.label
             or j.lease_token is not null
@@ -46,7 +46,7 @@ begin
                 (
                     select true
                     from pgq.job as o
-                    where o.job_id = j.job_id and o.visible_at - plan.moment <= interval '0'
+                    where o.job_id = j.job_id and o.visible_at - plan.now_at <= interval '0'
                     limit 1
                     for update skip locked
                 ),
@@ -59,21 +59,21 @@ begin
             and j.due_at is null
             and (
                 j.expires_at is null
-                or j.expires_at > plan.moment
-                or (j.lease_token is not null and j.visible_at > plan.moment)
+                or j.expires_at > plan.now_at
+                or (j.lease_token is not null and j.visible_at > plan.now_at)
             )
     )
 
     select
-        a.job_id, min(a.limited_key), min(a.priority), min(a.visible_at), min(a.number),
-        bool_or(a.has_place), bool_or(a.leased), bool_or(a.fits)
+        a.job_id, min(a.limited_key), min(a.priority), min(a.visible_at), min(a.ordinal),
+        bool_or(a.has_slot), bool_or(a.leased), bool_or(a.fits)
     from (
         select
-            t.job_id, null as limited_key, t.priority, t.visible_at, t.number,
-            false as has_place, false as leased, true as fits
+            t.job_id, null as limited_key, t.priority, t.visible_at, t.ordinal,
+            false as has_slot, false as leased, true as fits
         from unnest(met) with ordinality as t (
-            place, segment, partition_id, log_offset, job_id, priority, visible_at,
-            unique_key, number
+            tid, segment, partition_id, log_offset, job_id, priority, visible_at,
+            unique_key, ordinal
         )
         union all
         select k.job_id, k.limited_key, null, null, null, false, false, false

@@ -1,4 +1,4 @@
-create function pgq._look_below(queue_id bigint, moment timestamptz)
+create function pgq._look_below(queue_id bigint, now_at timestamptz)
 returns boolean
 language plpgsql volatile parallel unsafe
 set enable_bitmapscan = off
@@ -8,7 +8,7 @@ begin
     -- The scan walks index entries of dead rows, which stay while an old snapshot is held. Above
     -- 3,000 dead rows (about 2 ms) leave the search to cleanup.
     return pg_stat_get_dead_tuples('pgq.job'::regclass) < 3000
-        and pgq._lock_floor(queue_id) and pgq._lower_floor(queue_id, moment);
+        and pgq._lock_floor(queue_id) and pgq._lower_floor(queue_id, now_at);
 end
 $$;
 

@@ -1,4 +1,4 @@
-create function pgq._lower_floor(queue_id bigint, moment timestamptz)
+create function pgq._lower_floor(queue_id bigint, now_at timestamptz)
 returns boolean
 language plpgsql volatile parallel unsafe
 as $$
@@ -10,13 +10,13 @@ begin
     -- Jobs below a floor exist only if the clock was set back. The new epoch invalidates the floors
     -- of labels, which may be wrong as well.
     select
-        array_agg(coalesce(b.visible_at, p.floor_time) order by p.place),
-        array_agg(coalesce(b.job_id, p.floor_id) order by p.place)
+        array_agg(coalesce(b.visible_at, p.floor_time) order by p.ordinal),
+        array_agg(coalesce(b.job_id, p.floor_id) order by p.ordinal)
     into floors.floor_times, floors.floor_ids
     from unnest(floors.floor_times, floors.floor_ids)
-        with ordinality as p (floor_time, floor_id, place)
-    left join pgq._below_floor(queue_id, floors.floor_times, floors.floor_ids, moment) as b
-        on b.place = p.place
+        with ordinality as p (floor_time, floor_id, ordinal)
+    left join pgq._below_floor(queue_id, floors.floor_times, floors.floor_ids, now_at) as b
+        on b.ordinal = p.ordinal
     having count(b.job_id) > 0;
 
     if not found then

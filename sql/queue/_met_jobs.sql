@@ -1,5 +1,5 @@
 create function pgq._met_jobs(
-    queue_id bigint, max_jobs integer, label text, most_attempts integer, moment timestamptz,
+    queue_id bigint, max_jobs integer, label text, most_attempts integer, now_at timestamptz,
     floor_times timestamptz[], floor_ids bigint[]
 )
 returns pgq._met_job[]
@@ -30,8 +30,8 @@ begin
                     where k.queue_id = _met_jobs.queue_id
                         and k.priority = f.priority - 1
                         and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
-                        and k.visible_at <= moment
-                        and (k.expires_at is null or k.expires_at > moment)
+                        and k.visible_at <= now_at
+                        and (k.expires_at is null or k.expires_at > now_at)
                         and k.attempt < coalesce(k.max_attempts, most_attempts)
                     order by k.visible_at, k.job_id
                     limit max_jobs
@@ -65,8 +65,8 @@ begin
                     and k.label = _met_jobs.label
                     and k.priority = f.priority - 1
                     and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
-                    and k.visible_at <= moment
-                    and (k.expires_at is null or k.expires_at > moment)
+                    and k.visible_at <= now_at
+                    and (k.expires_at is null or k.expires_at > now_at)
                     and k.attempt < coalesce(k.max_attempts, most_attempts)
                 order by k.visible_at, k.job_id
                 limit max_jobs

@@ -87,7 +87,7 @@ begin
         from given_back as b;
 
         if exhausted is not null then
-            perform pgq._bury(exhausted, 0, false, null);
+            perform pgq._dead_letter_jobs(exhausted, 0, false, null);
         end if;
         if keyed is not null then
             perform pgq._return_keys(keyed);

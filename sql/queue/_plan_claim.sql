@@ -4,7 +4,7 @@ language plpgsql volatile parallel unsafe
 as $$
 declare
     plan pgq._claim_plan;
-    noted_from timestamptz;
+    wakeups_from timestamptz;
 begin
     select
         q.queue_id,
@@ -20,7 +20,7 @@ begin
         f.floor_ids,
         f.recorded_at,
         f.epoch,
-        f.note_floor
+        f.wakeup_floor
     into
         plan.queue_id,
         plan.wanted,
@@ -30,12 +30,12 @@ begin
         plan.max_leased_per_key,
         plan.is_ordered,
         plan.is_subscribed,
-        plan.moment,
+        plan.now_at,
         plan.floor_times,
         plan.floor_ids,
         plan.recorded_at,
         plan.epoch,
-        noted_from
+        wakeups_from
     from pgq.queue as q
     cross join lateral pgq._read_floors(q.queue_id, '') as f
     where q.queue = _plan_claim.queue and (q.consumers is null or pgq._may(q.consumers));
@@ -52,10 +52,10 @@ begin
         -- Before any lock: sequencing may wait for an ordered key, and must not hold up other
         -- claims. The jobs that it makes are due now, so the clock is read again.
         perform pgq._deliver_staged(
-            plan.queue_id, plan.moment, plan.max_attempts,
-            case when plan.recorded_at <= plan.moment then plan.floor_times end, plan.floor_ids
+            plan.queue_id, plan.now_at, plan.max_attempts,
+            case when plan.recorded_at <= plan.now_at then plan.floor_times end, plan.floor_ids
         );
-        plan.moment := pgq._clock();
+        plan.now_at := pgq._clock();
     end if;
     if pgq._keeps_snapshot() then
         -- Raises 40001 if the queue has changed (was paused, say) since the snapshot.
@@ -68,26 +68,26 @@ begin
         end if;
     end if;
     if plan.is_ordered or plan.max_leased_per_key is not null then
-        if plan.recorded_at > plan.moment
-            or plan.recorded_at < plan.moment - interval '5 seconds'
-            and pg_stat_get_dead_tuples('pgq.ordered_note'::regclass) < 3000
+        if plan.recorded_at > plan.now_at
+            or plan.recorded_at < plan.now_at - interval '5 seconds'
+            and pg_stat_get_dead_tuples('pgq.key_wakeup'::regclass) < 3000
         then
-            noted_from := '-infinity';
+            wakeups_from := '-infinity';
         end if;
         -- Jobs unblocked here are due now, so the clock is read again.
         if plan.is_ordered then
-            perform pgq._settle_notes(plan.queue_id, noted_from, plan.moment, plan.wanted);
+            perform pgq._process_wakeups(plan.queue_id, wakeups_from, plan.now_at, plan.wanted);
         end if;
         if plan.max_leased_per_key is not null then
             plan.max_leased_per_key := pgq._open_keys(
-                plan.queue_id, case when plan.recorded_at <= plan.moment then noted_from end,
+                plan.queue_id, case when plan.recorded_at <= plan.now_at then wakeups_from end,
                 plan.wanted
             );
         end if;
-        plan.moment := pgq._clock();
+        plan.now_at := pgq._clock();
     end if;
 
-    if plan.recorded_at > plan.moment and plan.recorded_at > pgq._clock() then
+    if plan.recorded_at > plan.now_at and plan.recorded_at > pgq._clock() then
         -- The clock was set back, and the floors may not be reset yet because their lock is held:
         -- ignore them.
         plan.floor_times := array_fill('-infinity'::timestamptz, array[10]);
@@ -95,8 +95,8 @@ begin
         plan.epoch := null;
     end if;
     if plan.is_subscribed and label is null and plan.max_leased_per_key is null then
-        perform pgq._expand_runs(
-            plan.queue_id, plan.wanted, plan.moment, plan.max_attempts, plan.floor_times[1],
+        perform pgq._expand_extents(
+            plan.queue_id, plan.wanted, plan.now_at, plan.max_attempts, plan.floor_times[1],
             plan.floor_ids[1]
         );
     end if;

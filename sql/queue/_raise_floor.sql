@@ -1,4 +1,4 @@
-create function pgq._raise_floor(queue_id bigint, moment timestamptz)
+create function pgq._raise_floor(queue_id bigint, now_at timestamptz)
 returns void
 language plpgsql volatile parallel unsafe
 set enable_bitmapscan = off
@@ -9,7 +9,7 @@ declare
     -- Start of this transaction: every transaction that had read the clock by then had its xid
     -- already, below ours. The snapshot's xmax would not do: running transactions may have higher
     -- xids than the latest completed one. Capped at `moment` in case the clock was set back since.
-    begun_at timestamptz := least(moment, moment - (clock_timestamp() - now()));
+    begun_at timestamptz := least(now_at, now_at - (clock_timestamp() - now()));
 begin
     -- Another transaction is changing the floors: skip.
     if not pgq._lock_floor(queue_id) then
@@ -19,7 +19,7 @@ begin
     -- Lock before reading: this new statement has a snapshot newer than the lock.
     select f.* into state from pgq._read_floors(queue_id, '') as f;
 
-    if state.recorded_at > moment then
+    if state.recorded_at > now_at then
         if state.recorded_at <= pgq._clock() then
             -- A claim that began later was first.
             return;
@@ -29,12 +29,12 @@ begin
         state.floor_times := array_fill('-infinity'::timestamptz, array[10]);
         state.floor_ids := array_fill(0::bigint, array[10]);
         state.safe_at := '-infinity';
-        state.note_floor := case when state.note_floor is not null then '-infinity' end;
+        state.wakeup_floor := case when state.wakeup_floor is not null then '-infinity' end;
         state.candidate_at := begun_at;
         state.candidate_xid := pg_current_xact_id();
     end if;
 
-    if pgq._is_proved(state, moment) then
+    if pgq._is_proved(state, now_at) then
         state.safe_at := greatest(state.safe_at, state.candidate_at);
         state.candidate_at := begun_at;
         state.candidate_xid := pg_current_xact_id();
@@ -48,7 +48,7 @@ begin
                 when f.floor_time >= state.safe_at then f.floor_time
                 else coalesce(least(j.visible_at, r.visible_at), state.safe_at)
             end
-            order by f.place
+            order by f.ordinal
         ),
         array_agg(
             case
@@ -56,19 +56,19 @@ begin
                 when r.visible_at < j.visible_at then 0
                 else coalesce(j.job_id, 0)
             end
-            order by f.place
+            order by f.ordinal
         )
     into state.floor_times, state.floor_ids
     from unnest(state.floor_times, state.floor_ids)
-        with ordinality as f (floor_time, floor_id, place)
+        with ordinality as f (floor_time, floor_id, ordinal)
     left join lateral (
         select k.visible_at, k.job_id
         from pgq.job as k
         where k.queue_id = _raise_floor.queue_id
-            and k.priority = f.place - 1
+            and k.priority = f.ordinal - 1
             and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
             and k.visible_at < state.safe_at
-            and (k.expires_at is null or k.expires_at > moment)
+            and (k.expires_at is null or k.expires_at > now_at)
         order by k.visible_at, k.job_id
         limit 1
     ) as j on true
@@ -76,24 +76,24 @@ begin
     -- so far.
     left join lateral (
         select k.visible_at
-        from pgq.job_run as k
-        where f.place = 1
+        from pgq.job_extent as k
+        where f.ordinal = 1
             and k.queue_id = _raise_floor.queue_id
             and k.visible_at >= f.floor_time
             and k.visible_at < state.safe_at
-            and (k.expires_at is null or k.expires_at > moment)
-        order by k.visible_at, k.run_id
+            and (k.expires_at is null or k.expires_at > now_at)
+        order by k.visible_at, k.extent_id
         limit 1
     ) as r on true;
 
-    if state.note_floor < state.safe_at then
+    if state.wakeup_floor < state.safe_at then
         -- The floor of wake-up records, in the same way.
-        state.note_floor := coalesce(
+        state.wakeup_floor := coalesce(
             (
                 select n.look_at
-                from pgq.ordered_note as n
+                from pgq.key_wakeup as n
                 where n.queue_id = _raise_floor.queue_id
-                    and n.look_at >= state.note_floor
+                    and n.look_at >= state.wakeup_floor
                     and n.look_at < state.safe_at
                 order by n.look_at
                 limit 1
@@ -103,7 +103,7 @@ begin
     end if;
 
     state.seq := state.seq + 1;
-    state.recorded_at := moment;
+    state.recorded_at := now_at;
     insert into pgq.queue_floor values (state.*);
 
     -- Delete one old row for each new one, by its exact seq: no scan over dead rows.

@@ -1,4 +1,4 @@
-create function pgq._raise_label_floor(queue_id bigint, label text, moment timestamptz)
+create function pgq._raise_label_floor(queue_id bigint, label text, now_at timestamptz)
 returns void
 language plpgsql volatile parallel unsafe
 set jit = off
@@ -17,15 +17,15 @@ begin
 
     -- Raise the common floors first: perhaps all claims ask for labels. Only there is a clock that
     -- was set back detected.
-    if common.recorded_at < moment - interval '20 milliseconds' or common.recorded_at > pgq._clock()
+    if common.recorded_at < now_at - interval '20 milliseconds' or common.recorded_at > pgq._clock()
     then
-        perform pgq._raise_floor(queue_id, moment);
+        perform pgq._raise_floor(queue_id, now_at);
         select f.* into common from pgq._read_floors(queue_id, '') as f;
     end if;
 
     select f.* into state from pgq._read_floors(queue_id, '=' || label) as f;
 
-    if common.recorded_at > moment or (state.recorded_at > moment and state.epoch = common.epoch)
+    if common.recorded_at > now_at or (state.recorded_at > now_at and state.epoch = common.epoch)
     then
         -- A claim that began later was first.
         return;
@@ -55,24 +55,24 @@ begin
                 when f.floor_time >= common.safe_at then f.floor_time
                 else coalesce(j.visible_at, common.safe_at)
             end
-            order by f.place
+            order by f.ordinal
         ),
         array_agg(
             case when f.floor_time >= common.safe_at then f.floor_id else coalesce(j.job_id, 0) end
-            order by f.place
+            order by f.ordinal
         )
     into state.floor_times, state.floor_ids
     from unnest(state.floor_times, state.floor_ids)
-        with ordinality as f (floor_time, floor_id, place)
+        with ordinality as f (floor_time, floor_id, ordinal)
     left join lateral (
         select k.visible_at, k.job_id
         from pgq.job as k
         where -k.queue_id = -_raise_label_floor.queue_id
             and k.label = _raise_label_floor.label collate "C"
-            and k.priority = f.place - 1
+            and k.priority = f.ordinal - 1
             and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
             and k.visible_at < common.safe_at
-            and (k.expires_at is null or k.expires_at > moment)
+            and (k.expires_at is null or k.expires_at > now_at)
         order by k.visible_at, k.job_id
         limit 1
     ) as j on true;
@@ -89,8 +89,8 @@ begin
     common.seq := coalesce(state.seq, 0) + 1;
     common.floor_times := state.floor_times;
     common.floor_ids := state.floor_ids;
-    common.recorded_at := moment;
-    common.note_floor := null;
+    common.recorded_at := now_at;
+    common.wakeup_floor := null;
     insert into pgq.queue_floor values (common.*);
 
     -- Keep one row per label, as there may be many. Delete by exact seq: no scan over dead rows.

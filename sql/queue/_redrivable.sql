@@ -1,4 +1,4 @@
-create function pgq._redrivable(queue_id bigint, letters bigint[])
+create function pgq._redrivable(queue_id bigint, dead_ids bigint[])
 returns bigint[]
 language plpgsql volatile parallel unsafe
 as $$
@@ -9,15 +9,15 @@ begin
     select array_agg(d.job_id), array_agg(d.unique_key)
     into keyed, unique_keys
     from pgq.dead_job as d
-    where d.job_id = any(letters)
+    where d.job_id = any(dead_ids)
         and d.queue_id + 0 = _redrivable.queue_id and d.unique_key is not null;
     if keyed is null then
-        return letters;
+        return dead_ids;
     end if;
 
     return array(
         select r.job_id
-        from unnest(letters) as r (job_id)
+        from unnest(dead_ids) as r (job_id)
         except
         select k.job_id
         from unnest(

@@ -1,4 +1,4 @@
-create function pgq._repair_jobs(moment timestamptz, longest_lease interval, max_rows bigint)
+create function pgq._repair_jobs(now_at timestamptz, longest_lease interval, max_rows bigint)
 returns table (action text, target text, amount bigint)
 language plpgsql volatile parallel unsafe
 as $$
@@ -6,45 +6,45 @@ begin
     -- Delete and insert instead of update, see pgq.job. SKIP LOCKED: rows that another transaction
     -- holds are left out.
     return query
-    with ahead as materialized (select a.* from pgq._ahead_runs(moment) as a limit max_rows),
+    with ahead as materialized (select a.* from pgq._ahead_extents(now_at) as a limit max_rows),
 
     locked as materialized (
-        select r.queue_id, r.visible_at, r.run_id, a.visible_at as right_at
+        select r.queue_id, r.visible_at, r.extent_id, a.visible_at as right_at
         from ahead as a
-        inner join pgq.job_run as r on r.queue_id = a.queue_id and r.run_id = a.run_id
-        order by r.run_id
+        inner join pgq.job_extent as r on r.queue_id = a.queue_id and r.extent_id = a.extent_id
+        order by r.extent_id
         for update of r skip locked
     ),
 
     gone as (
-        delete from pgq.job_run as r
+        delete from pgq.job_extent as r
         using locked as l
-        where r.queue_id = l.queue_id and r.visible_at = l.visible_at and r.run_id = l.run_id
+        where r.queue_id = l.queue_id and r.visible_at = l.visible_at and r.extent_id = l.extent_id
         returning r.*, l.right_at
     ),
 
     returned as (
-        insert into pgq.job_run (
+        insert into pgq.job_extent (
             queue_id,
             visible_at,
-            run_id,
+            extent_id,
             partition_id,
             first_offset,
             expires_at,
             segment,
             jobs,
-            places
+            ordinals
         )
         select
             g.queue_id,
             g.right_at,
-            g.run_id,
+            g.extent_id,
             g.partition_id,
             g.first_offset,
             g.expires_at,
             g.segment,
             g.jobs,
-            g.places
+            g.ordinals
         from gone as g
         returning queue_id, jobs
     )
@@ -57,7 +57,7 @@ begin
     return query
     with ahead as materialized (
         select a.*
-        from pgq._ahead_jobs(moment, longest_lease, null) as a
+        from pgq._ahead_jobs(now_at, longest_lease, null) as a
         limit max_rows
     ),
 

@@ -3,7 +3,7 @@ returns boolean
 language plpgsql volatile parallel unsafe
 as $$
 declare
-    number bigint;
+    next_id bigint;
 begin
     if pgq._keeps_snapshot() then
         -- The snapshot is no proof. Locking a row that was changed since raises 40001, and so does
@@ -11,7 +11,7 @@ begin
         -- yet are skipped: the insert would collide with their future job.
         perform from pgq.job as j where j.job_id = any(job_ids) order by j.job_id for update;
 
-        for number in
+        for next_id in
             select distinct r.job_id
             from unnest(job_ids) as r (job_id)
             where r.job_id <= pg_sequence_last_value('pgq.job_id')
@@ -27,11 +27,11 @@ begin
                 attempt,
                 priority
             )
-            select number, 0, 0, 0, 'infinity', 0, 0, 0
-            where not exists (select from pgq.job as j where j.job_id = number)
+            select next_id, 0, 0, 0, 'infinity', 0, 0, 0
+            where not exists (select from pgq.job as j where j.job_id = next_id)
             on conflict do nothing;
 
-            delete from pgq.job as j where j.job_id = number and j.queue_id = 0;
+            delete from pgq.job as j where j.job_id = next_id and j.queue_id = 0;
         end loop;
         return false;
     end if;

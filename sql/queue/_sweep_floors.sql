@@ -4,7 +4,7 @@ language plpgsql volatile parallel unsafe
 as $$
 declare
     target record;
-    moment timestamptz := pgq._clock();
+    now_at timestamptz := pgq._clock();
 begin
     -- Locking and raising write to the write-ahead log: skip idle queues, except a few in turn.
     -- Claims raise the floors of their own queue, unless all run above READ COMMITTED.
@@ -17,11 +17,11 @@ begin
             select
                 n.queue_id, n.labels,
                 -- the clock was set back, or it is its turn
-                n.recorded_at > moment
+                n.recorded_at > now_at
                 or row_number() over (order by n.recorded_at) <= turns as raised,
                 exists (
                     select
-                    from pgq._below_floor(n.queue_id, n.floor_times, n.floor_ids, moment)
+                    from pgq._below_floor(n.queue_id, n.floor_times, n.floor_ids, now_at)
                 ) as below
             from (
                 select
@@ -36,7 +36,7 @@ begin
             ) as n
             where n.labels
                 or exists (select from pgq.job as j where j.queue_id = n.queue_id)
-                or exists (select from pgq.job_run as r where r.queue_id = n.queue_id)
+                or exists (select from pgq.job_extent as r where r.queue_id = n.queue_id)
         ) as f
         inner join pgq.queue as q on q.queue_id = f.queue_id
         where f.raised or f.below or f.labels

@@ -1,4 +1,4 @@
-create function pgq._sweep_labels(queue_id bigint, max_labels bigint, moment timestamptz)
+create function pgq._sweep_labels(queue_id bigint, max_labels bigint, now_at timestamptz)
 returns void
 language plpgsql volatile parallel unsafe
 set jit = off
@@ -40,24 +40,24 @@ begin
             and f.label = state.label
             and f.seq = state.seq
             and (
-                f.recorded_at < moment - interval '1 day'
+                f.recorded_at < now_at - interval '1 day'
                 or f.epoch <> common.epoch
                 or exists (
                     select
                     from unnest(f.floor_times, f.floor_ids)
-                        with ordinality as p (floor_time, floor_id, place)
+                        with ordinality as p (floor_time, floor_id, ordinal)
                     cross join lateral (
                         select k.expires_at
                         from pgq.job as k
                         where -k.queue_id = -_sweep_labels.queue_id
                             and k.label = swept
-                            and k.priority = p.place - 1
+                            and k.priority = p.ordinal - 1
                             and (k.visible_at, k.job_id) < (p.floor_time, p.floor_id)
                         order by k.visible_at, k.job_id
                         limit 10000
                     ) as j
                     -- Expired jobs may lie below a floor.
-                    where j.expires_at is null or j.expires_at > moment
+                    where j.expires_at is null or j.expires_at > now_at
                 )
             );
     end loop;

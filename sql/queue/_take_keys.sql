@@ -10,12 +10,12 @@ declare
 begin
     -- Lock in ascending order, one at a time: no deadlock.
     for wish in
-        select w.unique_key, w.job_id, w.place
-        from unnest(unique_keys, job_ids) with ordinality as w (unique_key, job_id, place)
+        select w.unique_key, w.job_id, w.ordinal
+        from unnest(unique_keys, job_ids) with ordinality as w (unique_key, job_id, ordinal)
         where w.unique_key is not null
         order by w.unique_key collate "C", w.job_id
     loop
-        holders[wish.place] := pgq._take_key(queue_id, wish.unique_key, wish.job_id, waiting);
+        holders[wish.ordinal] := pgq._take_key(queue_id, wish.unique_key, wish.job_id, waiting);
     end loop;
 
     return holders;

@@ -8,7 +8,7 @@ begin
     -- For each priority the higher of the common floor and the label's.
     select
         coalesce(
-            array_agg(greatest(g.floor_time, o.floor_time) order by o.place), raised.floor_times
+            array_agg(greatest(g.floor_time, o.floor_time) order by o.ordinal), raised.floor_times
         ),
         coalesce(
             array_agg(
@@ -17,7 +17,7 @@ begin
                     when g.floor_time < o.floor_time then o.floor_id
                     else greatest(g.floor_id, o.floor_id)
                 end
-                order by o.place
+                order by o.ordinal
             ),
             raised.floor_ids
         ),
@@ -25,10 +25,10 @@ begin
     into raised.floor_times, raised.floor_ids, raised.label_recorded_at
     from pgq._read_floors(raised.queue_id, '=' || label) as f
     cross join lateral unnest(f.floor_times, f.floor_ids)
-        with ordinality as g (floor_time, floor_id, place)
+        with ordinality as g (floor_time, floor_id, ordinal)
     inner join unnest(raised.floor_times, raised.floor_ids)
-        with ordinality as o (floor_time, floor_id, place)
-        on o.place = g.place
+        with ordinality as o (floor_time, floor_id, ordinal)
+        on o.ordinal = g.ordinal
     where f.epoch = raised.epoch;
     return raised;
 end

@@ -96,13 +96,13 @@ begin
     end if;
 
     if before.max_leased_per_key is not null and settings.max_leased_per_key is null then
-        perform pgq._lift_key_limit(target_id);
+        perform pgq._remove_key_limit(target_id);
     elsif settings.max_leased_per_key > before.max_leased_per_key then
         -- Wake-up records: the next claims unblock the jobs that may be leased now.
-        insert into pgq.ordered_note (queue_id, look_at, ordered_key, after_id, tries)
+        insert into pgq.key_wakeup (queue_id, look_at, ordered_key, after_id, tries)
         select k.queue_id, pgq._clock(), k.limited_key, -1, 0
         from pgq.limited_key as k
-        where k.queue_id = target_id and k.parked_from is not null
+        where k.queue_id = target_id and k.blocked_from is not null
         on conflict do nothing;
     end if;
 

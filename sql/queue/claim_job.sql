@@ -13,13 +13,13 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
     target_id bigint;
-    keep interval;
+    lease_length interval;
     most_attempts integer;
     first_time timestamptz;
     first_id bigint;
     token uuid;
-    moment timestamptz;
-    usual boolean;
+    now_at timestamptz;
+    fast_path boolean;
     raised_at timestamptz;
     store_id bigint;
     store_offset bigint;
@@ -29,7 +29,7 @@ declare
     was_leased boolean;
     job_key text;
     job_attempts integer;
-    special boolean;
+    extra_work boolean;
     job pgq.claimed_job;
 begin
     if lease is not null then
@@ -43,12 +43,12 @@ begin
         gen_random_uuid(), pgq._clock(),
         (max_jobs <> 1) is not true
         and label is null
-        and q.plain_claim
+        and q.has_fast_claim
         and (
             current_setting('transaction_isolation') = 'read committed'
             or pgq._unchanged(q.queue_id)
         )
-    into target_id, keep, most_attempts, token, moment, usual
+    into target_id, lease_length, most_attempts, token, now_at, fast_path
     from pgq.queue as q
     where q.queue = claim_job.queue collate "C" and (q.consumers is null or pgq._may(q.consumers));
 

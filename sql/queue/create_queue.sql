@@ -93,7 +93,7 @@ begin
         safe_at,
         candidate_at,
         candidate_xid,
-        note_floor
+        wakeup_floor
     )
     values (
         new_id,

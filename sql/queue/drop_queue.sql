@@ -24,7 +24,7 @@ begin
     end loop;
 
     -- Job batches first: jobs that a claim makes of them meanwhile are deleted below.
-    perform pgq._drop_runs(target.queue_id);
+    perform pgq._drop_extents(target.queue_id);
 
     select s.last_value into newest_id from pgq.job_id as s;
 
@@ -57,7 +57,7 @@ begin
         );
     end loop;
     delete from pgq.unique_job as u where u.queue_id = target.queue_id;
-    delete from pgq.ordered_note as n where n.queue_id = target.queue_id;
+    delete from pgq.key_wakeup as n where n.queue_id = target.queue_id;
     delete from pgq.limited_key as k where k.queue_id = target.queue_id;
     -- SKIP LOCKED: keys that another transaction has locked are left to cleanup.
     delete from pgq.ordered_key as k

@@ -25,7 +25,7 @@ declare
     leaf integer;
     queue_delay interval;
     ttl interval;
-    usual boolean;
+    fast_path boolean;
     roles text[];
     added pgq.enqueue_result;
     admitted pgq._admitted_job;
@@ -80,7 +80,7 @@ begin
         enqueue.delay is null
         and run_at is null
         and unique_key is null
-        and q.plain_enqueue,
+        and q.has_fast_enqueue,
         q.publishers
     into
         target_id,
@@ -91,17 +91,17 @@ begin
         added.duplicate,
         queue_delay,
         ttl,
-        usual,
+        fast_path,
         roles
     from pgq.queue as q
     where q.queue = enqueue.queue collate "C";
 
-    if (usual and roles is null) is not true then
+    if (fast_path and roles is null) is not true then
         if target_id is null or (roles is not null and not pgq._may(roles)) then
             perform pgq._check_access(null, queue collate "C", 'publish');
             perform pgq._fail_unknown_queue(queue collate "C");
         end if;
-        if usual is not true then
+        if fast_path is not true then
             admitted := pgq._admit_job(
                 target_id, added.job_id, key collate "C", unique_key, delay, run_at
             );

@@ -30,7 +30,7 @@ declare
     notify boolean;
     room integer;
     roles text[];
-    moment timestamptz;
+    now_at timestamptz;
     due timestamptz;
     size integer;
     added integer;
@@ -97,10 +97,10 @@ begin
         free := pgq._join_order(target_id, keys);
     end if;
 
-    moment := pgq._clock();
+    now_at := pgq._clock();
     due := case
-        when delay is null and run_at is null then moment + queue_delay
-        else pgq._due_at(queue collate "C", moment, delay, run_at, ttl)
+        when delay is null and run_at is null then now_at + queue_delay
+        else pgq._due_at(queue collate "C", now_at, delay, run_at, ttl)
     end;
 
     if size = 0 then
@@ -140,7 +140,7 @@ begin
     insert into pgq.message (
         partition_id, log_offset, published_at, segment, key, headers, payload, body
     )
-    select store_id, b.job_id, moment, leaf, b.key, b.header, b.payload, b.body
+    select store_id, b.job_id, now_at, leaf, b.key, b.header, b.payload, b.body
     from (
         select
             unnest(ids) as job_id, unnest(holders) as holder, unnest(keys) as key,
@@ -169,7 +169,7 @@ begin
         target_id,
         store_id,
         b.job_id,
-        moment + ttl,
+        now_at + ttl,
         case when b.waits then 'infinity' else due end,
         leaf,
         0,

@@ -15,11 +15,11 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
     target_id bigint;
-    letters bigint := coalesce(max_jobs, 100);
+    most bigint := coalesce(max_jobs, 100);
     dead pgq.dead_job;
     message pgq._stored_message;
 begin
-    perform pgq._check_count('max_jobs', letters, 1, 1000000);
+    perform pgq._check_count('max_jobs', most, 1, 1000000);
     if (after_died_at is null) <> (after_job_id is null) then
         raise exception '"after_died_at", "after_job_id": both or neither are needed'
             using errcode = '22023';
@@ -44,7 +44,7 @@ begin
                 coalesce(after_died_at, '-infinity'), coalesce(after_job_id, -1)
             )
         order by d.died_at, d.job_id
-        limit letters
+        limit most
     loop
         message := pgq._job_message(dead.job_id, dead.partition_id, dead.segment, dead.log_offset);
 

@@ -16,13 +16,13 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
     target_id bigint;
-    keep interval;
+    lease_length interval;
     most_attempts integer;
     first_time timestamptz;
     first_id bigint;
     token uuid;
-    moment timestamptz;
-    usual boolean;
+    now_at timestamptz;
+    fast_path boolean;
     archives boolean;
     own_store_id bigint;
     raised_at timestamptz;
@@ -34,7 +34,7 @@ declare
     was_leased boolean;
     job_key text;
     job_attempts integer;
-    special boolean;
+    extra_work boolean;
     job pgq.claimed_job;
     finished_queue_id bigint;
     finished_attempt integer;
@@ -54,14 +54,14 @@ begin
         pgq._clock(),
         (max_jobs <> 1) is not true
         and label is null
-        and q.plain_claim
+        and q.has_fast_claim
         and (
             current_setting('transaction_isolation') = 'read committed'
             or pgq._unchanged(q.queue_id)
         ),
         q.archive,
         q.partition_id
-    into target_id, keep, most_attempts, token, moment, usual, archives, own_store_id
+    into target_id, lease_length, most_attempts, token, now_at, fast_path, archives, own_store_id
     from pgq.queue as q
     where q.queue = finish_and_claim.queue collate "C"
         and (q.consumers is null or pgq._may(q.consumers));

@@ -12,7 +12,7 @@ declare
     dead pgq.dead_job;
     info pgq.job_info;
     message pgq._stored_message;
-    moment timestamptz := pgq._clock();
+    now_at timestamptz := pgq._clock();
 begin
     if job_id is null then
         raise exception 'argument "job_id" must not be null' using errcode = '22004';
@@ -22,14 +22,14 @@ begin
 
     if found then
         info.expires_at := held.expires_at;
-        if held.lease_token is not null and held.visible_at > moment then
+        if held.lease_token is not null and held.visible_at > now_at then
             info.state := 'leased';
             info.leased_until := held.visible_at;
         else
             info.state := case
-                when held.expires_at <= moment then 'expired'
+                when held.expires_at <= now_at then 'expired'
                 when held.due_at is not null then 'waiting'
-                when held.visible_at <= moment then 'ready'
+                when held.visible_at <= now_at then 'ready'
                 else 'delayed'
             end;
             info.due_at := coalesce(held.due_at, held.visible_at);

@@ -16,7 +16,7 @@ declare
     target_id bigint;
     jobs bigint := coalesce(max_jobs, 100);
     wanted text := state;
-    moment timestamptz := pgq._clock();
+    now_at timestamptz := pgq._clock();
     seen_id bigint;
 begin
     perform pgq._check_count('max_jobs', jobs, 1, 10000);
@@ -44,10 +44,10 @@ begin
             and (
                 wanted is null
                 or wanted collate "C" = case
-                    when j.lease_token is not null and j.visible_at > moment then 'leased'
-                    when j.expires_at <= moment then 'expired'
+                    when j.lease_token is not null and j.visible_at > now_at then 'leased'
+                    when j.expires_at <= now_at then 'expired'
                     when j.due_at is not null then 'waiting'
-                    when j.visible_at <= moment then 'ready'
+                    when j.visible_at <= now_at then 'ready'
                     else 'delayed'
                 end
             )

@@ -48,7 +48,7 @@ begin
     -- Job batches first: this waits for a claim that makes jobs of a batch; these are deleted
     -- below.
     if all_jobs then
-        removed := pgq._drop_runs(target_id);
+        removed := pgq._drop_extents(target_id);
     end if;
 
     -- Jobs that are enqueued from now on stay.

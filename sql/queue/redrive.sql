@@ -16,7 +16,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
     target pgq.queue;
-    letters bigint[];
+    ids bigint[];
     ordered_keys text[];
     free text[];
     moved bigint;
@@ -36,13 +36,13 @@ begin
         perform pgq._fail_unknown_queue(queue collate "C");
     end if;
     perform pgq._check_redrive(job_id, all_jobs, max_jobs, per_second);
-    letters := pgq._lock_dead_letters(target.queue_id, job_id, max_jobs);
+    ids := pgq._lock_dead_letters(target.queue_id, job_id, max_jobs);
 
     -- A letter that stops its key still holds it.
     ordered_keys := array(
         select d.ordered_key
         from pgq.dead_job as d
-        where d.job_id = any(letters)
+        where d.job_id = any(ids)
             and d.queue_id + 0 = target.queue_id
             and d.ordered_key is not null
             and not d.stops_key
@@ -50,13 +50,13 @@ begin
     );
     free := pgq._join_order(target.queue_id, ordered_keys);
 
-    letters := pgq._redrivable(target.queue_id, letters);
+    ids := pgq._redrivable(target.queue_id, ids);
 
     -- No join, so that a plan cannot scan all letters to redrive one. queue_id + 0 matches no
     -- index, for the same reason.
     with gone as (
         delete from pgq.dead_job as d
-        where d.job_id = any(letters) and d.queue_id + 0 = target.queue_id
+        where d.job_id = any(ids) and d.queue_id + 0 = target.queue_id
         returning d.*
     ),
 
@@ -75,7 +75,7 @@ begin
                 secs => coalesce(
                     (row_number() over (order by r.died_at, r.job_id) - 1) / per_second, 0
                 )
-            ) as moment
+            ) as now_at
         from gone as r
         left join unnest(free) as f (ordered_key) on f.ordered_key collate "C" = r.ordered_key
     )
@@ -102,8 +102,8 @@ begin
         r.queue_id,
         r.partition_id,
         r.log_offset,
-        r.moment + target.job_ttl,
-        case when r.waits then 'infinity' else r.moment end,
+        r.now_at + target.job_ttl,
+        case when r.waits then 'infinity' else r.now_at end,
         r.segment,
         0,
         r.priority,
@@ -112,7 +112,7 @@ begin
         r.unique_key,
         r.max_attempts,
         case when target.ordered then r.ordered_key end,
-        case when r.waits then r.moment end
+        case when r.waits then r.now_at end
     from placed as r;
     get diagnostics moved = row_count;
 
@@ -123,7 +123,7 @@ begin
         from (
             select j.ordered_key, min(j.job_id) as job_id
             from pgq.job as j
-            where j.job_id = any(letters) and j.due_at is not null
+            where j.job_id = any(ids) and j.due_at is not null
             group by j.ordered_key
         ) as w
         where k.queue_id = target.queue_id and k.ordered_key = w.ordered_key;
@@ -131,7 +131,7 @@ begin
         -- Release the keys of letters that stay.
         perform pgq._turns(
             target.queue_id,
-            array(select j.ordered_key from pgq.job as j where j.job_id = any(letters)), free
+            array(select j.ordered_key from pgq.job as j where j.job_id = any(ids)), free
         );
     end if;
 

@@ -28,10 +28,10 @@ create table pgq.queue (
     max_unfinished integer,
     subscribed boolean not null default false,
     max_leased_per_key integer,
-    plain_enqueue boolean not null generated always as (
+    has_fast_enqueue boolean not null generated always as (
         not notify and not ordered and max_unfinished is null
     ) stored,
-    plain_claim boolean not null generated always as (
+    has_fast_claim boolean not null generated always as (
         not paused
         and not ordered
         and not subscribed
@@ -91,7 +91,7 @@ comment on column pgq.queue.rate_burst is
 comment on column pgq.queue.max_unfinished is
 'Number of unfinished jobs at which enqueue fails; null: no limit.';
 comment on column pgq.queue.subscribed is
-'Whether it may have rows in job_run, so that claims have to look there.';
+'Whether it may have rows in job_extent, so that claims have to look there.';
 comment on column pgq.queue.max_leased_per_key is
 'Limit of jobs of one key leased at one time; null: no limit.';
 comment on column pgq.queue.restricted is
@@ -99,9 +99,9 @@ comment on column pgq.queue.restricted is
 comment on column pgq.queue.publishers is
 'The roles that may enqueue, see _settle_access; null: EXECUTE decides.';
 comment on column pgq.queue.consumers is 'The roles that may claim; null: EXECUTE decides.';
-comment on column pgq.queue.plain_enqueue is
+comment on column pgq.queue.has_fast_enqueue is
 'Fast path: no setting makes an enqueue do more than write the job.';
-comment on column pgq.queue.plain_claim is
+comment on column pgq.queue.has_fast_claim is
 'Fast path: no setting makes a claim do more than lease due jobs.';
 
 create sequence pgq.job_id as bigint cache 1;
@@ -169,41 +169,41 @@ comment on column pgq.job.unique_key is 'Its unique key, see unique_job; null: n
 comment on column pgq.job.max_attempts is
 'Attempts before it becomes a dead letter; null: the setting of its queue.';
 comment on column pgq.job.ordered_key is
-'Its key in an ordered queue. With max_leased_per_key: the key whose slot it holds, or of a parked
-job its sort key, see _parked_place. Null: none of these.';
+'Its key in an ordered queue. With max_leased_per_key: the key whose slot it holds, or of a blocked
+job its sort key, see _blocked_position. Null: none of these.';
 comment on column pgq.job.due_at is
 'Of a blocked job only: the time from which it may be claimed once it is the first of its
-ordered_key; if it is parked, the time since which it has been due. Null: not blocked.';
+ordered_key; if it is blocked, the time since which it has been due. Null: not blocked.';
 
 -- The only index is the order of claims.
-create table pgq.job_run (
+create table pgq.job_extent (
     queue_id bigint not null,
     visible_at timestamptz not null,
-    run_id bigint not null,
+    extent_id bigint not null,
     partition_id bigint not null,
     first_offset bigint not null,
     expires_at timestamptz,
     segment integer not null,
     jobs integer not null,
-    places smallint[],
-    primary key (queue_id, visible_at, run_id)
+    ordinals smallint[],
+    primary key (queue_id, visible_at, extent_id)
 )
 with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 
-comment on table pgq.job_run is
+comment on table pgq.job_extent is
 'Job batches: one row for many jobs that were made together from consecutive messages. They get rows
 of their own when a claim needs them.';
-comment on column pgq.job_run.visible_at is 'The time from which they may be claimed.';
-comment on column pgq.job_run.run_id is
+comment on column pgq.job_extent.visible_at is 'The time from which they may be claimed.';
+comment on column pgq.job_extent.extent_id is
 'Batch id, from the sequence job_id; of two with one visible_at the lower one comes first.';
-comment on column pgq.job_run.partition_id is
+comment on column pgq.job_extent.partition_id is
 'The partition_id under which their payloads are stored.';
-comment on column pgq.job_run.first_offset is 'Offset of the first payload.';
-comment on column pgq.job_run.expires_at is
+comment on column pgq.job_extent.first_offset is 'Offset of the first payload.';
+comment on column pgq.job_extent.expires_at is
 'The time from which none is claimed; null: never expires.';
-comment on column pgq.job_run.segment is 'The segment of their payloads.';
-comment on column pgq.job_run.jobs is 'Number of jobs.';
-comment on column pgq.job_run.places is
+comment on column pgq.job_extent.segment is 'The segment of their payloads.';
+comment on column pgq.job_extent.jobs is 'Number of jobs.';
+comment on column pgq.job_extent.ordinals is
 'Offsets of their payloads, relative to first_offset; null: without gaps.';
 
 create table pgq.dead_job (
@@ -240,7 +240,7 @@ comment on column pgq.dead_job.ordered_key is 'See job.';
 comment on column pgq.dead_job.stops_key is
 'Whether the other jobs of its ordered_key are blocked until it is redriven or removed.';
 
-create table pgq.ordered_note (
+create table pgq.key_wakeup (
     queue_id bigint not null,
     look_at timestamptz not null,
     ordered_key text collate "C" not null,
@@ -249,15 +249,15 @@ create table pgq.ordered_note (
     primary key (queue_id, look_at, ordered_key, after_id)
 );
 
-comment on table pgq.ordered_note is
+comment on table pgq.key_wakeup is
 'Wake-up records: keys to look at again. Of ordered queues: the next job could not be unblocked yet,
 as an enqueue of the key was open. Of queues with max_leased_per_key: a slot may be free.';
-comment on column pgq.ordered_note.look_at is 'The time from which a claim looks at the key.';
-comment on column pgq.ordered_note.ordered_key is 'The key.';
-comment on column pgq.ordered_note.after_id is
+comment on column pgq.key_wakeup.look_at is 'The time from which a claim looks at the key.';
+comment on column pgq.key_wakeup.ordered_key is 'The key.';
+comment on column pgq.key_wakeup.after_id is
 'The job that has ended; the next one has a higher id. With max_leased_per_key also 0: the periodic
 look at the key, and -1: one more look.';
-comment on column pgq.ordered_note.tries is 'Number of looks without success.';
+comment on column pgq.key_wakeup.tries is 'Number of looks without success.';
 
 -- A transaction that ends a job, or frees its key, holds the job's row: so it is the only one to
 -- lock the row here, and only a transaction that wants the key waits for it.
@@ -324,7 +324,7 @@ create table pgq.queue_floor (
     safe_at timestamptz not null,
     candidate_at timestamptz not null,
     candidate_xid xid8 not null,
-    note_floor timestamptz,
+    wakeup_floor timestamptz,
     primary key (queue_id, label, seq)
 );
 
@@ -349,5 +349,5 @@ comment on column pgq.queue_floor.safe_at is
 comment on column pgq.queue_floor.candidate_at is 'The next safe_at.';
 comment on column pgq.queue_floor.candidate_xid is
 'It becomes safe_at once all transactions below this one have ended, or have read nothing yet.';
-comment on column pgq.queue_floor.note_floor is
-'No ordered_note has a lower look_at; null: not kept for this queue.';
+comment on column pgq.queue_floor.wakeup_floor is
+'No key_wakeup has a lower look_at; null: not kept for this queue.';

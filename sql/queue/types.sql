@@ -207,7 +207,7 @@ comment on column pgq._ended_job.ordered_key is
 'The key whose next job may be unblocked; null: none, or the job was blocked itself.';
 
 create type pgq._met_job as (
-    place tid,
+    tid tid,
     segment integer,
     partition_id bigint,
     log_offset bigint,
@@ -219,7 +219,7 @@ create type pgq._met_job as (
 
 comment on type pgq._met_job is
 'A job that a claim of a queue with max_leased_per_key has found and locked; see pgq.job.';
-comment on column pgq._met_job.place is 'tid of its row in pgq.job.';
+comment on column pgq._met_job.tid is 'tid of its row in pgq.job.';
 
 create type pgq._claim_plan as (
     queue_id bigint,
@@ -230,7 +230,7 @@ create type pgq._claim_plan as (
     max_leased_per_key integer,
     is_ordered boolean,
     is_subscribed boolean,
-    moment timestamptz,
+    now_at timestamptz,
     floor_times timestamptz array,
     floor_ids bigint array,
     common_times timestamptz array,
@@ -258,7 +258,7 @@ comment on type pgq._admitted_job is
 'Times and ordered key of a new job, which decide when it may be claimed.';
 
 create type pgq._chosen_jobs as (
-    places tid array,
+    tids tid array,
     leaves integer array,
     unique_ids bigint array,
     job_ids bigint array,
@@ -267,7 +267,7 @@ create type pgq._chosen_jobs as (
 );
 
 comment on type pgq._chosen_jobs is 'The jobs that a claim takes.';
-comment on column pgq._chosen_jobs.places is 'tids of their rows in pgq.job.';
+comment on column pgq._chosen_jobs.tids is 'tids of their rows in pgq.job.';
 comment on column pgq._chosen_jobs.leaves is 'The segments of their payloads.';
 comment on column pgq._chosen_jobs.unique_ids is 'Ids of those that have a unique key.';
 comment on column pgq._chosen_jobs.job_ids is 'Their ids.';

@@ -28,7 +28,7 @@ select
         when s.leased >= q.max_leased then 'max_leased'
         when
             n.credit / n.job_cost
-            + greatest(extract(epoch from c.moment - n.refilled_at), 0)
+            + greatest(extract(epoch from c.now_at - n.refilled_at), 0)
             * q.rate_limit / extract(epoch from q.rate_interval) < 1
             then 'rate_limit'
     end as held_by,
@@ -39,25 +39,25 @@ from pgq._visible_queues(
     (select k.key from pgq.view_key as k), current_user, 'monitor'
 ) as v
 inner join pgq.queue as q on q.queue_id = v.queue_id
-cross join lateral (select pgq._clock() as moment limit 1) as c
+cross join lateral (select pgq._clock() as now_at limit 1) as c
 -- BETWEEN is an equality that is estimated without statistics: with `=`, if nearly all jobs
 -- belonged to one queue, the planner would read the whole table for each of the others.
 cross join lateral (
     select
-        sum(j.jobs) filter (where not e.expired and j.visible_at <= c.moment) as ready,
-        sum(j.jobs) filter (where j.visible_at > c.moment and j.lease_token is not null) as leased,
+        sum(j.jobs) filter (where not e.expired and j.visible_at <= c.now_at) as ready,
+        sum(j.jobs) filter (where j.visible_at > c.now_at and j.lease_token is not null) as leased,
         sum(j.jobs) filter (
-            where not e.expired and j.visible_at > c.moment and j.lease_token is null
+            where not e.expired and j.visible_at > c.now_at and j.lease_token is null
             and j.due_at is null
         ) as delayed,
         sum(j.jobs) filter (where not e.expired and j.due_at is not null) as waiting,
         sum(j.jobs) filter (
-            where e.expired and not (j.visible_at > c.moment and j.lease_token is not null)
+            where e.expired and not (j.visible_at > c.now_at and j.lease_token is not null)
         ) as expired,
-        min(j.visible_at) filter (where not e.expired and j.visible_at <= c.moment) as oldest,
-        count(*) filter (where not j.is_run) as unfinished
+        min(j.visible_at) filter (where not e.expired and j.visible_at <= c.now_at) as oldest,
+        count(*) filter (where not j.is_extent) as unfinished
     from (
-        select k.visible_at, k.expires_at, k.lease_token, k.due_at, 1 as jobs, false as is_run
+        select k.visible_at, k.expires_at, k.lease_token, k.due_at, 1 as jobs, false as is_extent
         from pgq.job as k
         where k.queue_id between q.queue_id and q.queue_id
         union all
@@ -67,12 +67,12 @@ cross join lateral (
             null as lease_token,
             null as due_at,
             r.jobs,
-            true as is_run
-        from pgq.job_run as r
+            true as is_extent
+        from pgq.job_extent as r
         where r.queue_id between q.queue_id and q.queue_id
     ) as j
     cross join lateral (
-        select coalesce(j.expires_at <= c.moment, false) as expired
+        select coalesce(j.expires_at <= c.now_at, false) as expired
     ) as e
 ) as s
 left join lateral (

@@ -1,20 +1,20 @@
 create function pgq._clean_dropped(
-    started pg_snapshot, horizon xid8, settled xid8, moment timestamptz
+    started pg_snapshot, horizon xid8, oldest_xid xid8, now_at timestamptz
 )
 returns setof pgq.cleanup_action
 language plpgsql volatile parallel unsafe
 as $$
 declare
-    target pgq.dropped_range;
+    gone pgq.dropped_range;
     report pgq.cleanup_action;
     budget integer := 10000;
     removed bigint;
 begin
-    for target in
+    for gone in
         select o.*
         from pgq.dropped_range as o
         where o.horizon is null
-            or o.horizon <= settled
+            or o.horizon <= oldest_xid
             or o.horizon >= pg_snapshot_xmax(pg_current_snapshot())
         for update skip locked
     loop
@@ -22,11 +22,11 @@ begin
         -- at messages of the topic.
         for report in
             select r.*
-            from pgq._carry_jobs(
-                target.segment,
-                target.queue_id,
-                case when target.queue_id is null then target.partition_id end,
-                moment,
+            from pgq._relocate_payloads(
+                gone.segment,
+                gone.queue_id,
+                case when gone.queue_id is null then gone.partition_id end,
+                now_at,
                 budget
             ) as r
         loop
@@ -36,10 +36,10 @@ begin
         exit when budget <= 0;
 
         -- If some jobs could not be relocated, keep all messages of the partition for now.
-        if target.queue_id is null
-            and pgq._has_jobs(target.segment, null, target.partition_id)
+        if gone.queue_id is null
+            and pgq._has_jobs(gone.segment, null, gone.partition_id)
         then
-            return next row('segment busy', target.segment::text, 1)::pgq.cleanup_action;
+            return next row('segment busy', gone.segment::text, 1)::pgq.cleanup_action;
             continue;
         end if;
 
@@ -66,50 +66,50 @@ begin
                     order by n.log_offset
                     limit $4
                 ))',
-            target.segment
+            gone.segment
         )
-        using target.partition_id, target.first_offset, target.last_offset, budget;
+        using gone.partition_id, gone.first_offset, gone.last_offset, budget;
         get diagnostics removed = row_count;
-        if target.queue_id is not null and budget > removed then
+        if gone.queue_id is not null and budget > removed then
             removed := removed
-                + pgq._remove_archived(target.segment, target.queue_id, budget - removed);
+                + pgq._remove_archived(gone.segment, gone.queue_id, budget - removed);
         end if;
         budget := budget - removed;
 
         if removed > 0 then
             return next row(
-                'dropped messages deleted', target.segment::text, removed
+                'dropped messages deleted', gone.segment::text, removed
             )::pgq.cleanup_action;
         end if;
         exit when budget <= 0;
 
         -- Retry jobs that were locked in a later call.
-        continue when target.queue_id is not null
-            and pgq._has_jobs(target.segment, target.queue_id, null);
+        continue when gone.queue_id is not null
+            and pgq._has_jobs(gone.segment, gone.queue_id, null);
 
         -- An enqueue that began before the range was recorded may still store a job in it. Look
         -- again once all transactions below the horizon have ended, and not before. A horizon above
         -- the snapshot dates from before a restore into another cluster.
-        if target.noted_xid is not null
+        if gone.noted_xid is not null
             and (
-                target.horizon is null
-                or target.horizon >= pg_snapshot_xmax(pg_current_snapshot())
+                gone.horizon is null
+                or gone.horizon >= pg_snapshot_xmax(pg_current_snapshot())
             )
         then
             update pgq.dropped_range as o
             set horizon = _clean_dropped.horizon
             where (o.partition_id, o.segment, o.first_offset)
-                = (target.partition_id, target.segment, target.first_offset)
+                = (gone.partition_id, gone.segment, gone.first_offset)
                 and (
-                    pg_visible_in_snapshot(target.noted_xid, started)
-                    or target.noted_xid >= pg_snapshot_xmax(pg_current_snapshot())
+                    pg_visible_in_snapshot(gone.noted_xid, started)
+                    or gone.noted_xid >= pg_snapshot_xmax(pg_current_snapshot())
                 );
             continue;
         end if;
 
         delete from pgq.dropped_range as o
         where (o.partition_id, o.segment, o.first_offset)
-            = (target.partition_id, target.segment, target.first_offset);
+            = (gone.partition_id, gone.segment, gone.first_offset);
     end loop;
 
     if budget <= 0 then

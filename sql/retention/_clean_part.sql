@@ -1,5 +1,5 @@
 create function pgq._clean_part(
-    part text, started pg_snapshot, horizon xid8, settled xid8, moment timestamptz
+    part text, started pg_snapshot, horizon xid8, oldest_xid xid8, now_at timestamptz
 )
 returns setof pgq.cleanup_action
 language plpgsql volatile parallel unsafe
@@ -9,25 +9,27 @@ begin
         when 'jobs' then
             return query
             select r.action, pgq._shown_target(r.target), r.amount
-            from pgq._clean_jobs(moment) as r;
+            from pgq._clean_jobs(now_at) as r;
         when 'effects' then
             return query select r.* from pgq._clean_effects() as r;
         when 'subscriptions' then
             perform pgq._clean_subscriptions();
         when 'workers' then
-            return query select r.* from pgq._clean_workers(moment) as r;
+            return query select r.* from pgq._clean_workers(now_at) as r;
         when 'writes' then
-            return query select r.* from pgq._clean_writes(moment) as r;
+            return query select r.* from pgq._clean_writes(now_at) as r;
         when 'dropped messages' then
-            return query select r.* from pgq._clean_dropped(started, horizon, settled, moment) as r;
+            return query select r.* from pgq._clean_dropped(
+                started, horizon, oldest_xid, now_at
+            ) as r;
         when 'truncation' then
-            return query select r.* from pgq._truncate_segments(moment) as r;
+            return query select r.* from pgq._truncate_segments(now_at) as r;
         when 'positions' then
             return query
             select r.action, pgq._shown_target(r.target), r.amount
             from pgq._clean_positions() as r;
         when 'windows' then
-            perform pgq._clean_windows(started, horizon, settled, moment);
+            perform pgq._clean_windows(started, horizon, oldest_xid, now_at);
         when 'offsets' then
             return query
             select r.action, pgq._shown_target(r.target), r.amount
@@ -35,9 +37,9 @@ begin
         when 'closing' then
             return query
             select r.*
-            from pgq._close_segments(started, horizon, settled, moment) as r;
+            from pgq._close_segments(started, horizon, oldest_xid, now_at) as r;
         when 'sealing' then
-            return query select r.* from pgq._seal_segments(moment) as r;
+            return query select r.* from pgq._seal_segments(now_at) as r;
     end case;
 end
 $$;

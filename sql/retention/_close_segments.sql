@@ -1,5 +1,5 @@
 create function pgq._close_segments(
-    started pg_snapshot, horizon xid8, settled xid8, moment timestamptz
+    started pg_snapshot, horizon xid8, oldest_xid xid8, now_at timestamptz
 )
 returns setof pgq.cleanup_action
 language plpgsql volatile parallel unsafe
@@ -56,7 +56,7 @@ begin
     for target in
         select s.segment
         from pgq.segment as s
-        where s.state = 'sealed' and s.horizon <= settled
+        where s.state = 'sealed' and s.horizon <= oldest_xid
         order by s.segment
         for update skip locked
     loop
@@ -65,7 +65,7 @@ begin
         continue when not pgq._leave_segment(target.segment);
 
         update pgq.segment as s
-        set state = 'closed', closed_at = moment
+        set state = 'closed', closed_at = now_at
         where s.segment = target.segment;
 
         return next row('segment closed', target.segment::text, 1)::pgq.cleanup_action;

@@ -1,4 +1,4 @@
-create function pgq._seal_segment(storage_class_id bigint, moment timestamptz, wait boolean)
+create function pgq._seal_segment(storage_class_id bigint, now_at timestamptz, wait boolean)
 returns integer
 language plpgsql volatile parallel unsafe
 as $$
@@ -9,7 +9,7 @@ declare
     filled boolean;
 begin
     -- Check before locking: transactions that enter the segment lock this row, and would wait.
-    if not pgq._segment_due(storage_class_id, moment) then
+    if not pgq._segment_due(storage_class_id, now_at) then
         return null;
     end if;
 
@@ -35,7 +35,7 @@ begin
     for update skip locked;
 
     if class.storage_class_id is null
-        or not pgq._segment_due(storage_class_id, moment)
+        or not pgq._segment_due(storage_class_id, now_at)
     then
         return null;
     end if;
@@ -66,7 +66,7 @@ begin
     if used and not filled then
         -- An empty segment does not age.
         update pgq.segment as s
-        set opened_at = moment
+        set opened_at = now_at
         where s.segment = class.segment;
         return null;
     end if;
@@ -75,7 +75,7 @@ begin
     update pgq.segment as s
     set
         state = 'sealed',
-        sealed_at = moment,
+        sealed_at = now_at,
         sealed_xid = pg_current_xact_id()
     where s.segment = leaf;
 

@@ -1,4 +1,4 @@
-create function pgq._seal_segments(moment timestamptz)
+create function pgq._seal_segments(now_at timestamptz)
 returns setof pgq.cleanup_action
 language plpgsql volatile parallel unsafe
 as $$
@@ -18,7 +18,7 @@ begin
             from pgq.storage_class as c
             where c.storage_class_id = class_id and c.segment is not null;
 
-            sealed := pgq._seal_segment(class_id, moment, not met_lock);
+            sealed := pgq._seal_segment(class_id, now_at, not met_lock);
             if sealed is not null then
                 return next row('segment sealed', sealed::text, 1)::pgq.cleanup_action;
                 room := room - 1;

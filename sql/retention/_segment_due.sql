@@ -1,4 +1,4 @@
-create function pgq._segment_due(storage_class_id bigint, moment timestamptz)
+create function pgq._segment_due(storage_class_id bigint, now_at timestamptz)
 returns boolean
 language plpgsql volatile parallel unsafe
 as $$
@@ -13,13 +13,13 @@ begin
 
     select s.opened_at into opened_at from pgq.segment as s where s.segment = class.segment;
 
-    if opened_at > moment then
+    if opened_at > now_at then
         -- The clock was ahead when it was opened.
-        update pgq.segment as s set opened_at = moment where s.segment = class.segment;
-        opened_at := moment;
+        update pgq.segment as s set opened_at = now_at where s.segment = class.segment;
+        opened_at := now_at;
     end if;
 
-    if (opened_at + class.retention / 3 <= moment) is true
+    if (opened_at + class.retention / 3 <= now_at) is true
         or (
             pg_table_size(to_regclass('pgq.message_' || class.segment)) > class.max_bytes / 3
         ) is true

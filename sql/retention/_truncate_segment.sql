@@ -28,7 +28,7 @@ begin
             return;
     end;
 
-    perform pgq._forget_segment(segment);
+    perform pgq._delete_segment(segment);
     delete from pgq.dropped_range as o where o.segment = _truncate_segment.segment;
     delete from pgq.segment as s where s.segment = _truncate_segment.segment;
     update pgq.leaf as l set free = true where l.leaf = segment;

@@ -1,4 +1,4 @@
-create function pgq._truncate_segments(moment timestamptz)
+create function pgq._truncate_segments(now_at timestamptz)
 returns setof pgq.cleanup_action
 language plpgsql volatile parallel unsafe
 as $$
@@ -13,7 +13,7 @@ declare
     unfinished boolean := false;
 begin
     -- The clock was ahead when they were closed.
-    update pgq.segment as s set closed_at = moment where s.closed_at > moment;
+    update pgq.segment as s set closed_at = now_at where s.closed_at > now_at;
 
     for target in
         select
@@ -38,7 +38,7 @@ begin
         end if;
 
         target.due := coalesce(
-            target.closed_at + target.retention <= moment
+            target.closed_at + target.retention <= now_at
             or bytes >= target.max_bytes, false
         );
         continue when not target.due
@@ -49,7 +49,7 @@ begin
             );
 
         -- Staged messages in it may still be committed to the log. A closed segment gets no more.
-        if exists (select from pgq.staged_run as r where r.segment = target.segment) then
+        if exists (select from pgq.staged_extent as r where r.segment = target.segment) then
             return next row('segment busy', target.segment::text, 1)::pgq.cleanup_action;
             continue;
         end if;
@@ -58,7 +58,9 @@ begin
         if budget > 0 then
             for report in
                 select r.*
-                from pgq._carry_jobs(target.segment, null, null, moment, budget::integer) as r
+                from pgq._relocate_payloads(
+                    target.segment, null, null, now_at, budget::integer
+                ) as r
             loop
                 budget := budget - report.amount;
                 return next report;

@@ -13,11 +13,11 @@ declare
     horizon xid8 := case when pg_current_xact_id_if_assigned() is null then pg_current_xact_id()
     end;
     -- Before reading the clock: transactions below it that have ended wrote no later time.
-    settled xid8 := pgq._settled_xid(null);
-    moment timestamptz := pgq._clock();
+    oldest_xid xid8 := pgq._oldest_xid(null);
+    now_at timestamptz := pgq._clock();
     part text;
     done pgq.cleanup_action[];
-    place text;
+    context text;
 begin
     perform pgq._check_read_committed('cleanup');
 
@@ -30,7 +30,7 @@ begin
         begin
             done := array(
                 select r
-                from pgq._clean_part(part, started, horizon, settled, moment) as r
+                from pgq._clean_part(part, started, horizon, oldest_xid, now_at) as r
             );
         exception
             when lock_not_available or deadlock_detected then
@@ -39,12 +39,12 @@ begin
             -- truncation, a later part, frees space.
             when others then
                 done := array[row('failed', part || ': ' || sqlstate, 1)::pgq.cleanup_action];
-                get stacked diagnostics place = pg_exception_context;
+                get stacked diagnostics context = pg_exception_context;
                 raise warning 'cleanup could not do its part "%"', part
                     using errcode = sqlstate,
                         detail = case
                             -- The message may have names that are hidden from the caller.
-                            when pgq._may('{}') then format('%s. %s', sqlerrm, place)
+                            when pgq._may('{}') then format('%s. %s', sqlerrm, context)
                             else format('SQLSTATE %s; the owner of pgq is told more.', sqlstate)
                         end,
                         hint = 'What it did is undone, the other parts are done.';

@@ -12,7 +12,7 @@ as $$
 declare
     longest interval := coalesce(longest_lease, '12 hours');
     most bigint := coalesce(max_rows, 10000);
-    moment timestamptz;
+    now_at timestamptz;
     changed bigint;
 begin
     perform pgq._check_interval('longest_lease', longest, false);
@@ -23,26 +23,26 @@ begin
     -- Take the transaction id before reading the clock: the low-water marks (floors) of queues rely
     -- on it.
     perform pg_current_xact_id();
-    moment := pgq._clock();
+    now_at := pgq._clock();
 
     -- The order of locks, so that this cannot deadlock.
-    return query select r.* from pgq._repair_schedules(moment, most) as r;
-    return query select r.* from pgq._repair_groups(moment, most) as r;
-    return query select r.* from pgq._repair_jobs(moment, longest, most) as r;
+    return query select r.* from pgq._repair_schedules(now_at, most) as r;
+    return query select r.* from pgq._repair_groups(now_at, most) as r;
+    return query select r.* from pgq._repair_jobs(now_at, longest, most) as r;
     return query select r.* from pgq._sweep_floors(0) as r;
 
     update pgq.worker as w
-    set last_seen_at = moment
-    where w.last_seen_at > moment + interval '5 seconds';
+    set last_seen_at = now_at
+    where w.last_seen_at > now_at + interval '5 seconds';
     get diagnostics changed = row_count;
     if changed > 0 then
         return query select 'workers set back', 'workers', changed;
     end if;
 
-    if exists (select from pgq._ahead_schedules(moment))
-        or exists (select from pgq._ahead_groups(moment))
-        or exists (select from pgq._ahead_runs(moment))
-        or exists (select from pgq._ahead_jobs(moment, longest, null))
+    if exists (select from pgq._ahead_schedules(now_at))
+        or exists (select from pgq._ahead_groups(now_at))
+        or exists (select from pgq._ahead_extents(now_at))
+        or exists (select from pgq._ahead_jobs(now_at, longest, null))
     then
         return query select 'more', 'clock', 1::bigint;
     end if;

@@ -1,5 +1,5 @@
 create function pgq._insert_keys(
-    segment integer, scope_id bigint, idempotency_keys text[], moment timestamptz,
+    segment integer, scope_id bigint, idempotency_keys text[], now_at timestamptz,
     ends_at timestamptz
 )
 returns text[]
@@ -52,7 +52,7 @@ begin
         scope_id,
         ends_at,
         idempotency_keys,
-        moment;
+        now_at;
 
     -- Visible rows without a job or partition were inserted by this call.
     execute format(

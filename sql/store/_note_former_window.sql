@@ -15,7 +15,7 @@ begin
     delete from pgq.former_window as f
     where f.scope_id = _note_former_window.scope_id and f.tier = tier_now;
 
-    insert into pgq.former_window (scope_id, tier, keep, noted_xid)
+    insert into pgq.former_window (scope_id, tier, window_length, noted_xid)
     values (scope_id, tier_before, window_before, pg_current_xact_id());
 end
 $$;

@@ -11,7 +11,7 @@ as $$
 declare
     notes pgq._key_notes;
     state pgq._key_segments;
-    moment timestamptz;
+    now_at timestamptz;
     pending text[];
     lost text[];
     kept text[];
@@ -30,7 +30,7 @@ begin
     -- Repeat for keys that another transaction has inserted first.
     while cardinality(pending) > 0 loop
         state := pgq._key_segments(scope_id, idempotency_window);
-        moment := pgq._clock();
+        now_at := pgq._clock();
         seen := null;
 
         -- A subtransaction, rolled back to release its locks. Held to the end, the table locks of
@@ -57,7 +57,7 @@ begin
                 select distinct on (f.idempotency_key) f
                 from unnest(state.segments) as s (segment)
                 cross join lateral pgq._find_keys(s.segment, scope_id, pending) as f
-                where f.ends_at > moment
+                where f.ends_at > now_at
                 order by f.idempotency_key, f.ends_at desc
             );
             raise exception 'these locks are not needed any more' using errcode = '55P03';
@@ -86,7 +86,7 @@ begin
         lost := '{}';
         done := '{}';
         foreach leaf in array state.written loop
-            kept := pgq._insert_keys(leaf, scope_id, pending, moment, moment + idempotency_window);
+            kept := pgq._insert_keys(leaf, scope_id, pending, now_at, now_at + idempotency_window);
             done := done || leaf;
             if cardinality(kept) < cardinality(pending) then
                 lost := lost || array(
@@ -96,7 +96,7 @@ begin
                     select w.idempotency_key
                     from unnest(kept) as w (idempotency_key)
                 );
-                perform pgq._forget_keys(done, scope_id, lost);
+                perform pgq._delete_keys(done, scope_id, lost);
                 pending := kept;
                 exit when cardinality(pending) = 0;
             end if;
@@ -116,26 +116,27 @@ begin
 
     -- The leader of an element is the first element with its key. Keys that were found have
     -- negative numbers, so they come first.
-    select array_agg(w.leader order by w.place)
+    select array_agg(w.leader order by w.ordinal)
     into notes.leaders
     from (
         select
-            g.place,
-            first_value(g.place) over (
-                partition by g.idempotency_key, case when g.idempotency_key is null then g.place end
-                order by g.place
+            g.ordinal,
+            first_value(g.ordinal) over (
+                partition by g.idempotency_key,
+                case when g.idempotency_key is null then g.ordinal end
+                order by g.ordinal
             ) as leader
         from (
             select
-                generate_series(1, cardinality(idempotency_keys)) as place,
+                generate_series(1, cardinality(idempotency_keys)) as ordinal,
                 unnest(idempotency_keys) collate "C" as idempotency_key
             union all
-            select -f.place::integer, f.idempotency_key
+            select -f.ordinal::integer, f.idempotency_key
             from unnest(known) with ordinality
-                as f (idempotency_key, ends_at, job_id, partition, log_offset, place)
+                as f (idempotency_key, ends_at, job_id, partition, log_offset, ordinal)
         ) as g
     ) as w
-    where w.place > 0;
+    where w.ordinal > 0;
 
     select array_agg(f.job_id), array_agg(f.partition), array_agg(f.log_offset)
     into notes.job_ids, notes.partitions, notes.log_offsets
@@ -148,5 +149,5 @@ $$;
 comment on function pgq._note_keys(bigint, interval, text[]) is
 'Inserts the idempotency keys of a batch for a queue or topic with this window, or finds the jobs or
 messages that they stand for; null elements have no key. Waits for open transactions that insert one
-of them. The caller has taken its transaction id before it read the window, and calls _place_keys at
+of them. The caller has taken its transaction id before it read the window, and calls _store_keys at
 the end.';

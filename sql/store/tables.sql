@@ -138,7 +138,7 @@ comment on column pgq.idempotency.idempotency_key is 'The key.';
 create table pgq.former_window (
     scope_id bigint not null,
     tier interval not null,
-    keep interval not null,
+    window_length interval not null,
     noted_xid xid8 not null,
     horizon xid8,
     ends_at timestamptz,
@@ -151,7 +151,7 @@ comment on column pgq.former_window.scope_id is
 'The queue or topic that had the window; see idempotency.';
 comment on column pgq.former_window.tier is
 'The retention of the class that has its keys, see _key_tier.';
-comment on column pgq.former_window.keep is 'The length of the window.';
+comment on column pgq.former_window.window_length is 'The length of the window.';
 comment on column pgq.former_window.noted_xid is 'The transaction that changed it.';
 comment on column pgq.former_window.horizon is
 'Transactions with a lower id may still store keys by it; null: not determined by cleanup yet.';

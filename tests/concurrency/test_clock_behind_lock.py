@@ -36,28 +36,28 @@ TOO_EARLY = """
     select 'job', count(*) from pgq.job
     where isfinite(visible_at) and extract(microseconds from visible_at)::bigint % 1000 <> 0
     union all
-    select 'run', count(*) from pgq.job_run
+    select 'run', count(*) from pgq.job_extent
     where extract(microseconds from visible_at)::bigint % 1000 <> 0
     union all
-    select 'note', count(*) from pgq.ordered_note
+    select 'note', count(*) from pgq.key_wakeup
     where isfinite(look_at) and extract(microseconds from look_at)::bigint % 1000 <> 0
 """
 
 WRITERS = {
-    "queue/_add_runs.sql",
+    "queue/_add_extents.sql",
     "queue/_claim_jobs.sql",
     "queue/_extend_lease.sql",
     "queue/_free_keys.sql",
     "addons/ordered/_let_next.sql",
-    "addons/limits/_lift_key_limit.sql",
+    "addons/limits/_remove_key_limit.sql",
     "queue/_nack.sql",
-    "addons/limits/_park_jobs.sql",
+    "addons/limits/_block_jobs.sql",
     "queue/_point_jobs.sql",
     "addons/ordered/_point_ordered.sql",
-    "addons/limits/_settle_key.sql",
-    "addons/ordered/_settle_notes.sql",
-    "addons/limits/_unpark_all.sql",
-    "addons/limits/_unpark_jobs.sql",
+    "addons/limits/_unblock_key.sql",
+    "addons/ordered/_process_wakeups.sql",
+    "addons/limits/_unblock_all.sql",
+    "addons/limits/_unblock_jobs.sql",
     "addons/limits/_write_keys.sql",
     "queue/alter_queue.sql",
     "queue/enqueue.sql",
@@ -69,7 +69,7 @@ WRITERS = {
 
 
 def test_all_writers_are_known() -> None:
-    written = re.compile(r"insert into pgq\.(job|job_run|ordered_note)( \(|\n)")
+    written = re.compile(r"insert into pgq\.(job|job_extent|key_wakeup)( \(|\n)")
     sources = ROOT / "sql"
     files = {
         str(file.relative_to(sources))

@@ -142,7 +142,7 @@ def test_one_partition_is_locked_also_where_a_segment_is_full(
 ) -> None:
     """Without a key, the one that was found free is the one that goes on to another segment."""
     connection.execute(
-        "create or replace function pgq._ring() returns integer language sql stable"
+        "create or replace function pgq._hash_position() returns integer language sql stable"
         f" as 'select {place}'"
     )
     connection.create_topic(topic="t", partitions=3, retention="1 day")

@@ -71,7 +71,7 @@ def _carry(session: Session, other: Session, name: str) -> Any:
     (leaf,) = row(other, "select segment from pgq.queue where queue = %s", [moved])
     other.alter_queue(queue=moved, retention=RETENTION[name])
     return session.execute(
-        "select * from pgq._carry_jobs(%s, null, null, pgq._clock(), 100)", [leaf]
+        "select * from pgq._relocate_payloads(%s, null, null, pgq._clock(), 100)", [leaf]
     ).fetchall()
 
 

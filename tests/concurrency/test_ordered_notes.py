@@ -92,7 +92,7 @@ def test_a_drop_beside_an_open_enqueue(connect: Connect, connection: Session) ->
     writer.commit()
     connection.cleanup()
     assert broken(connection) == []
-    for table in ("job", "ordered_key", "ordered_note"):
+    for table in ("job", "ordered_key", "key_wakeup"):
         assert connection.execute(
             f"select count(*) from pgq.{table} as t where not exists"
             " (select from pgq.queue as q where q.queue_id = t.queue_id)"

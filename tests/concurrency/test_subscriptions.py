@@ -218,7 +218,7 @@ def test_drop_queue_beside_a_publisher(connect: Connect, connection: Session) ->
     publish_many(connection, topic, 5)
     connection.cleanup()
     assert connection.execute(
-        "select count(*) from pgq.job_run as r left join pgq.queue as q using (queue_id)"
+        "select count(*) from pgq.job_extent as r left join pgq.queue as q using (queue_id)"
         " where q.queue_id is null"
     ).fetchall() == [(0,)]
 

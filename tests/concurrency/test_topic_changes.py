@@ -329,7 +329,7 @@ def test_all_partitions_have_their_turn_after_more_were_added(
         connection.publish_batch(topic=topic, payloads=[0] * 100, partition=partition)
 
     connection.execute(
-        "create or replace function pgq._ring() returns integer language sql stable"
+        "create or replace function pgq._hash_position() returns integer language sql stable"
         " as $$ select current_setting('pgq_test.place')::integer $$"
     )
     written, read = set(), set()
@@ -360,6 +360,6 @@ def test_partitions_that_are_moved_while_their_topic_is_altered(
     holder.rollback()
     moving.result(PATIENCE)
     settings = connection.execute(
-        "select partitions, followed from pgq.partition where topic = 'last'"
+        "select partitions, has_delivery from pgq.partition where topic = 'last'"
     ).fetchall()
     assert settings == [(3, True)] * 3

@@ -81,7 +81,7 @@ ACCESS_FAULTS = {
         "_clean_workers",
         """
         begin
-            return query select * from {true}(_clean_workers.moment + '1 day'::interval);
+            return query select * from {true}(_clean_workers.now_at + '1 day'::interval);
         end
         """,
         ("queue", "workers"),

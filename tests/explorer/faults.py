@@ -113,11 +113,11 @@ FAULTS = {
                 _move_staged.segment,
                 array(
                     select p.place
-                    from unnest(_move_staged.places) with ordinality as p (place, number)
+                    from unnest(_move_staged.tids) with ordinality as p (place, number)
                     order by p.number desc
                 ),
                 _move_staged.before_first,
-                _move_staged.stamp
+                _move_staged.publish_time
             );
         end
         """,
@@ -168,11 +168,11 @@ FAULTS = {
         frozenset({"delivery lost"}),
     ),
     "a run that is left where it is": Fault(
-        "_expand_run",
+        "_expand_extent",
         """
         begin
-            perform {true}(_expand_run.run);
-            insert into pgq.job_run select (_expand_run.run).*;
+            perform {true}(_expand_extent.extent);
+            insert into pgq.job_extent select (_expand_extent.extent).*;
         end
         """,
         ("log", "follow"),

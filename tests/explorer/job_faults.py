@@ -284,7 +284,7 @@ JOB_FAULTS = {
         frozenset({"job lost", "job stranded"}),
     ),
     "an idempotency key that is noted without its job": Fault(
-        "_place_keys",
+        "_store_keys",
         "begin end",
         ("queue",),
         frozenset({"no original"}),
@@ -373,7 +373,7 @@ JOB_FAULTS = {
         begin
             return query
             select * from {true}(
-                _run_schedule.schedule, _run_schedule.moment, _run_schedule.max_ticks
+                _run_schedule.schedule, _run_schedule.now_at, _run_schedule.max_ticks
             );
             update pgq.job as j set visible_at = j.due_at, due_at = null
             where j.due_at is not null;

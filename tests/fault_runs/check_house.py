@@ -85,7 +85,7 @@ def check_house(evidence: Evidence, clock: Clock) -> None:
                 "select count(*) from pgq.archived_jobs where queue = 'brief-jobs'"
             ),
             "staged chunks": "select count(*) from pgq.staged_chunk",
-            "staged runs": "select count(*) from pgq.staged_run",
+            "staged runs": "select count(*) from pgq.staged_extent",
         }.items():
             [(count,)] = evidence.ask(query)
             if count:

@@ -156,7 +156,7 @@ def test_all_of_it_comes_once(start_server: StartServer, what: str) -> None:
                 [queue],
             ).fetchall()
             assert lost_or_more == [], queue
-        assert row(connection, "select count(*) from pgq.job_run") == (0,)
+        assert row(connection, "select count(*) from pgq.job_extent") == (0,)
         assert row(connection, "select count(*) from pgq.job") == (0,)
         assert broken(connection) == []
         connection.cleanup()

@@ -32,7 +32,7 @@ def topic(connection: Session) -> Iterator[str]:
 def begin_at(session: Session, place: int) -> None:
     """Where on the ring all sessions begin."""
     session.execute(
-        "create or replace function pgq._ring() returns integer language sql stable"
+        "create or replace function pgq._hash_position() returns integer language sql stable"
         f" as 'select {place}'"
     )
 

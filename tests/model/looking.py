@@ -118,7 +118,7 @@ class Looking(Machine):
         rows = self.run.connections[1].execute(
             "select q.queue, k.ordered_key from pgq.ordered_key as k"
             " inner join pgq.queue as q using (queue_id)"
-            " union all select 'noted', n.ordered_key from pgq.ordered_note as n"
+            " union all select 'noted', n.ordered_key from pgq.key_wakeup as n"
             " inner join pgq.queue as q using (queue_id) where q.ordered"
         )
         assert set(rows) == {

@@ -13,6 +13,6 @@ def test_a_blocked_job_is_not_dead_lettered(connection: Session) -> None:
         "select job_id from pgq.job where visible_at = 'infinity'"
     ).fetchone() or [None]
     [moved] = connection.execute(
-        "select pgq._bury_exhausted(array[%s::bigint], 0, pgq._clock())", [blocked]
+        "select pgq._dead_letter_exhausted(array[%s::bigint], 0, pgq._clock())", [blocked]
     ).fetchone() or [None]
     assert moved == 0

@@ -79,7 +79,7 @@ def test_ten_thousand_runs(reader: Reader, connection: Session, max_jobs: int) -
     reader.call("claim_job", queue=queue, max_jobs=max_jobs)
     connection.execute(
         """
-        insert into pgq.job_run
+        insert into pgq.job_extent
         select q.queue_id, clock_timestamp() - (10001 - n) * interval '1 second',
             nextval('pgq.job_id'), p.partition_id, n * 4, null, p.segment, 4, null
         from pgq.queue as q, pgq.partition as p, generate_series(1, 10000) as n
@@ -101,7 +101,7 @@ def test_jobs_before_runs(reader: Reader, connection: Session) -> None:
     for _ in range(3):
         assert len(reader.call("claim_job", queue=queue, max_jobs=5)) == 5
         assert reader.last.entries < 200
-    assert connection.execute("select count(*) from pgq.job_run").fetchall() == [(1,)]
+    assert connection.execute("select count(*) from pgq.job_extent").fetchall() == [(1,)]
 
 
 @pytest.mark.parametrize("number", [3, 40])

@@ -34,7 +34,7 @@ def test_the_queue_moves_on_meanwhile(
         connection,
         cleaner,
         lambda: cleaner.execute(
-            "select * from pgq._carry_jobs(%s, null, null, pgq._clock(), 100)", [left]
+            "select * from pgq._relocate_payloads(%s, null, null, pgq._clock(), 100)", [left]
         ).fetchall(),
     )
     connection.alter_queue(queue=queue, retention="5 days")

@@ -101,7 +101,7 @@ def test_what_is_given_up_is_removed(
         clean(connection)
         clock.advance("2 days")
     clean(connection)
-    assert connection.execute("select count(*) from pgq.staged_run").fetchone() == (0,)
+    assert connection.execute("select count(*) from pgq.staged_extent").fetchone() == (0,)
     assert held(connection)[0] == 1
     assert connection.execute("select count(*) from pgq.dropped_range").fetchone() == (0,)
     assert contents_of(connection, "other") == {0: [1]}

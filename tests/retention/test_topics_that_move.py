@@ -121,7 +121,7 @@ def test_partitions_have_places_of_their_own(
     connection.create_topic(topic="t", partitions=2)
     publisher = connect()
     publisher.publish(topic="t", payload=1, partition=1)
-    rings = "select count(*), count(distinct ring), max(ring) < 1024 from pgq.partition"
+    rings = "select count(*), count(distinct hash_position), max(hash_position) < 1024 from pgq.partition"
     for partitions in (4, 5, 1024):
         connection.alter_topic(topic="t", partitions=partitions)
         assert row(connection, rings) == (partitions, partitions, True)
@@ -152,9 +152,9 @@ def test_partitions_at_one_place_of_the_ring(connection: Session) -> None:
     topic = new_name("topic")
     connection.create_topic(topic=topic, partitions=8)
     where = "from pgq.partition where topic = %s order by partition"
-    places = connection.execute(f"select ring {where}", [topic]).fetchall()
-    connection.execute("update pgq.partition set ring = 384 where topic = %s", [topic])
+    places = connection.execute(f"select hash_position {where}", [topic]).fetchall()
+    connection.execute("update pgq.partition set hash_position = 384 where topic = %s", [topic])
     clean(connection)
-    found = connection.execute(f"select ring {where}", [topic]).fetchall()
+    found = connection.execute(f"select hash_position {where}", [topic]).fetchall()
     assert len(set(found)) == 8
     assert found[1:3] + found[4:] == places[1:3] + places[4:]

@@ -326,15 +326,15 @@ def test_no_long_list_is_walked_for_each_row(functions: list[Function]) -> None:
     )
 
 
-def test_the_home_of_a_key_costs_no_call(connection: psycopg.Connection[Any]) -> None:
+def test_the_partition_of_a_key_costs_no_call(connection: psycopg.Connection[Any]) -> None:
     """The planner writes it out in the query, and computes nothing else."""
     plan = connection.execute(
         "explain (verbose, costs off)"
-        " select pgq._home(k collate \"C\", n) from (values ('a', 8), ('b', 9)) as v (k, n)"
+        " select pgq._key_partition(k collate \"C\", n) from (values ('a', 8), ('b', 9)) as v (k, n)"
     ).fetchall()
     told = " ".join(line for [line] in plan)
     assert "hashtextextended" in told
-    assert "_home" not in told
+    assert "_key_partition" not in told
 
 
 def test_no_session_state(functions: list[Function]) -> None:

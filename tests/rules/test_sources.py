@@ -138,10 +138,10 @@ def test_what_is_allowed_singly_is_used() -> None:
     )
 
 
-def test_the_home_of_a_key_is_computed_in_one_place() -> None:
+def test_the_partition_of_a_key_is_computed_in_one_place() -> None:
     assert [
         _name(path) for path in sorted(SQL.rglob("*.*sql")) if "hashtextextended" in _code(path)
-    ] == ["sql/log/_home.sql"]
+    ] == ["sql/log/_key_partition.sql"]
 
 
 @pytest.mark.parametrize("folder", USES)

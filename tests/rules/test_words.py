@@ -30,6 +30,27 @@ FORMER = (r"is_json", r"tips?")
 HOUSE = (r"nobody", r"whoever", r"somebody", r"anybody", r"for ever", r"so many", r"anew")
 """Words without a subject: a comment of the SQL names the transaction, the claim or the caller."""
 
+OLD_NAMES = (
+    r"_?bury\w*",
+    r"_?homes?(?:_id)?",
+    r"keep(?:_until)?",
+    r"leftovers?",
+    r"letters",
+    r"moment",
+    r"near(?:_first)?",
+    r"note",
+    r"_?(?:un)?park(?:ed)?\w*",
+    r"places?",
+    r"_?ring",
+    r"runs?",
+    r"settled",
+    r"special",
+    r"stamp",
+    r"followed",
+    r"usual",
+)
+"""Identifiers of the SQL that say less than those that they have now."""
+
 _HARD = re.compile(rf"\b(?:{'|'.join(HARD)})\b", re.IGNORECASE)
 _ANY = re.compile(rf"\b(?:{'|'.join(HARD + FORMER)})\b", re.IGNORECASE)
 
@@ -108,4 +129,13 @@ def test_comments_of_the_sql_name_their_subjects() -> None:
             r"--[^\n]*|^comment on .*?;$", path.read_text(), re.MULTILINE | re.DOTALL
         )
         for word in words.findall(comment)
+    )
+
+
+def test_names_in_the_sql() -> None:
+    name = re.compile(rf"\b(?:{'|'.join(OLD_NAMES)})\b")
+    refuse(
+        f"{path.relative_to(ROOT)}: {found}"
+        for path in (ROOT / "sql").rglob("*.*sql")
+        for found in name.findall(re.sub(r"--[^\n]*|'(?:[^']|'')*'", "", path.read_text()))
     )

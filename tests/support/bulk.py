@@ -142,7 +142,7 @@ def staged(connection: psycopg.Connection[Any], write_id: UUID | None = None) ->
             select write_id from pgq.staged_write
             union all select write_id from pgq.staged_task
             union all select write_id from pgq.staged_chunk
-            union all select write_id from pgq.staged_run
+            union all select write_id from pgq.staged_extent
         ) as s
         where s.write_id = coalesce(%s, s.write_id)
         """,

@@ -36,7 +36,7 @@ BROKEN_KEYS = """
             union all
             select queue_id, ordered_key, 'letter' from pgq.dead_job where stops_key
             union all
-            select queue_id, ordered_key, 'note' from pgq.ordered_note
+            select queue_id, ordered_key, 'note' from pgq.key_wakeup
             where queue_id in (select queue_id from pgq.queue where ordered)
             union all
             select
@@ -92,7 +92,7 @@ def broken(session: Session) -> list[Any]:
 def notes(session: Session, queue: str) -> int:
     """How many keys of a queue are noted, to be looked at again."""
     [(count,)] = session.execute(
-        "select count(*) from pgq.ordered_note as n"
+        "select count(*) from pgq.key_wakeup as n"
         " inner join pgq.queue as q on q.queue_id = n.queue_id where q.queue = %s",
         [queue],
     ).fetchall()

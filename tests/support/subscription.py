@@ -56,7 +56,7 @@ def in_runs(session: Session, queue: str) -> int:
     return int(
         row(
             session,
-            "select coalesce(sum(r.jobs), 0) from pgq.job_run as r join pgq.queue as q"
+            "select coalesce(sum(r.jobs), 0) from pgq.job_extent as r join pgq.queue as q"
             " using (queue_id) where q.queue = %s",
             [queue],
         )[0]

@@ -3,7 +3,7 @@ returns pgq.bulk_write
 language plpgsql volatile parallel unsafe
 as $$
 declare
-    moment timestamptz := pgq._clock();
+    now_at timestamptz := pgq._clock();
     made pgq.bulk_write;
 begin
     insert into pgq.bulk_write (
@@ -16,8 +16,8 @@ begin
         wanted.seq,
         wanted.atomic,
         gen_random_uuid(),
-        moment,
-        moment + timeout
+        now_at,
+        now_at + timeout
     )
     on conflict do nothing
     returning *

@@ -3,14 +3,14 @@ returns void
 language plpgsql volatile parallel unsafe
 as $$
 declare
-    moment timestamptz := pgq._clock();
+    now_at timestamptz := pgq._clock();
     late record;
 begin
     select c.task, c.chunk, c.delay, q.queue, q.job_ttl
     into late
     from pgq.staged_chunk as c
     inner join pgq.queue as q on q.queue_id = _check_staged_delays.queue_id
-    where c.write_id = _check_staged_delays.write_id and moment + c.delay >= moment + q.job_ttl
+    where c.write_id = _check_staged_delays.write_id and now_at + c.delay >= now_at + q.job_ttl
     order by c.task, c.chunk
     limit 1;
 

@@ -1,4 +1,4 @@
-create function pgq._clean_writes(moment timestamptz)
+create function pgq._clean_writes(now_at timestamptz)
 returns setof pgq.cleanup_action
 language plpgsql volatile parallel unsafe
 as $$
@@ -16,13 +16,13 @@ begin
     for target in
         select w.*
         from pgq.bulk_write as w
-        where w.committed_at is null and w.expires_at <= moment
+        where w.committed_at is null and w.expires_at <= now_at
         order by w.expires_at
         limit most
         for update skip locked
     loop
         seen := seen + 1;
-        continue when not pgq._forget_write(target.bulk_write_id);
+        continue when not pgq._delete_write(target.bulk_write_id);
 
         forgotten := forgotten + 1;
         return next row('bulk write forgotten', target.write_id::text, 1)::pgq.cleanup_action;
@@ -45,7 +45,7 @@ begin
         limit most
     loop
         seen := seen + 1;
-        continue when not pgq._forget_write(target.bulk_write_id);
+        continue when not pgq._delete_write(target.bulk_write_id);
 
         forgotten := forgotten + 1;
         if target.committed_at is null then
@@ -64,7 +64,7 @@ begin
         array(
             select o.bulk_write_id
             from pgq.bulk_write as o
-            where o.producer is null and o.committed_at <= moment - interval '1 day'
+            where o.producer is null and o.committed_at <= now_at - interval '1 day'
             order by o.committed_at
             limit most
             for update skip locked
@@ -84,7 +84,7 @@ begin
             where w.write_id = s.write_id and w.committed_at is null
         )
     loop
-        removed := pgq._forget_chunks(target.write_id, null, room);
+        removed := pgq._delete_chunks(target.write_id, null, room);
         continue when removed is null;
         room := room - removed;
         exit when room = 0;
@@ -102,7 +102,7 @@ begin
             where w.bulk_write_id = g.bulk_write_id and w.committed_at is null
         )
     loop
-        room := room - coalesce(pgq._forget_chunks(null, target.bulk_write_id, room), 0);
+        room := room - coalesce(pgq._delete_chunks(null, target.bulk_write_id, room), 0);
         exit when room = 0;
     end loop;
 

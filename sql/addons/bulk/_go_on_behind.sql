@@ -1,5 +1,5 @@
 create function pgq._go_on_behind(
-    state pgq._partition_state, first_offset bigint, stamp timestamptz
+    state pgq._partition_state, first_offset bigint, publish_time timestamptz
 )
 returns pgq._partition_state
 language plpgsql volatile parallel unsafe
@@ -7,9 +7,9 @@ as $$
 begin
     -- New epoch (stored_partition_id): a reader that still knows the old one sees only the messages
     -- before the extents, and nothing after a gap.
-    state.stored_partition_id := -nextval('pgq.run_id');
+    state.stored_partition_id := -nextval('pgq.extent_id');
     state.segment_first_offset := first_offset;
-    state.segment_entered_at := stamp;
+    state.segment_entered_at := publish_time;
 
     insert into pgq.segment_range (partition_id, first_offset, segment, stored_partition_id)
     values (state.partition_id, first_offset, state.segment, state.stored_partition_id);
@@ -17,7 +17,7 @@ begin
     update pgq.partition as p
     set
         stored_partition_id = state.stored_partition_id, segment_first_offset = first_offset,
-        segment_entered_at = stamp
+        segment_entered_at = publish_time
     where p.partition_id = state.partition_id;
 
     return state;

@@ -26,7 +26,7 @@ begin
         where c.write_id = target.write_id
         union all
         select r.key, r.headers
-        from pgq._keys_of_runs(target.write_id) as r
+        from pgq._keys_of_extents(target.write_id) as r
     ) as m
     where m.key is not null;
 

@@ -17,7 +17,7 @@ begin
                 from pgq.staged_chunk as c
                 where c.write_id = target.write_id and c.digest is null
                 union all
-                select r.partition from pgq.staged_run as r where r.write_id = target.write_id
+                select r.partition from pgq.staged_extent as r where r.write_id = target.write_id
             )
             or exists (
                 select
@@ -26,7 +26,7 @@ begin
             )
             or exists (
                 select
-                from pgq.staged_run as r
+                from pgq.staged_extent as r
                 where r.write_id = target.write_id and r.partitions is not null
             )
         )

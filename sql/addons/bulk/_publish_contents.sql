@@ -31,27 +31,31 @@ begin
 
     -- In ascending order, against deadlocks: each partition is locked when its messages are stored.
     for part in
-        select g.home, g.places
-        from pgq._places(keys, partition, target.partitions, keyless % target.partitions) as g
+        select g.key_partition, g.ordinals
+        from pgq._split_by_partition(
+            keys, partition, target.partitions, keyless % target.partitions
+        ) as g
     loop
-        state := pgq._lock_partition(topic, part.home, null);
+        state := pgq._lock_partition(topic, part.key_partition, null);
 
         -- Read after the lock: only a new statement's snapshot is sure to show the newest offset.
         newest := pgq._newest(state.stored_partition_id, state.segment, state.segment_first_offset);
         first_offset := coalesce(newest.log_offset + 1, state.segment_first_offset);
         perform pgq._store_chunk(
             state.stored_partition_id, state.segment, first_offset,
-            greatest(pgq._clock(), newest.published_at, state.segment_entered_at), part.places,
+            greatest(pgq._clock(), newest.published_at, state.segment_entered_at), part.ordinals,
             lengths, packed_payloads, keys, headers, starts, packed_bodies
         );
         ids := ids || state.partition_id;
         stored_ids := stored_ids || state.stored_partition_id;
         segments := segments || state.segment;
         first_offsets := first_offsets || first_offset;
-        next_offsets := next_offsets || first_offset + cardinality(coalesce(part.places, lengths));
+        next_offsets := next_offsets || first_offset + cardinality(
+            coalesce(part.ordinals, lengths)
+        );
     end loop;
 
-    if state.followed and cardinality(lengths) > 0 then
+    if state.has_delivery and cardinality(lengths) > 0 then
         perform pgq._deliver_across(
             target.topic_id, keys, headers, ids, stored_ids, segments, first_offsets, next_offsets
         );

@@ -8,7 +8,7 @@ declare
     to_queue text;
     has_subscriptions boolean;
     held pgq._ended_job[];
-    runs bigint[] := '{}';
+    extents bigint[] := '{}';
     piece record;
     made pgq.staged_chunk;
 begin
@@ -32,27 +32,27 @@ begin
     -- In the order of tasks. The messages of a task are in extents, in one chunk, or in several
     -- chunks. moved: the extent was divided by key among fewer partitions.
     for piece in
-        select c.task, c.chunk as number, null::bigint as stored_id, null::integer as segment,
+        select c.task, c.chunk as chunk_number, null::bigint as stored_id, null::integer as segment,
             false as moved
         from pgq.staged_chunk as c
         where c.write_id = id and c.messages > 0 and c.digest is null
         union all
         select r.task, r.first_chunk, r.stored_partition_id, r.segment,
             r.partitions is not null and r.partitions <> to_topic.partitions
-        from pgq.staged_run as r
+        from pgq.staged_extent as r
         where r.write_id = id
-        order by task, number, stored_id desc
+        order by task, chunk_number, stored_id desc
     loop
         if piece.stored_id is not null and not piece.moved then
-            runs := runs || piece.stored_id;
+            extents := extents || piece.stored_id;
             continue;
         end if;
 
-        perform pgq._append_all_runs(to_topic.topic, runs, has_subscriptions);
-        runs := '{}';
+        perform pgq._append_all_extents(to_topic.topic, extents, has_subscriptions);
+        extents := '{}';
 
         if piece.moved then
-            perform pgq._spread_run(
+            perform pgq._spread_extent(
                 to_topic.topic, piece.stored_id, piece.segment, piece.task % to_topic.partitions
             );
             continue;
@@ -61,7 +61,7 @@ begin
         select c.*
         into made
         from pgq.staged_chunk as c
-        where c.write_id = id and c.task = piece.task and c.chunk = piece.number;
+        where c.write_id = id and c.task = piece.task and c.chunk = piece.chunk_number;
 
         if made.partition is null and made.keys is null then
             made.partition := made.task % to_topic.partitions;
@@ -85,7 +85,7 @@ begin
         end if;
     end loop;
 
-    perform pgq._append_all_runs(to_topic.topic, runs, has_subscriptions);
+    perform pgq._append_all_extents(to_topic.topic, extents, has_subscriptions);
     perform pgq._free_keys(held);
 end
 $$;

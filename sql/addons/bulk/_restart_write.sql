@@ -3,7 +3,7 @@ returns pgq.bulk_write
 language plpgsql volatile parallel unsafe
 as $$
 declare
-    moment timestamptz;
+    now_at timestamptz;
 begin
     if known.atomic <> atomic then
         raise exception 'write % of producer "%" was begun with atomic = %',
@@ -22,14 +22,14 @@ begin
     -- commit_write waits for all of them. It detects a chunk that the new attempt does not have by
     -- its attempt number.
     if atomic then
-        perform pgq._forget_chunks(known.write_id, null, null);
+        perform pgq._delete_chunks(known.write_id, null, null);
     end if;
 
-    moment := pgq._clock();
+    now_at := pgq._clock();
     update pgq.bulk_write as w
     set
-        write_id = gen_random_uuid(), attempt = w.attempt + 1, begun_at = moment,
-        expires_at = moment + timeout
+        write_id = gen_random_uuid(), attempt = w.attempt + 1, begun_at = now_at,
+        expires_at = now_at + timeout
     where w.bulk_write_id = known.bulk_write_id
     returning w.*
     into known;

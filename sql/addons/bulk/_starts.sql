@@ -5,13 +5,13 @@ as $$
 declare
     starts integer[] := array_fill(null::integer, array[cardinality(lengths)]);
     piece_length integer;
-    number integer := 1;
-    place integer := 1;
+    n integer := 1;
+    start_at integer := 1;
 begin
     foreach piece_length in array lengths loop
-        starts[number] := place;
-        place := place + piece_length;
-        number := number + 1;
+        starts[n] := start_at;
+        start_at := start_at + piece_length;
+        n := n + 1;
     end loop;
     return starts;
 end

@@ -1,7 +1,7 @@
 create function pgq._store_chunk(
-    stored_id bigint, segment integer, first_offset bigint, stamp timestamptz, places integer[],
-    lengths integer[], packed_payloads bytea, keys text[], headers jsonb[], starts integer[],
-    packed_bodies bytea
+    stored_id bigint, segment integer, first_offset bigint, publish_time timestamptz,
+    ordinals integer[], lengths integer[], packed_payloads bytea, keys text[], headers jsonb[],
+    starts integer[], packed_bodies bytea
 )
 returns void
 language plpgsql volatile parallel unsafe
@@ -10,7 +10,7 @@ declare
     -- Concatenation detoasts the value once, not for every message.
     documents bytea := packed_payloads || ''::bytea;
     contents bytea := packed_bodies || ''::bytea;
-    size integer := cardinality(coalesce(places, lengths));
+    size integer := cardinality(coalesce(ordinals, lengths));
 begin
     perform pgq._lock_leaf(segment);
 
@@ -21,18 +21,18 @@ begin
     select
         stored_id,
         b.log_offset,
-        stamp,
+        publish_time,
         segment,
-        (keys)[b.place],
-        (headers)[b.place],
+        (keys)[b.ordinal],
+        (headers)[b.ordinal],
         convert_from(
-            substring(documents from (starts)[b.place] for (lengths)[b.place]), 'UTF8'
+            substring(documents from (starts)[b.ordinal] for (lengths)[b.ordinal]), 'UTF8'
         )::jsonb,
-        substring(contents from (starts)[b.place] for (lengths)[b.place])
+        substring(contents from (starts)[b.ordinal] for (lengths)[b.ordinal])
     from (
         select
             generate_series(first_offset, first_offset + size - 1) as log_offset,
-            unnest(coalesce(places, array(select generate_series(1, size)))) as place
+            unnest(coalesce(ordinals, array(select generate_series(1, size)))) as ordinal
     ) as b;
 end
 $$;

@@ -31,7 +31,7 @@ begin
 
     if target.atomic or target.producer is null then
         -- Do not wait for open chunks: cleanup removes what they leave.
-        perform pgq._forget_chunks(target.write_id, target.bulk_write_id, null);
+        perform pgq._delete_chunks(target.write_id, target.bulk_write_id, null);
         delete from pgq.bulk_write as w where w.bulk_write_id = target.bulk_write_id;
     else
         -- Published chunks stay: keep the write, so that a restart skips them.

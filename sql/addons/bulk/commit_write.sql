@@ -29,7 +29,7 @@ begin
             perform pgq._publish_staged(target);
         end if;
         perform pgq._check_target(target.write_id, target.topic_id, target.queue_id);
-        perform pgq._forget_chunks(target.write_id, target.bulk_write_id, null);
+        perform pgq._delete_chunks(target.write_id, target.bulk_write_id, null);
         target.committed_at := pgq._clock();
         update pgq.bulk_write as w
         set
@@ -37,7 +37,7 @@ begin
             digest = commit_write.digest
         where w.bulk_write_id = target.bulk_write_id;
 
-        perform pgq._forget_older(target);
+        perform pgq._delete_older(target);
     elsif target.digest <> digest collate "C" then
         raise exception 'bulk write % was committed before with other messages', target.write_id
             using errcode = '22023',

@@ -153,7 +153,7 @@ comment on column pgq.staged_chunk.first_chunk is
 'The first of the consecutive chunks that end with this one, which share its extents; null: its
 messages are here.';
 
-create table pgq.staged_run (
+create table pgq.staged_extent (
     write_id uuid not null,
     task integer not null,
     first_chunk integer not null,
@@ -163,26 +163,26 @@ create table pgq.staged_run (
     partitions integer
 );
 
-create index staged_run_write on pgq.staged_run
+create index staged_extent_write on pgq.staged_extent
 (write_id, task, partition, first_chunk, stored_partition_id);
-create index staged_run_segment on pgq.staged_run (segment);
+create index staged_extent_segment on pgq.staged_extent (segment);
 
-comment on table pgq.staged_run is
+comment on table pgq.staged_extent is
 'Extents: messages of atomic writes that are stored already but not in the log yet, as rows of
 message under this stored_partition_id in this segment, with offsets from 1.';
-comment on column pgq.staged_run.first_chunk is
+comment on column pgq.staged_extent.first_chunk is
 'The first of the consecutive chunks whose messages it has.';
-comment on column pgq.staged_run.partition is 'The partition that the messages go to.';
-comment on column pgq.staged_run.stored_partition_id is
+comment on column pgq.staged_extent.partition is 'The partition that the messages go to.';
+comment on column pgq.staged_extent.stored_partition_id is
 'The partition_id under which the messages are stored.';
-comment on column pgq.staged_run.segment is
+comment on column pgq.staged_extent.segment is
 'The segment that holds the messages; it is not truncated before the write has ended.';
-comment on column pgq.staged_run.partitions is
+comment on column pgq.staged_extent.partitions is
 'The number of partitions among which the messages were divided by key; null: without keys.';
 
-create sequence pgq.run_id as bigint;
+create sequence pgq.extent_id as bigint;
 
-comment on sequence pgq.run_id is
+comment on sequence pgq.extent_id is
 'Ids of extents, and of the new epochs of partitions after attached extents. They are used with a
 minus sign, so that they never equal another partition_id.';
 

@@ -30,10 +30,10 @@ create type pgq._write_target as (
 comment on type pgq._write_target is
 'An open bulk write and its target, as write_chunk needs them.';
 
-create type pgq._run_place as (
+create type pgq._extent_position as (
     stored_partition_id bigint,
     next_offset bigint
 );
 
-comment on type pgq._run_place is
+comment on type pgq._extent_position is
 'An extent of staged messages, and the offset at which its next message is stored.';

@@ -67,7 +67,7 @@ begin
         and not pgq._keeps_snapshot()
         and not exists (select from pgq.subscription as s where s.topic_id = target.topic_id)
     ) then
-        is_new := pgq._stage_run(
+        is_new := pgq._stage_extent(
             target, write_id, task, chunk, lengths, packed_payloads, keys collate "C", headers,
             partition, starts, packed_bodies
         );

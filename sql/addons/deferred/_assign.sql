@@ -5,17 +5,17 @@ returns pgq.offset_range
 language plpgsql volatile parallel unsafe
 as $$
 declare
-    home_id bigint := (state).partition_id;
+    own_id bigint := (state).partition_id;
     stored_id bigint := (state).stored_partition_id;
-    since pgq._staged_since := pgq._staged_since(home_id);
+    since pgq._staged_since := pgq._staged_since(own_id);
     lowest bigint := since.lowest;
-    above bigint := (home_id + 1) << 40;
+    above bigint := (own_id + 1) << 40;
     late_xids xid8[] := since.late_xids;
     left_segments integer[];
     newest pgq._newest_message;
-    stamp timestamptz;
+    publish_time timestamptz;
     before_first bigint;
-    places tid[];
+    tids tid[];
     moved bigint;
     many boolean := false;
     server_started timestamptz := pg_postmaster_start_time();
@@ -36,46 +36,45 @@ begin
         end;
     end if;
 
-    select p.left_segments
-    into left_segments
-    from pgq.partition as p
-    where p.partition_id = home_id;
+    select p.left_segments into left_segments from pgq.partition as p where p.partition_id = own_id;
 
     -- No race: the caller's lock on the partition serializes the assignment of offsets.
     newest := pgq._newest(stored_id, (state).segment, (state).segment_first_offset);
     before_first := coalesce(newest.log_offset, (state).segment_first_offset - 1);
-    stamp := greatest(pgq._clock(), newest.published_at, (state).segment_entered_at);
+    publish_time := greatest(pgq._clock(), newest.published_at, (state).segment_entered_at);
 
     if left_segments = '{}' then
         -- for the first 16 leaves: (_assign.state).segment
         select array(
-            select s.place
+            select s.tid
             from (
-                select k.ctid as place, k.log_offset as number
+                select k.ctid as tid, k.log_offset as staged_number
                 from pgq.message_{leaf} as k
                 where k.partition_id >= {lowest} and k.partition_id < {above}
                 union all
-                select f.place, f.number
+                select f.tid, f.staged_number
                 from unnest({late_xids}) as x (xid)
                 cross join lateral (
-                    select k.ctid as place, k.log_offset as number
+                    select k.ctid as tid, k.log_offset as staged_number
                     from pgq.message_{leaf} as k
-                    where k.partition_id = ({home_id} << 40) + (x.xid::text::bigint & 1099511627775)
+                    where k.partition_id = ({own_id} << 40) + (x.xid::text::bigint & 1099511627775)
                     offset 0
                 ) as f
                 where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
             ) as s
-            order by s.number
+            order by s.staged_number
             limit {max_messages}
         )
-        into places;
+        into tids;
         -- end of the leaf
-        moved := cardinality(places);
+        moved := cardinality(tids);
         if moved > 0 then
-            perform pgq._move_staged(stored_id, (state).segment, places, before_first, stamp);
+            perform pgq._move_staged(stored_id, (state).segment, tids, before_first, publish_time);
         end if;
     else
-        moved := pgq._assign_across(state, left_segments, since, before_first, stamp, max_messages);
+        moved := pgq._assign_across(
+            state, left_segments, since, before_first, publish_time, max_messages
+        );
     end if;
 
     -- Nothing moved: write no journal row, unless more than 100 of late_xids have ended, which
@@ -93,28 +92,28 @@ begin
             select a.next_xid, a.open_xids, a.server_started, a.system_identifier
             into since.next_xid, since.open_xids, server_started, system_identifier
             from pgq.assignment as a
-            where a.partition_id = home_id and a.seq = since.seq;
+            where a.partition_id = own_id and a.seq = since.seq;
         end if;
 
         insert into pgq.assignment (
             partition_id, seq, next_xid, open_xids, server_started, system_identifier
         )
         values (
-            home_id, since.seq + 1, coalesce(since.next_xid, '0'), coalesce(since.open_xids, '{}'),
+            own_id, since.seq + 1, coalesce(since.next_xid, '0'), coalesce(since.open_xids, '{}'),
             coalesce(server_started, '-infinity'), coalesce(system_identifier, 0)
         )
         on conflict do nothing;
 
         -- Delete one row per inserted row, by its exact seq, so that no dead rows are scanned.
-        delete from pgq.assignment as a where a.partition_id = home_id and a.seq = since.seq - 63;
+        delete from pgq.assignment as a where a.partition_id = own_id and a.seq = since.seq - 63;
     end if;
 
     if moved = 0 then
         return null;
     end if;
-    if (state).followed then
+    if (state).has_delivery then
         perform pgq._deliver(
-            home_id, stored_id, (state).segment, before_first + 1, before_first + moved
+            own_id, stored_id, (state).segment, before_first + 1, before_first + moved
         );
     end if;
     return row((state).partition, before_first + 1, before_first + moved) ::pgq.offset_range;

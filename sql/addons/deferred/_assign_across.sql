@@ -1,6 +1,6 @@
 create function pgq._assign_across(
     state pgq._partition_state, left_segments integer[], since pgq._staged_since,
-    before_first bigint, stamp timestamptz, max_messages bigint
+    before_first bigint, publish_time timestamptz, max_messages bigint
 )
 returns bigint
 language plpgsql volatile parallel unsafe
@@ -8,45 +8,45 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
 declare
-    home integer := (state).segment;
-    home_id bigint := (state).partition_id;
+    newest_segment integer := (state).segment;
+    own_id bigint := (state).partition_id;
     stored_id bigint := (state).stored_partition_id;
     leaves integer[] := array(
         select distinct s.segment
-        from unnest(left_segments || home) as s (segment)
+        from unnest(left_segments || newest_segment) as s (segment)
     );
     leaf integer;
     -- The rows found, as parallel arrays.
     segments integer[];
-    places tid[];
+    tids tid[];
     offsets bigint[];
 begin
     -- One statement, so one snapshot over all segments: a key's message in one segment is never
     -- seen without its earlier message in another. Rows are ordered by call number.
     execute format(
-        'select array_agg(r.segment), array_agg(r.place), array_agg(r.log_offset)
+        'select array_agg(r.segment), array_agg(r.tid), array_agg(r.log_offset)
         from (
             select
                 f.segment,
-                f.place,
-                $5 + row_number() over (order by f.number) as log_offset
+                f.tid,
+                $5 + row_number() over (order by f.staged_number) as log_offset
             from (%s) as f
-            order by f.number
+            order by f.staged_number
             limit $6
         ) as r',
         (
             select
                 string_agg(
                     format(
-                        'select %1$s as segment, k.ctid as place, k.log_offset as number
+                        'select %1$s as segment, k.ctid as tid, k.log_offset as staged_number
                         from pgq.message_%1$s as k
                         where k.partition_id >= $1
                             and k.partition_id < $2
                         union all
-                        select %1$s, f.place, f.number
+                        select %1$s, f.tid, f.staged_number
                         from unnest($3) as x (xid)
                         cross join lateral (
-                            select k.ctid as place, k.log_offset as number
+                            select k.ctid as tid, k.log_offset as staged_number
                             from pgq.message_%1$s as k
                             where k.partition_id
                                 = $4 + (x.xid::text::bigint & 1099511627775)
@@ -60,12 +60,12 @@ begin
             from unnest(leaves) as l (leaf)
         )
     )
-    into segments, places, offsets
+    into segments, tids, offsets
     using
         (since).lowest,
-        (home_id + 1) << 40,
+        (own_id + 1) << 40,
         (since).late_xids,
-        home_id << 40,
+        own_id << 40,
         before_first,
         max_messages;
 
@@ -75,23 +75,23 @@ begin
 
     -- No race: the partition is locked. The rows move to the segment that it writes to now.
     foreach leaf in array leaves loop
-        if leaf = home then
+        if leaf = newest_segment then
             execute format(
                 'update pgq.message_%s as m
                 set partition_id = $1, log_offset = f.log_offset, published_at = $2
-                from unnest($3, $4, $5) as f (segment, place, log_offset)
+                from unnest($3, $4, $5) as f (segment, tid, log_offset)
                 where f.segment = $6
-                    and m.ctid = f.place',
-                home
+                    and m.ctid = f.tid',
+                newest_segment
             )
-            using stored_id, stamp, segments, places, offsets, home;
+            using stored_id, publish_time, segments, tids, offsets, newest_segment;
         else
             execute format(
                 'with gone as (
                     delete from pgq.message_%s as m
-                    using unnest($3, $4, $5) as f (segment, place, log_offset)
+                    using unnest($3, $4, $5) as f (segment, tid, log_offset)
                     where f.segment = $6
-                        and m.ctid = f.place
+                        and m.ctid = f.tid
                     returning f.log_offset, m.key, m.headers, m.payload, m.body
                 )
 
@@ -101,9 +101,9 @@ begin
                 select $1, g.log_offset, $2, $7, g.key, g.headers, g.payload, g.body
                 from gone as g',
                 leaf,
-                home
+                newest_segment
             )
-            using stored_id, stamp, segments, places, offsets, leaf, home;
+            using stored_id, publish_time, segments, tids, offsets, leaf, newest_segment;
         end if;
     end loop;
 

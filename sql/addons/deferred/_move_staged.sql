@@ -1,5 +1,5 @@
 create function pgq._move_staged(
-    partition_id bigint, segment integer, places tid[], before_first bigint, stamp timestamptz
+    partition_id bigint, segment integer, tids tid[], before_first bigint, publish_time timestamptz
 )
 returns void
 language plpgsql volatile parallel unsafe
@@ -13,9 +13,9 @@ begin
     update pgq.message_{leaf} as m
     set
         partition_id = {_move_staged.partition_id},
-        log_offset = {before_first} + f.number, published_at = {stamp}
-    from unnest({places}) with ordinality as f (place, number)
-    where m.ctid = f.place;
+        log_offset = {before_first} + f.ordinal, published_at = {publish_time}
+    from unnest({tids}) with ordinality as f (tid, ordinal)
+    where m.ctid = f.tid;
     -- end of the leaf
 end
 $$;

@@ -8,28 +8,29 @@ declare
     -- Take the xid before reading the segment: _close_segments relies on this order.
     xid bigint := txid_current();
     chosen integer;
-    home_id bigint;
+    own_id bigint;
     leaf integer;
-    followed boolean;
+    has_delivery boolean;
     roles text[];
 begin
     -- No lock is taken, so any partition will do: spread the transactions over them by xid.
     if partition is null and key is null then
-        select p.partition, p.partition_id, p.segment, p.followed, p.publishers
-        into chosen, home_id, leaf, followed, roles
+        select p.partition, p.partition_id, p.segment, p.has_delivery, p.publishers
+        into chosen, own_id, leaf, has_delivery, roles
         from pgq.partition as p
-        where p.topic = _publish_deferred.topic and p.ring <= (xid * 633 & 1023) and p.deferred
-        order by p.ring desc
+        where p.topic = _publish_deferred.topic and p.hash_position <= (xid * 633 & 1023)
+            and p.deferred
+        order by p.hash_position desc
         limit 1;
     else
-        select p.partition, p.partition_id, p.segment, p.followed, p.publishers
-        into chosen, home_id, leaf, followed, roles
+        select p.partition, p.partition_id, p.segment, p.has_delivery, p.publishers
+        into chosen, own_id, leaf, has_delivery, roles
         from pgq.partition as p
         where p.topic = _publish_deferred.topic
             and p.partition = coalesce(
                 _publish_deferred.partition,
                 (
-                    select pgq._home(key, q.partitions)
+                    select pgq._key_partition(key, q.partitions)
                     from pgq.partition as q
                     where q.topic = _publish_deferred.topic and q.partition = 0
                 )
@@ -48,7 +49,7 @@ begin
         partition_id, log_offset, published_at, segment, key, headers, payload, body
     )
     values (
-        (home_id << 40) + (xid & 1099511627775),
+        (own_id << 40) + (xid & 1099511627775),
         nextval('pgq.staged_number') << 20,
         pgq._clock(),
         leaf,
@@ -57,8 +58,8 @@ begin
         payload,
         body
     );
-    if followed then
-        perform pgq._announce(home_id);
+    if has_delivery then
+        perform pgq._announce(own_id);
     end if;
 
     return chosen;

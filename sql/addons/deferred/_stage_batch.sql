@@ -9,16 +9,16 @@ declare
     -- Take the xid before reading the segments: _close_segments relies on this order.
     slot bigint := pg_current_xact_id()::text::bigint & 1099511627775;
     first_number bigint := nextval('pgq.staged_number') << 20;
-    start_at integer := pgq._ring();
+    start_at integer := pgq._hash_position();
     looked boolean := false;
     target record;
-    place record;
+    chosen record;
     fallback integer;
-    homes integer[];
+    key_partitions integer[];
     ids bigint[];
     segments integer[];
-    followed boolean;
-    stamp timestamptz := pgq._clock();
+    has_delivery boolean;
+    publish_time timestamptz := pgq._clock();
 begin
     if size > 1048576 then
         raise exception 'argument "%" must have at most 1048576 elements for a deferred topic',
@@ -60,7 +60,7 @@ begin
     fallback := coalesce(
         partition,
         (
-            select pgq._home(k.key, target.partitions)
+            select pgq._key_partition(k.key, target.partitions)
             from unnest(keys) as k (key)
             where k.key is not null
             limit 1
@@ -68,29 +68,31 @@ begin
         (
             select p.partition
             from pgq.partition as p
-            where p.topic_id = target.topic_id and p.ring <= start_at
-            order by p.ring desc
+            where p.topic_id = target.topic_id and p.hash_position <= start_at
+            order by p.hash_position desc
             limit 1
         )
     );
 
-    homes := array(
-        select coalesce(partition, pgq._home(k.key, target.partitions), fallback)
+    key_partitions := array(
+        select coalesce(partition, pgq._key_partition(k.key, target.partitions), fallback)
         from (select generate_series(1, size), unnest(keys) as key) as k
     );
 
-    for place in
-        select p.partition, p.partition_id, p.segment, p.followed
+    for chosen in
+        select p.partition, p.partition_id, p.segment, p.has_delivery
         from pgq.partition as p
-        where p.topic_id = target.topic_id and p.partition = any(homes)
+        where p.topic_id = target.topic_id and p.partition = any(key_partitions)
     loop
-        ids[place.partition] := (place.partition_id << 40) + slot;
-        segments[place.partition] := place.segment;
-        perform pgq._lock_leaf(place.segment);
-        followed := place.followed;
+        ids[chosen.partition] := (chosen.partition_id << 40) + slot;
+        segments[chosen.partition] := chosen.segment;
+        perform pgq._lock_leaf(chosen.segment);
+        has_delivery := chosen.has_delivery;
     end loop;
 
-    if exists (select from unnest(homes) as h (home) where ids[h.home] is null) then
+    if exists (
+        select from unnest(key_partitions) as h (key_partition) where ids[h.key_partition] is null
+    ) then
         -- The topic was dropped, and perhaps recreated, since it was read.
         perform pgq._fail_unknown_topic(topic);
     end if;
@@ -99,23 +101,23 @@ begin
         partition_id, log_offset, published_at, segment, key, headers, payload, body
     )
     select
-        ids[b.home],
-        first_number + b.place,
-        stamp,
-        segments[b.home],
+        ids[b.key_partition],
+        first_number + b.ordinal,
+        publish_time,
+        segments[b.key_partition],
         b.key,
         b.header,
         b.payload,
         b.body
     from (
         select
-            generate_series(0, size - 1) as place, unnest(homes) as home,
+            generate_series(0, size - 1) as ordinal, unnest(key_partitions) as key_partition,
             unnest(keys) as key, unnest(headers) as header,
             unnest(payloads) as payload, unnest(bodies) as body
     ) as b;
 
-    if followed then
-        perform pgq._announce(ids[homes[1]] >> 40);
+    if has_delivery then
+        perform pgq._announce(ids[key_partitions[1]] >> 40);
     end if;
 
     return query

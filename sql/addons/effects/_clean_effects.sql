@@ -5,7 +5,7 @@ as $$
 declare
     -- The limit of one call, for jobs examined and for effects removed.
     most constant integer := 10000;
-    place bigint;
+    last_job_id bigint;
     looked_at bigint[];
     ended bigint[];
     removed bigint;
@@ -14,13 +14,19 @@ begin
         return;
     end if;
 
-    select w.last_value into place from pgq.effect_walk as w;
+    select w.last_value into last_job_id from pgq.effect_walk as w;
 
     -- Loose index scan over the jobs that have effects; each is looked up by its id. A job in
     -- neither table has ended: a move between them is one transaction, so a snapshot always shows
     -- it in one.
     with recursive having_effects as (
-        (select e.job_id from pgq.effect as e where e.job_id > place order by e.job_id limit 1)
+        (
+            select e.job_id
+            from pgq.effect as e
+            where e.job_id > last_job_id
+            order by e.job_id
+            limit 1
+        )
         union all
         select (
             select e.job_id

@@ -12,7 +12,7 @@ select
     case
         when v.queue_id is null then null
         when e.finished_at is not null then 'finished'
-        when j.lease_token = e.lease_token and j.visible_at > c.moment then 'begun'
+        when j.lease_token = e.lease_token and j.visible_at > c.now_at then 'begun'
         else 'interrupted'
     end as state,
     case when v.queue_id is not null then e.result end as result,
@@ -21,7 +21,7 @@ select
     case when v.queue_id is not null then e.finished_at end as finished_at,
     case when v.queue_id is not null then e.lease_token end as lease_token
 from pgq.effect as e
-cross join lateral (select pgq._clock() as moment limit 1) as c
+cross join lateral (select pgq._clock() as now_at limit 1) as c
 left join pgq.job as j on j.job_id = e.job_id
 left join pgq.dead_job as d on d.job_id = e.job_id
 inner join pgq._visible_queues(

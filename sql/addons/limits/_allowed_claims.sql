@@ -12,7 +12,7 @@ declare
     handed_out bigint[] := '{}';
     leased_ids bigint[];
     late_ids bigint[];
-    moment timestamptz;
+    now_at timestamptz;
 begin
     -- Serialize the claims of this queue: only they take this lock, and they keep it until their
     -- transactions end. The holder waits for no other lock in its call, so one call cannot
@@ -37,12 +37,12 @@ begin
         return allowed;
     end if;
 
-    moment := pgq._clock();
+    now_at := pgq._clock();
     anew := state.counted_xid is distinct from switched_xid;
     if anew or pgq._has_ended(state.horizon) then
         -- max_leased was just enabled: count all leased jobs. Count once more when every
         -- transaction that was running then has ended: its claims may not have seen the limit.
-        handed_out := pgq._leased_jobs(queue_id, moment);
+        handed_out := pgq._leased_jobs(queue_id, now_at);
         state.horizon := case when anew then pg_current_xact_id() end;
         state.counted_xid := switched_xid;
         anew := true;
@@ -51,8 +51,8 @@ begin
     if anew or state.leased + allowed > most then
         -- Look up claimed jobs by id, so the cost does not depend on the size of the queue.
         select
-            coalesce(array_agg(j.job_id) filter (where j.visible_at > moment), '{}'),
-            array_agg(j.job_id) filter (where j.visible_at <= moment)
+            coalesce(array_agg(j.job_id) filter (where j.visible_at > now_at), '{}'),
+            array_agg(j.job_id) filter (where j.visible_at <= now_at)
         into leased_ids, late_ids
         from pgq.job as j
         where j.job_id = any(handed_out || array(
@@ -74,7 +74,7 @@ begin
                 from (
                     select j.job_id
                     from pgq.job as j
-                    where j.job_id = any(late_ids) and j.visible_at - moment <= interval '0'
+                    where j.job_id = any(late_ids) and j.visible_at - now_at <= interval '0'
                     order by j.job_id
                     for update skip locked
                 ) as l

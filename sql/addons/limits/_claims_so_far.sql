@@ -6,7 +6,7 @@ declare
     state pgq.claim_count;
     limits pgq.queue;
     cost bigint;
-    moment timestamptz;
+    now_at timestamptz;
 begin
     select c.*
     into state
@@ -26,11 +26,11 @@ begin
 
     -- Credit is a whole number, so repeated refills add no rounding error.
     if limits.rate_limit is not null then
-        moment := pgq._clock();
-        if state.refilled_at > moment then
+        now_at := pgq._clock();
+        if state.refilled_at > now_at then
             -- The clock was set back: refill from the new time on, and record it even if this claim
             -- gets no job.
-            state.refilled_at := moment;
+            state.refilled_at := now_at;
             perform pgq._write_claims(state, '{}', false);
             state.seq := state.seq + 1;
         end if;
@@ -38,13 +38,13 @@ begin
         state.credit := least(
             coalesce(
                 trunc(state.credit * cost / state.job_cost)
-                + round(extract(epoch from moment - state.refilled_at)::numeric * 1000000)
+                + round(extract(epoch from now_at - state.refilled_at)::numeric * 1000000)
                 * limits.rate_limit, limits.rate_burst::numeric * cost
             ),
             limits.rate_burst::numeric * cost
         );
         state.job_cost := cost;
-        state.refilled_at := moment;
+        state.refilled_at := now_at;
     end if;
 
     return state;

@@ -13,7 +13,7 @@ begin
         from (
             select k.queue_id from pgq._queues_in('limited_key') as k (queue_id)
             union
-            select n.queue_id from pgq._queues_in('ordered_note') as n (queue_id)
+            select n.queue_id from pgq._queues_in('key_wakeup') as n (queue_id)
         ) as h
         left join pgq.queue as q on q.queue_id = h.queue_id
         where q.ordered is not true
@@ -24,7 +24,7 @@ begin
             -- from before the clock was set back.
             continue when not exists (
                 select
-                from pgq.ordered_note as n
+                from pgq.key_wakeup as n
                 where n.queue_id = target.queue_id
                     and n.look_at > pgq._clock() + interval '2 minutes'
             );
@@ -33,7 +33,7 @@ begin
             where l.queue_id = target.queue_id
             for update skip locked;
             if found then
-                changed := pgq._settle_keys(
+                changed := pgq._unblock_keys(
                     target.queue_id, target.max_leased_per_key, pgq._clock() + interval '2 minutes',
                     'infinity', pgq._clock(), max_rows
                 );
@@ -52,13 +52,13 @@ begin
             and exists (select from pgq.queue as q where q.queue_id = target.queue_id);
 
         if there then
-            changed := pgq._unpark_all(target.queue_id, max_rows);
+            changed := pgq._unblock_all(target.queue_id, max_rows);
             unfinished := unfinished or changed = max_rows;
         end if;
 
         delete from pgq.limited_key as k where k.queue_id = target.queue_id;
-        delete from pgq.ordered_note as n
-        where n.queue_id = target.queue_id and not pgq._has_parked(target.queue_id);
+        delete from pgq.key_wakeup as n
+        where n.queue_id = target.queue_id and not pgq._has_blocked(target.queue_id);
     end loop;
 
     return unfinished;

@@ -1,4 +1,4 @@
-create function pgq._leased_jobs(queue_id bigint, moment timestamptz)
+create function pgq._leased_jobs(queue_id bigint, now_at timestamptz)
 returns bigint[]
 language plpgsql volatile parallel unsafe
 as $$
@@ -11,8 +11,8 @@ begin
             from pgq.job as j
             where j.queue_id = _leased_jobs.queue_id
                 and j.priority = p.priority
-                and j.visible_at > moment
-                -- Above are the blocked (parked) jobs.
+                and j.visible_at > now_at
+                -- Above are the blocked jobs.
                 and j.visible_at < 'infinity'
                 and j.lease_token is not null
         ) as k

@@ -1,4 +1,4 @@
-create function pgq._open_keys(queue_id bigint, look_from timestamptz, max_notes integer)
+create function pgq._open_keys(queue_id bigint, look_from timestamptz, max_wakeups integer)
 returns integer
 language plpgsql volatile parallel unsafe
 as $$
@@ -6,7 +6,7 @@ declare
     most integer;
     since xid8;
     horizon xid8;
-    moment timestamptz;
+    now_at timestamptz;
 begin
     -- Lock before reading: this new statement has a snapshot newer than the lock.
     select q.max_leased_per_key, l.keys_xid, l.keys_horizon
@@ -19,11 +19,11 @@ begin
         return null;
     end if;
 
-    moment := pgq._clock();
+    now_at := pgq._clock();
     -- Count existing leases when the limit is switched on, and again once all transactions have
     -- ended that may not have known it.
     if since is not null and (horizon is null or pgq._has_ended(horizon)) then
-        perform pgq._stamp_leased(queue_id, moment);
+        perform pgq._stamp_leased(queue_id, now_at);
         update pgq.claim_lock as l
         set
             keys_xid = case when horizon is null then since end,
@@ -32,12 +32,12 @@ begin
     end if;
 
     if look_from is null then
-        perform pgq._begin_notes(queue_id);
+        perform pgq._begin_wakeups(queue_id);
     end if;
 
-    perform pgq._settle_keys(
-        queue_id, most, coalesce(look_from, '-infinity'), moment, moment,
-        least(max_notes, 1000) + 20
+    perform pgq._unblock_keys(
+        queue_id, most, coalesce(look_from, '-infinity'), now_at, now_at,
+        least(max_wakeups, 1000) + 20
     );
     return most;
 end

@@ -1,9 +1,9 @@
-create function pgq._stamp_leased(queue_id bigint, moment timestamptz)
+create function pgq._stamp_leased(queue_id bigint, now_at timestamptz)
 returns void
 language plpgsql volatile parallel unsafe
 as $$
 declare
-    leased_ids bigint[] := pgq._leased_jobs(queue_id, moment);
+    leased_ids bigint[] := pgq._leased_jobs(queue_id, now_at);
     met pgq._met_job[];
     changes pgq.limited_key[];
 begin

@@ -57,16 +57,16 @@ create table pgq.limited_key (
     limited_key text collate "C" not null,
     seq bigint not null,
     job_ids bigint[] not null,
-    parked_from text collate "C",
+    blocked_from text collate "C",
     primary key (queue_id, limited_key, seq)
 );
 
 comment on table pgq.limited_key is
 'Journal of keys of queues with max_leased_per_key; the row with the highest seq counts. A key
-without a row has no leased and no blocked (parked) jobs.';
+without a row has no leased and no blocked jobs.';
 comment on column pgq.limited_key.limited_key is 'The key, cut to 255 characters.';
 comment on column pgq.limited_key.seq is 'Rises by one with every change.';
 comment on column pgq.limited_key.job_ids is
 'Jobs that hold a slot of the key, or did: leased ones, and unblocked ones that wait for a claim.';
-comment on column pgq.limited_key.parked_from is
-'No parked job of the key has a lower sort key (see _parked_place); null: none is parked.';
+comment on column pgq.limited_key.blocked_from is
+'No blocked job of the key has a lower sort key (see _blocked_position); null: none is blocked.';

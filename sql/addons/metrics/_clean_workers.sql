@@ -1,4 +1,4 @@
-create function pgq._clean_workers(moment timestamptz)
+create function pgq._clean_workers(now_at timestamptz)
 returns setof pgq.cleanup_action
 language plpgsql volatile parallel unsafe
 as $$
@@ -10,7 +10,7 @@ begin
     with doomed as materialized (
         select w.role, w.worker
         from pgq.worker as w
-        where w.last_seen_at < moment - interval '1 day'
+        where w.last_seen_at < now_at - interval '1 day'
         limit most
         for update skip locked
     )

@@ -1,4 +1,4 @@
-create function pgq._finished_lately(moment timestamptz)
+create function pgq._finished_lately(now_at timestamptz)
 returns setof pgq._finished_jobs
 language plpgsql stable parallel safe
 set jit = off
@@ -7,7 +7,7 @@ declare
     -- Rows are appended: read at most this many pages, the last ones of each leaf.
     most_pages constant bigint := 50;
     page_size bigint := current_setting('block_size')::bigint;
-    since timestamptz := moment - interval '1 minute';
+    since timestamptz := now_at - interval '1 minute';
     target record;
     first_page bigint;
 begin
@@ -48,7 +48,7 @@ begin
             target.leaf,
             first_page
         )
-        using since, first_page, moment;
+        using since, first_page, now_at;
     end loop;
 end
 $$;

@@ -1,4 +1,4 @@
-create function pgq._first_jobs(queue_ids bigint[], moment timestamptz, most integer)
+create function pgq._first_jobs(queue_ids bigint[], now_at timestamptz, most integer)
 returns table (
     queue_id bigint,
     ready numeric,
@@ -11,7 +11,7 @@ returns table (
 language plpgsql stable parallel safe
 as $$
 declare
-    later timestamptz := moment + interval '1 microsecond';
+    later timestamptz := now_at + interval '1 microsecond';
 begin
     -- Begin at the low-water marks (floors), as claims do: below them there may be many dead index
     -- entries.

@@ -1,4 +1,4 @@
-create function pgq._house_samples(moment timestamptz)
+create function pgq._house_samples(now_at timestamptz)
 returns setof pgq._sample
 language plpgsql stable parallel unsafe
 set jit = off
@@ -34,7 +34,7 @@ begin
         greatest(
             max(
                 extract(
-                    epoch from moment - case s.state
+                    epoch from now_at - case s.state
                         when 'open' then s.opened_at + c.retention / 3
                         when 'sealed' then s.sealed_at + interval '1 minute'
                         else s.closed_at + c.retention
@@ -52,7 +52,7 @@ begin
         values
         (
             'pgq_schedule_overdue_seconds',
-            case when t.paused then 0 else greatest(extract(epoch from moment - t.next_at), 0) end
+            case when t.paused then 0 else greatest(extract(epoch from now_at - t.next_at), 0) end
         ),
         ('pgq_schedule_failing', (t.last_error is not null)::integer)
     ) as s (name, value)

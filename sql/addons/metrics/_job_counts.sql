@@ -1,4 +1,4 @@
-create function pgq._job_counts(queue_ids bigint[], moment timestamptz)
+create function pgq._job_counts(queue_ids bigint[], now_at timestamptz)
 returns setof pgq._job_figures
 language plpgsql stable parallel safe
 set enable_seqscan = off
@@ -11,8 +11,8 @@ declare
     -- is sampled.
     most_bytes constant double precision := 500 * current_setting('block_size')::double precision;
     job_share double precision := least(most_bytes / greatest(pg_relation_size('pgq.job'), 1), 1);
-    run_share double precision := least(
-        most_bytes / greatest(pg_relation_size('pgq.job_run'), 1), 1
+    extent_share double precision := least(
+        most_bytes / greatest(pg_relation_size('pgq.job_extent'), 1), 1
     );
     dead_share double precision := least(
         most_bytes / 2 / greatest(pg_relation_size('pgq.dead_job'), 1), 1
@@ -23,10 +23,10 @@ begin
     return query
     with sampled as materialized (
         select
-            k.queue_id, count(*) filter (where k.visible_at <= moment and not e.expired) as ready,
+            k.queue_id, count(*) filter (where k.visible_at <= now_at and not e.expired) as ready,
             count(*) filter (where e.leased) as leased,
             count(*) filter (
-                where k.visible_at > moment and k.lease_token is null
+                where k.visible_at > now_at and k.lease_token is null
                 and k.due_at is null and not e.expired
             ) as delayed,
             count(*) filter (where k.due_at is not null and not e.expired) as waiting,
@@ -35,20 +35,20 @@ begin
         from pgq.job as k tablesample system (100 * job_share) repeatable (1)
         cross join lateral (
             select
-                coalesce(k.expires_at <= moment, false) as expired,
-                k.visible_at > moment and k.lease_token is not null as leased
+                coalesce(k.expires_at <= now_at, false) as expired,
+                k.visible_at > now_at and k.lease_token is not null as leased
         ) as e
         group by k.queue_id
     ),
 
-    runs as materialized (
+    extents as materialized (
         select
             r.queue_id,
-            sum(r.jobs) filter (where r.visible_at <= moment and not e.expired) as ready,
-            sum(r.jobs) filter (where r.visible_at > moment and not e.expired) as delayed,
+            sum(r.jobs) filter (where r.visible_at <= now_at and not e.expired) as ready,
+            sum(r.jobs) filter (where r.visible_at > now_at and not e.expired) as delayed,
             sum(r.jobs) filter (where e.expired) as expired
-        from pgq.job_run as r tablesample system (100 * run_share) repeatable (1)
-        cross join lateral (select coalesce(r.expires_at <= moment, false) as expired) as e
+        from pgq.job_extent as r tablesample system (100 * extent_share) repeatable (1)
+        cross join lateral (select coalesce(r.expires_at <= now_at, false) as expired) as e
         group by r.queue_id
     ),
 
@@ -60,7 +60,7 @@ begin
 
     -- A sample misses short queues, and the leased jobs of long ones.
     firsts as materialized (
-        select j.* from pgq._first_jobs(queue_ids, moment, most) as j where job_share < 1
+        select j.* from pgq._first_jobs(queue_ids, now_at, most) as j where job_share < 1
     ),
 
     first_dead as materialized (
@@ -85,7 +85,7 @@ begin
         coalesce(
             case when not f.more_ready then f.ready else greatest(s.ready / job_share, f.ready) end,
             0
-        ) + coalesce(r.ready / run_share, 0),
+        ) + coalesce(r.ready / extent_share, 0),
         coalesce(
             case when not f.more_later then f.leased else greatest(s.leased / job_share, f.leased)
             end,
@@ -97,9 +97,9 @@ begin
                 else greatest(s.delayed / job_share, f.delayed)
             end,
             0
-        ) + coalesce(r.delayed / run_share, 0),
+        ) + coalesce(r.delayed / extent_share, 0),
         coalesce(s.waiting / job_share, 0),
-        coalesce(s.expired / job_share, 0) + coalesce(r.expired / run_share, 0),
+        coalesce(s.expired / job_share, 0) + coalesce(r.expired / extent_share, 0),
         coalesce(
             case
                 when not (f.more_ready or f.more_later) then f.retrying
@@ -113,11 +113,11 @@ begin
         coalesce(
             f.more_ready or f.more_later or w.dead = most
             or s.waiting > 0 and job_share < 1
-            or r.queue_id is not null and run_share < 1, false
+            or r.queue_id is not null and extent_share < 1, false
         )
     from unnest(queue_ids) as q (queue_id)
     left join sampled as s on s.queue_id = q.queue_id
-    left join runs as r on r.queue_id = q.queue_id
+    left join extents as r on r.queue_id = q.queue_id
     left join dead as d on d.queue_id = q.queue_id
     left join firsts as f on f.queue_id = q.queue_id
     left join first_dead as w on w.queue_id = q.queue_id;

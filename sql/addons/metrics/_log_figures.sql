@@ -1,4 +1,4 @@
-create function pgq._log_figures(moment timestamptz)
+create function pgq._log_figures(now_at timestamptz)
 returns table (
     topic text,
     consumer_group text,
@@ -149,7 +149,7 @@ begin
         inner join unnest($3, $4) as t (topic_id, topic) on t.topic_id = g.topic_id',
         coalesce('case p.segment ' || due_times || ' end', 'null')
     )
-    using due, moment, shown_ids, shown_names;
+    using due, now_at, shown_ids, shown_names;
 end
 $$;
 

@@ -1,4 +1,4 @@
-create function pgq._queue_samples(moment timestamptz)
+create function pgq._queue_samples(now_at timestamptz)
 returns setof pgq._sample
 language plpgsql stable parallel unsafe
 set enable_seqscan = off
@@ -20,7 +20,7 @@ begin
     return query
     with finished as materialized (
         select j.queue_id, sum(j.finished) as finished
-        from pgq._finished_lately(moment) as j
+        from pgq._finished_lately(now_at) as j
         group by j.queue_id
     ),
 
@@ -31,8 +31,8 @@ begin
                 d.oldest,
                 (
                     select r.visible_at
-                    from pgq.job_run as r
-                    where r.queue_id = q.queue_id and r.visible_at <= moment
+                    from pgq.job_extent as r
+                    where r.queue_id = q.queue_id and r.visible_at <= now_at
                     order by r.visible_at
                     limit 1
                 )
@@ -45,7 +45,7 @@ begin
                 limit 1
             ) as died_at
         from unnest(queue_ids, queue_names, paused) as q (queue_id, queue, paused)
-        inner join pgq._job_counts(queue_ids, moment) as j on j.queue_id = q.queue_id
+        inner join pgq._job_counts(queue_ids, now_at) as j on j.queue_id = q.queue_id
         left join finished as n on n.queue_id = q.queue_id
         -- Skip expired jobs, but look at no more than 100 jobs of each priority.
         cross join lateral (
@@ -59,10 +59,10 @@ begin
                 where j.queue_id = q.queue_id
                     and j.priority = f.priority
                     and j.visible_at >= f.floor_time
-                    and j.visible_at <= moment
+                    and j.visible_at <= now_at
                 order by j.visible_at, j.job_id
                 limit 100
-            ) as o on o.expires_at is null or o.expires_at > moment
+            ) as o on o.expires_at is null or o.expires_at > now_at
         ) as d
     )
 
@@ -83,17 +83,17 @@ begin
         values
         ('pgq_queue_jobs_estimated', q.estimated::integer),
         ('pgq_queue_retrying_jobs', round(q.retrying)),
-        ('pgq_queue_oldest_ready_seconds', coalesce(extract(epoch from moment - q.oldest), 0)),
+        ('pgq_queue_oldest_ready_seconds', coalesce(extract(epoch from now_at - q.oldest), 0)),
         ('pgq_queue_dead_letters', round(q.dead)),
         (
             'pgq_queue_oldest_dead_letter_seconds',
-            greatest(extract(epoch from moment - q.died_at), 0)
+            greatest(extract(epoch from now_at - q.died_at), 0)
         ),
         ('pgq_queue_finished_last_minute', round(coalesce(q.finished, 0))),
         ('pgq_queue_paused', q.paused::integer),
         (
             'pgq_queue_floor_lag_seconds',
-            greatest(extract(epoch from coalesce(q.oldest, moment) - q.floor_time), 0)
+            greatest(extract(epoch from coalesce(q.oldest, now_at) - q.floor_time), 0)
         )
     ) as s (name, value);
 end

@@ -1,4 +1,4 @@
-create function pgq._staged_samples(moment timestamptz)
+create function pgq._staged_samples(now_at timestamptz)
 returns setof pgq._sample
 language plpgsql stable parallel unsafe
 set enable_seqscan = off
@@ -56,7 +56,7 @@ begin
         ('pgq_topic_staged_messages', w.staged),
         (
             'pgq_topic_staged_seconds',
-            greatest(extract(epoch from moment - w.since), 0)
+            greatest(extract(epoch from now_at - w.since), 0)
         )
     ) as s (name, value);
 end

@@ -1,4 +1,4 @@
-create function pgq._worker_samples(moment timestamptz)
+create function pgq._worker_samples(now_at timestamptz)
 returns setof pgq._sample
 language plpgsql stable parallel unsafe
 as $$
@@ -9,7 +9,7 @@ begin
     return query
     with workers as materialized (
         select
-            w.*, greatest(extract(epoch from moment - w.last_seen_at), 0) as silent,
+            w.*, greatest(extract(epoch from now_at - w.last_seen_at), 0) as silent,
             row_number() over (
                 partition by w.role
                 order by w.last_seen_at desc, w.worker

@@ -16,7 +16,7 @@ set lock_timeout = '1s'
 as $$
 #variable_conflict use_column
 declare
-    moment timestamptz := pgq._clock();
+    now_at timestamptz := pgq._clock();
     sender text := pgq._caller();
 begin
     perform pgq._check_worker(worker collate "C");
@@ -41,8 +41,8 @@ begin
         coalesce(sources, '{}'),
         coalesce(running, 0),
         details,
-        coalesce(started_at, moment),
-        moment
+        coalesce(started_at, now_at),
+        now_at
     )
     on conflict (role, worker) do update
         set kind = excluded.kind,

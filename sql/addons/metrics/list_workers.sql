@@ -46,10 +46,10 @@ begin
             when hidden = '{}' then w.sources
             else array(
                 select s.source
-                from unnest(w.sources) with ordinality as s (source, place)
+                from unnest(w.sources) with ordinality as s (source, ordinal)
                 left join unnest(hidden) as h (name) on h.name = s.source
                 where h.name is null
-                order by s.place
+                order by s.ordinal
             )
         end,
         w.running,

@@ -8,12 +8,12 @@ set work_mem = '32MB'
 as $$
 declare
     begun timestamptz := clock_timestamp();
-    moment timestamptz := pgq._clock();
+    now_at timestamptz := pgq._clock();
 begin
     -- Separate queries, not sorted: with thousands of rows this takes a fifth of the time.
     return query
     select d.name, d.type, d.help, s.labels, s.value
-    from pgq._other_samples(moment) as s
+    from pgq._other_samples(now_at) as s
     inner join pgq._describe_metrics() as d on d.name = s.name;
 
     return query
@@ -23,7 +23,7 @@ begin
                 jsonb_build_object('topic', f.topic, 'consumer_group', f.consumer_group)
             ) as labels,
             f.*
-        from pgq._log_figures(moment) as f
+        from pgq._log_figures(now_at) as f
     ),
 
     samples as (

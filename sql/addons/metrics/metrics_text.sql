@@ -10,14 +10,14 @@ set extra_float_digits = 1
 as $$
 declare
     begun timestamptz := clock_timestamp();
-    moment timestamptz := pgq._clock();
+    now_at timestamptz := pgq._clock();
 begin
     return (
         with figures as materialized (
             select
                 f.*, 'topic="' || pgq._exposition_text(f.topic) || '"' as topic_label,
                 'consumer_group="' || pgq._exposition_text(f.consumer_group) || '"' as group_label
-            from pgq._log_figures(moment) as f
+            from pgq._log_figures(now_at) as f
         ),
 
         -- The samples that metrics returns. Those of topics and groups, of which there are
@@ -25,7 +25,7 @@ begin
         -- again.
         lines as (
             select s.name, pgq._exposition_line(s.name, s.labels, l.written, s.value) as line
-            from pgq._other_samples(moment) as s
+            from pgq._other_samples(now_at) as s
             cross join lateral (select s.labels::text as written offset 0) as l
             union all
             select s.name, s.line
@@ -80,9 +80,9 @@ begin
                     replace(replace(d.help, E'\\', E'\\\\'), E'\n', E'\\n'), d.name, d.type, b.lines
                 ),
                 ''
-                order by d.place
+                order by d.ordinal
             )
-        from pgq._describe_metrics() with ordinality as d (name, type, help, place)
+        from pgq._describe_metrics() with ordinality as d (name, type, help, ordinal)
         inner join blocks as b on b.name = d.name
     );
 end

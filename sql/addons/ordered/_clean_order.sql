@@ -4,28 +4,28 @@ language plpgsql volatile parallel unsafe
 as $$
 declare
     target bigint;
-    settled integer;
+    processed integer;
     dropped bigint[];
     removed integer;
     unfinished boolean := false;
 begin
     -- Needed for queues without claims, and after the clock was set back.
     for target in select q.queue_id from pgq.queue as q where q.ordered order by q.queue_id loop
-        settled := pgq._settle_notes(target, '-infinity', 'infinity', max_rows);
-        unfinished := unfinished or settled = max_rows;
+        processed := pgq._process_wakeups(target, '-infinity', 'infinity', max_rows);
+        unfinished := unfinished or processed = max_rows;
     end loop;
 
     -- Keys that were locked when their queue was dropped, or inserted after that.
     dropped := array(
         select k.queue_id from pgq._queues_in('ordered_key') as k (queue_id)
         union
-        select n.queue_id from pgq._queues_in('ordered_note') as n (queue_id)
+        select n.queue_id from pgq._queues_in('key_wakeup') as n (queue_id)
         except
         select q.queue_id from pgq.queue as q
     );
 
     foreach target in array dropped loop
-        delete from pgq.ordered_note as n where n.queue_id = target;
+        delete from pgq.key_wakeup as n where n.queue_id = target;
 
         delete from pgq.ordered_key as k
         where k.queue_id = target

@@ -4,7 +4,7 @@ language plpgsql volatile parallel unsafe
 as $$
 declare
     back_id bigint;
-    number bigint;
+    next_id bigint;
     since timestamptz;
     expired boolean;
     sole boolean := false;
@@ -23,7 +23,7 @@ begin
         -- Ids of a key are in commit order, so the lowest visible one is the next. A redriven job
         -- has a lower id than the one that has ended: from_id makes the search start there.
         select j.job_id, j.due_at, coalesce(j.expires_at <= pgq._clock(), false)
-        into number, since, expired
+        into next_id, since, expired
         from pgq.job as j
         where j.queue_id = _let_next.queue_id
             and j.ordered_key = _let_next.ordered_key collate "C"
@@ -69,7 +69,7 @@ begin
                 from pgq.job as j
                 where j.queue_id = _let_next.queue_id
                     and j.ordered_key = _let_next.ordered_key collate "C"
-                    and j.job_id + 0 >= number
+                    and j.job_id + 0 >= next_id
                     and j.due_at is not null
                 order by j.job_id + 0
                 limit 1000
@@ -88,7 +88,7 @@ begin
     -- back.
     perform
     from pgq.job as j
-    where j.job_id = number and j.due_at is not null
+    where j.job_id = next_id and j.due_at is not null
     for update skip locked;
     if not found then
         return false;
@@ -96,7 +96,7 @@ begin
 
     -- Read the clock after the lock: this transaction has its xid by then, on which the floor
     -- relies.
-    with gone as (delete from pgq.job as j where j.job_id = number returning j as job)
+    with gone as (delete from pgq.job as j where j.job_id = next_id returning j as job)
 
     insert into pgq.job
     select m.*

@@ -15,12 +15,12 @@ begin
             w.ordered_key is not null
             and (
                 f.ordered_key is null
-                or row_number() over (partition by w.ordered_key order by w.place) > 1
+                or row_number() over (partition by w.ordered_key order by w.ordinal) > 1
             )
-        from unnest(ordered_keys) with ordinality as w (ordered_key, place)
+        from unnest(ordered_keys) with ordinality as w (ordered_key, ordinal)
         left join unnest(free) as f (ordered_key)
             on f.ordered_key collate "C" = w.ordered_key collate "C"
-        order by w.place
+        order by w.ordinal
     );
 end
 $$;

@@ -1,4 +1,4 @@
-create function pgq._ahead_schedules(moment timestamptz)
+create function pgq._ahead_schedules(now_at timestamptz)
 returns table (
     schedule text,
     starts_at timestamptz,
@@ -20,12 +20,12 @@ begin
             -- ahead.
             case
                 when s.starts_at = date_trunc('second', s.created_at)
-                    then least(s.starts_at, date_trunc('second', moment))
+                    then least(s.starts_at, date_trunc('second', now_at))
                 else s.starts_at
             end as starts_at
     ) as b
     cross join lateral (
-        select pgq._next_tick(b.times, s.every, s.time_zone, b.starts_at, moment) as tick_at
+        select pgq._next_tick(b.times, s.every, s.time_zone, b.starts_at, now_at) as tick_at
     ) as f
     cross join lateral (
         select
@@ -37,11 +37,11 @@ begin
             end as tick_at
     ) as g
     cross join lateral (select least(s.next_at, g.tick_at) as next_at) as n
-    where greatest(s.next_at, s.due_at) > moment + interval '5 seconds'
+    where greatest(s.next_at, s.due_at) > now_at + interval '5 seconds'
         and (
             n.next_at < s.next_at - interval '5 seconds'
             or s.due_at
-            > greatest(n.next_at, moment + interval '1 minute')
+            > greatest(n.next_at, now_at + interval '1 minute')
             + interval '5 seconds'
         );
 end

@@ -1,4 +1,4 @@
-create function pgq._check_missed(settings pgq.schedule_info, moment timestamptz)
+create function pgq._check_missed(settings pgq.schedule_info, now_at timestamptz)
 returns void
 language plpgsql stable parallel safe
 as $$
@@ -6,7 +6,7 @@ declare
     -- Writing this many ticks takes days.
     most constant bigint := 1000000000;
     times pgq._cron_times;
-    seconds double precision := extract(epoch from moment - (settings).next_at);
+    seconds double precision := extract(epoch from now_at - (settings).next_at);
     missed double precision;
 begin
     if (settings).missed <> 'all' or seconds <= 0 then

@@ -1,9 +1,9 @@
-create function pgq._check_year(argument text, moment timestamptz)
+create function pgq._check_year(argument text, tick_at timestamptz)
 returns void
 language plpgsql immutable parallel safe
 as $$
 begin
-    if moment < '0001-01-01 00:00+00' or moment >= '10000-01-01 00:00+00' then
+    if tick_at < '0001-01-01 00:00+00' or tick_at >= '10000-01-01 00:00+00' then
         raise exception 'argument "%" must be a time of the years 1 to 9999', argument
             using errcode = '22023';
     end if;

@@ -7,7 +7,7 @@ declare
     -- The same local time, or its second occurrence if it comes twice.
     again timestamptz := local_after at time zone time_zone;
     local_at timestamp;
-    moment timestamptz;
+    tick_at timestamptz;
     repeated timestamptz;
 begin
     -- after lies in the first occurrence of an hour that comes twice: local times before it will
@@ -17,7 +17,7 @@ begin
         loop
             local_at := pgq._next_minute(times, local_at);
             exit when local_at > local_after;
-            repeated := pgq._moment_of(local_at, time_zone, true, after);
+            repeated := pgq._time_of(local_at, time_zone, true, after);
             exit when repeated > after;
             repeated := null;
         end loop;
@@ -26,10 +26,10 @@ begin
     local_at := local_after;
     loop
         local_at := pgq._next_minute(times, local_at);
-        moment := pgq._moment_of(local_at, time_zone, times.real_time, after);
-        exit when moment > after;
+        tick_at := pgq._time_of(local_at, time_zone, times.real_time, after);
+        exit when tick_at > after;
     end loop;
-    return least(moment, repeated);
+    return least(tick_at, repeated);
 end
 $$;
 

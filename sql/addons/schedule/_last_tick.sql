@@ -1,13 +1,13 @@
 create function pgq._last_tick(
     times pgq._cron_times, every interval, time_zone text, starts_at timestamptz,
-    tick_at timestamptz, moment timestamptz
+    tick_at timestamptz, now_at timestamptz
 )
 returns timestamptz
 language plpgsql immutable parallel safe
 as $$
 declare
     found_at timestamptz := tick_at;
-    open_until timestamptz := moment;
+    open_until timestamptz := now_at;
     middle timestamptz;
     later timestamptz;
 begin

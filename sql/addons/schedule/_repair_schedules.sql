@@ -1,10 +1,10 @@
-create function pgq._repair_schedules(moment timestamptz, max_rows bigint)
+create function pgq._repair_schedules(now_at timestamptz, max_rows bigint)
 returns table (action text, target text, amount bigint)
 language plpgsql volatile parallel unsafe
 as $$
 begin
     return query
-    with ahead as materialized (select a.* from pgq._ahead_schedules(moment) as a limit max_rows),
+    with ahead as materialized (select a.* from pgq._ahead_schedules(now_at) as a limit max_rows),
 
     locked as materialized (
         select a.*

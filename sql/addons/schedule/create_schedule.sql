@@ -22,7 +22,7 @@ set search_path = pgq, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    moment timestamptz := pgq._clock();
+    now_at timestamptz := pgq._clock();
     settings pgq.schedule_info;
     existing pgq.schedule_info;
     target_id bigint;
@@ -32,9 +32,9 @@ begin
     settings := row(
         schedule, topic, queue, payload, key, headers, cron, every,
         coalesce(time_zone, case when cron is not null then 'UTC' end), coalesce(missed, 'one'),
-        coalesce(starts_at, date_trunc('second', moment)), partition,
+        coalesce(starts_at, date_trunc('second', now_at)), partition,
         coalesce(priority, case when queue is not null then 0 end), label, body, false, null, null,
-        null, moment, moment, null
+        null, now_at, now_at, null
     );
 
     -- Return an existing schedule without taking locks.
@@ -81,9 +81,9 @@ begin
     settings.next_at := pgq._next_tick(
         case when settings.cron is not null then pgq._cron_times(settings.cron) end,
         settings.every, settings.time_zone, settings.starts_at,
-        coalesce(starts_at - interval '1 microsecond', moment)
+        coalesce(starts_at - interval '1 microsecond', now_at)
     );
-    perform pgq._check_missed(settings, moment);
+    perform pgq._check_missed(settings, now_at);
     settings.made_by := pgq._maker();
 
     insert into pgq.schedule (

@@ -12,7 +12,7 @@ as $$
 declare
     zone text := coalesce(time_zone, 'UTC');
     wanted integer := coalesce(max_ticks, 10);
-    moment timestamptz := coalesce(after, pgq._clock());
+    last_tick_at timestamptz := coalesce(after, pgq._clock());
     times pgq._cron_times;
 begin
     if cron is null then
@@ -20,13 +20,13 @@ begin
     end if;
     perform pgq._check_time_zone(zone collate "C");
     perform pgq._check_count('max_ticks', wanted, 1, 100000);
-    perform pgq._check_year('after', moment);
+    perform pgq._check_year('after', last_tick_at);
 
     times := pgq._cron_times(cron collate "C");
     for n in 1 .. wanted loop
-        moment := pgq._cron_tick(times, zone collate "C", moment);
-        exit when moment >= '10000-01-01 00:00+00';
-        tick_at := moment;
+        last_tick_at := pgq._cron_tick(times, zone collate "C", last_tick_at);
+        exit when last_tick_at >= '10000-01-01 00:00+00';
+        tick_at := last_tick_at;
         return next;
     end loop;
 end

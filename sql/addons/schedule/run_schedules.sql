@@ -10,12 +10,12 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
     wanted integer := coalesce(max_ticks, 1000);
-    moment timestamptz := pgq._clock();
+    now_at timestamptz := pgq._clock();
     due text[];
     seen boolean[];
     name text;
     shown boolean;
-    run pgq.schedule_run;
+    written pgq.schedule_run;
     problem text;
 begin
     perform pgq._check_count('max_ticks', wanted, 1, 100000);
@@ -25,7 +25,7 @@ begin
     with locked as materialized (
         select s.schedule
         from pgq.schedule as s
-        where s.due_at <= moment and not s.paused
+        where s.due_at <= now_at and not s.paused
         order by s.due_at
         limit wanted
         for update skip locked
@@ -51,7 +51,7 @@ begin
         left join pgq.partition as p on p.topic = s.topic and p.partition = 0
         where s.schedule = any(due)
         order by
-            s.topic, coalesce(s.partition, pgq._home(s.key, p.partitions)) nulls last,
+            s.topic, coalesce(s.partition, pgq._key_partition(s.key, p.partitions)) nulls last,
             q.queue_id nulls first, case when q.ordered then s.key collate "C" end nulls first,
             s.next_at, s.schedule
     ) as o;
@@ -63,12 +63,12 @@ begin
         shown := seen[number];
         begin
             -- Share max_ticks: a schedule with many missed ticks must not starve the others.
-            for run in
+            for written in
                 select r.*
-                from pgq._run_schedule(name, moment, wanted / cardinality(due)) as r
+                from pgq._run_schedule(name, now_at, wanted / cardinality(due)) as r
             loop
                 if shown then
-                    return next run;
+                    return next written;
                 end if;
             end loop;
         exception
@@ -78,7 +78,7 @@ begin
             then
                 problem := format('%s: %s', sqlstate, sqlerrm);
                 update pgq.schedule as s
-                set due_at = moment + interval '1 minute', last_error = problem
+                set due_at = now_at + interval '1 minute', last_error = problem
                 where s.schedule = name;
 
                 return query

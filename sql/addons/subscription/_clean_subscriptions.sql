@@ -10,7 +10,7 @@ begin
         from pgq.queue as q
         where q.subscribed
             and not exists (select from pgq.subscription as s where s.queue_id = q.queue_id)
-            and not exists (select from pgq.job_run as r where r.queue_id = q.queue_id)
+            and not exists (select from pgq.job_extent as r where r.queue_id = q.queue_id)
         for no key update skip locked
     loop
         -- Look again after the lock, in a new statement: subscribe locks the row too. Publishers
@@ -19,10 +19,10 @@ begin
         set subscribed = false
         where q.queue_id = target.queue_id
             and not exists (select from pgq.subscription as s where s.queue_id = q.queue_id)
-            and not exists (select from pgq.job_run as r where r.queue_id = q.queue_id);
+            and not exists (select from pgq.job_extent as r where r.queue_id = q.queue_id);
     end loop;
 end
 $$;
 
 comment on function pgq._clean_subscriptions() is
-'The part of cleanup that lets claims skip job batches (job_run) in queues without subscriptions.';
+'The part of cleanup that lets claims skip job extents in queues without subscriptions.';

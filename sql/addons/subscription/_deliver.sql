@@ -55,7 +55,7 @@ begin
                 target.expires_at
             );
         else
-            perform pgq._add_runs(
+            perform pgq._add_extents(
                 target.queue_id, stored_partition_id, segment, matched, target.visible_at,
                 target.expires_at
             );

@@ -1,5 +1,5 @@
 create function pgq._deliver_staged(
-    queue_id bigint, moment timestamptz, most_attempts integer, floor_times timestamptz[],
+    queue_id bigint, now_at timestamptz, most_attempts integer, floor_times timestamptz[],
     floor_ids bigint[]
 )
 returns void
@@ -23,12 +23,12 @@ begin
     -- messages cost little more than for one. SKIP LOCKED: jobs that another claim has locked do
     -- not count.
     perform
-    from pgq.job_run as r
+    from pgq.job_extent as r
     where r.queue_id = _deliver_staged.queue_id
         and r.visible_at >= (floor_times)[1]
-        and r.visible_at <= moment
-        and (r.expires_at is null or r.expires_at > moment)
-    order by r.visible_at, r.run_id
+        and r.visible_at <= now_at
+        and (r.expires_at is null or r.expires_at > now_at)
+    order by r.visible_at, r.extent_id
     limit 1
     for update skip locked;
 
@@ -44,8 +44,8 @@ begin
         where k.queue_id = _deliver_staged.queue_id
             and k.priority = f.priority - 1
             and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
-            and k.visible_at <= moment
-            and (k.expires_at is null or k.expires_at > moment)
+            and k.visible_at <= now_at
+            and (k.expires_at is null or k.expires_at > now_at)
             and k.attempt < coalesce(k.max_attempts, most_attempts)
         order by k.visible_at, k.job_id
         limit 1

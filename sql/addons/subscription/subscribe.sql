@@ -110,7 +110,7 @@ begin
                 hint = 'Remove that one with pgq.unsubscribe first.';
     end if;
 
-    update pgq.partition as p set followed = true where p.topic_id = target.topic_id;
+    update pgq.partition as p set has_delivery = true where p.topic_id = target.topic_id;
 
     update pgq.topic as t set updated_at = t.updated_at where t.topic_id = target.topic_id;
 

@@ -44,7 +44,7 @@ begin
     end loop;
 
     update pgq.partition as p
-    set followed = t.notify or exists (
+    set has_delivery = t.notify or exists (
         select from pgq.subscription as s where s.topic_id = t.topic_id
     )
     from pgq.topic as t

@@ -133,7 +133,7 @@ def test_a_view_reads_only_a_part(connection: Session) -> None:
     found = connection.execute(
         "select min(m.log_offset), max(m.log_offset), count(*) from pgq.messages as m"
         " where m.partition_id = (select pgq.check_range(%s, 0, 1, 1 + %s))"
-        " and m.run_offset = %s",
+        " and m.extent_offset = %s",
         [topic, 2 * LONG, 2 + LONG],
     ).fetchone()
     assert found == (2 + LONG, 1 + 2 * LONG, LONG)

@@ -61,7 +61,7 @@ def test_one_publisher_fills_all_partitions(log: Session) -> None:
 def test_a_full_partition_holds_up_no_other(connection: Session, letters: dict[str, Any]) -> None:
     """Where there is always something to read, what is published elsewhere gets offsets too."""
     connection.execute(
-        "create or replace function pgq._ring() returns integer language sql stable"
+        "create or replace function pgq._hash_position() returns integer language sql stable"
         " as 'select 1023'"
     )
     topic = new_name("deferred")
@@ -69,7 +69,7 @@ def test_a_full_partition_holds_up_no_other(connection: Session, letters: dict[s
     connection.create_topic(topic="dead")
     connection.create_group(topic=topic, consumer_group="readers", **letters)
     (first,) = row(
-        connection, "select partition from pgq.partition where deferred order by ring desc limit 1"
+        connection, "select partition from pgq.partition where deferred order by hash_position desc limit 1"
     )
     connection.publish_batch(topic=topic, payloads=list(range(10)), partition=(first + 1) % 3)
     assert consumed(connection, topic, max_messages=1) == [0]

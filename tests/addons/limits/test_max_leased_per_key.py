@@ -224,7 +224,7 @@ def test_switched_on_behind_a_lost_worker(connection: Session, clock: Clock) -> 
 def notes(connection: Session, queues: list[str]) -> int:
     """What is noted of jobs of these queues that wait for another one of their key."""
     query = (
-        "select count(*) from pgq.ordered_note as n inner join pgq.queue as q using (queue_id)"
+        "select count(*) from pgq.key_wakeup as n inner join pgq.queue as q using (queue_id)"
         " where q.queue = any(%s)"
     )
     return int(row(connection, query, [queues])[0])

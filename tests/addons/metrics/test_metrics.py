@@ -188,7 +188,7 @@ def test_jobs_are_those_of_the_view(connection: Session, clock: Clock) -> None:
         age = found[key_of("pgq_queue_oldest_ready_seconds", queue=name)]
         assert age == pytest.approx(float(oldest or 0), abs=5)
     runs = (
-        "select count(*) > 1 from pgq.job_run as r join pgq.queue using (queue_id) where queue = %s"
+        "select count(*) > 1 from pgq.job_extent as r join pgq.queue using (queue_id) where queue = %s"
     )
     assert connection.execute(runs, [fed]).fetchone() == (True,)
     # each state was there: this compares more than zeros

@@ -129,17 +129,17 @@ def test_partitions_are_followed_while_somebody_follows(
 ) -> None:
     """A publish to a topic without subscriptions asks for none."""
 
-    def followed() -> list[Any]:
+    def has_delivery() -> list[Any]:
         return connection.execute(
-            "select distinct followed from pgq.partition where topic = %s", [topic]
+            "select distinct has_delivery from pgq.partition where topic = %s", [topic]
         ).fetchall()
 
-    assert followed() == [(False,)]
+    assert has_delivery() == [(False,)]
     name = subscribe(connection, topic, queue)
-    assert followed() == [(True,)]
+    assert has_delivery() == [(True,)]
     connection.unsubscribe(subscription=name)
-    assert followed() == [(False,)]
+    assert has_delivery() == [(False,)]
     connection.alter_topic(topic=topic, notify=True)
     name = subscribe(connection, topic, queue)
     connection.unsubscribe(subscription=name)
-    assert followed() == [(True,)]
+    assert has_delivery() == [(True,)]

@@ -249,7 +249,7 @@ _QUERIES = {
             from pgq._ahead_jobs(pgq._clock(), '12 hours', 10000) as j
             union all
             select 'jobs', r.jobs
-            from pgq._ahead_runs(pgq._clock()) as r
+            from pgq._ahead_extents(pgq._clock()) as r
             union all
             select 'group leases', 1
             from pgq._ahead_groups(pgq._clock()) as g
