@@ -3,9 +3,6 @@ returns void
 language plpgsql immutable parallel safe
 as $$
 begin
-    if length is null then
-        raise exception 'argument "%" must not be null', argument using errcode = '22004';
-    end if;
     -- Months, days and hours are added to a date one after the other: an interval of mixed signs
     -- may lead to the past although it compares as positive.
     if least(
@@ -25,5 +22,5 @@ end
 $$;
 
 comment on function pgq._check_interval(text, interval, boolean) is
-'Raises 22004 for a null, 22023 for an interval that has a negative part, is longer than 36500 days,
-or is 0 where that is not allowed.';
+'Raises 22023 for an interval that has a negative part, is longer than 36500 days, or is 0 where that
+is not allowed.';

@@ -41,7 +41,7 @@ end
 $$;
 
 comment on function pgq._split_by_partition(text[], integer, integer, integer) is
-'Divides the messages of a chunk among partitions, in ascending order of partition. places: the
+'Divides the messages of a chunk among partitions, in ascending order of partition. ordinals: the
 ordinals of its messages, from 1; null: all. A message with a key goes to the partition of the key,
 one without to the partition keyless. Without keys, all go to the named partition, which may be
 null.';
