@@ -134,6 +134,19 @@ def test_nothing_is_shown_to_the_owner_of_a_table(chore: str, lair: Session) -> 
     assert got["select * from pgq.list_topics()"] is not None
 
 
+@pytest.mark.parametrize("chore", CHORES)
+def test_nothing_is_made_by_the_owner_of_a_table(chore: str, lair: Session) -> None:
+    """Not in the name of whoever maintains it either, where everything is open."""
+    lair.create_topic(topic="open", partitions=1)
+    lair.create_queue(queue="open")
+    attempts = [
+        "select pgq.heartbeat('lair')",
+        "select pgq.subscribe('lair', topic => 'open', queue => 'open')",
+        "select pgq.create_queue('lair', restricted => true)",
+    ]
+    assert caught(lair, chore, attempts) == dict.fromkeys(attempts, "42501")
+
+
 def test_the_table_of_who_has_access(lair: Session) -> None:
     """In a view it is the reader who counts, so his figures may be refreshed by others."""
     reader = role_of("monitor")

@@ -77,17 +77,20 @@ def test_order_is_by_task_and_chunk(connection: Session) -> None:
     ]
 
 
-def test_each_message_goes_where_publish_batch_sends_it(connection: Session) -> None:
+@pytest.mark.parametrize("partitions", [4, 40])
+def test_each_message_goes_where_publish_batch_sends_it(
+    connection: Session, partitions: int
+) -> None:
     """By key; without a key by task; by name where a partition is named."""
-    topic, other = new_topic(connection, partitions=4), new_topic(connection, partitions=4)
-    keys = [f"key {n}" for n in range(20)]
-    contents = numbers(1, 20)
+    topic, other = new_topic(connection, partitions), new_topic(connection, partitions)
+    keys = [f"key {n % 100}" for n in range(400)]
+    contents = numbers(1, 400)
     write_id = begin(connection, topic=topic)
     stage(connection, write_id, contents, task=1, keys=keys)
     connection.commit_write(write_id=write_id)
     connection.publish_batch(topic=other, bodies=contents, keys=keys)
     assert contents_of(connection, topic) == contents_of(connection, other)
-    assert len(contents_of(connection, topic)) == 4
+    assert len(contents_of(connection, topic)) > partitions / 2
 
     topic = new_topic(connection, partitions=4)
     write_id = begin(connection, topic=topic)

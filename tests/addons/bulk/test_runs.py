@@ -199,6 +199,7 @@ def test_short_runs_are_copied(connection: Session) -> None:
     stage(connection, write_id, numbers(5000, 5009), task=2)
     stage_long(connection, write_id, numbers(6000, 6049), task=3)
     stage_long(connection, write_id, numbers(7000, 6999 + LONG), task=4)
+    stage_long(connection, write_id, numbers(8000, 8049), task=5)
     connection.commit_write(write_id=write_id)
     assert contents_of(connection, topic)[0] == [
         *numbers(0, 49),
@@ -206,6 +207,7 @@ def test_short_runs_are_copied(connection: Session) -> None:
         *numbers(5000, 5009),
         *numbers(6000, 6049),
         *numbers(7000, 6999 + LONG),
+        *numbers(8000, 8049),
     ]
     assert runs(connection, topic) == [(0, 51), (0, 51 + LONG + 60)]
     assert staged(connection, write_id) == 0
