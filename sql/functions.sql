@@ -379,7 +379,7 @@
 \ir addons/effects/_lock_effect.sql
 \ir addons/effects/begin_effect.sql
 \ir addons/effects/finish_effect.sql
-\ir addons/effects/forget_effect.sql
+\ir addons/effects/delete_effect.sql
 \ir addons/effects/_clean_effects.sql
 
 -- Bulk writes: argument checks
@@ -425,7 +425,7 @@
 \ir addons/bulk/_lock_write.sql
 \ir addons/bulk/_count_written.sql
 \ir addons/bulk/_check_staged_delays.sql
-\ir addons/bulk/_go_on_behind.sql
+\ir addons/bulk/_begin_epoch.sql
 \ir addons/bulk/_append_extents.sql
 \ir addons/bulk/_append_all_extents.sql
 \ir addons/bulk/_spread_extent.sql
@@ -507,7 +507,7 @@
 \ir addons/metrics/_check_heartbeat.sql
 \ir addons/metrics/heartbeat.sql
 \ir addons/metrics/list_workers.sql
-\ir addons/metrics/forget_worker.sql
+\ir addons/metrics/delete_worker.sql
 \ir addons/metrics/_clean_workers.sql
 
 -- Metrics: figures

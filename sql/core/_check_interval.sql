@@ -22,5 +22,5 @@ end
 $$;
 
 comment on function pgq._check_interval(text, interval, boolean) is
-'Raises 22023 for an interval that has a negative part, is longer than 36500 days, or is 0 where that
-is not allowed.';
+'Raises 22023 for an interval that has a negative part, is longer than 36500 days, or is 0 where
+that is not allowed.';

@@ -32,7 +32,7 @@ def dsn(shared_dsn: str) -> str:
         for schedule in client.list_schedules():
             client.drop_schedule(schedule.schedule)
         for worker in client.list_workers():
-            client.forget_worker(worker.worker)
+            client.delete_worker(worker.worker)
     return shared_dsn
 
 

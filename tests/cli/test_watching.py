@@ -65,7 +65,7 @@ def test_workers(pgq: Run, client: Client) -> None:
         assert (row["worker"], row["sources"], row["stale"]) == ("w-1", ["mail"], False)
         assert "w-1" in pgq("workers").out
     finally:
-        client.forget_worker("w-1")
+        client.delete_worker("w-1")
     assert pgq("workers").out == "no workers\n"
 
 

@@ -311,7 +311,8 @@ def test_keys_move_together(shared_connect: Connect, log: Session) -> None:
     assert holder.assign_offsets(topic=topic, partition=1) != []
     log.alter_topic(topic=topic, partitions=8)
     homes = log.execute(
-        "select pgq._key_partition(k, 8) from unnest(%s::text[]) with ordinality as u (k, n) order by n",
+        "select pgq._key_partition(k, 8)"
+        " from unnest(%s::text[]) with ordinality as u (k, n) order by n",
         [keys],
     ).fetchall()
     expected = [home for (home,) in homes]

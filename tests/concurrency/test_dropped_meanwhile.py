@@ -6,9 +6,7 @@ from support.session import Connect, Session, refused, row
 from support.waiting import PATIENCE, blocked, results
 
 
-def test_a_queue_that_goes_while_a_key_is_waited_for(
-    connect: Connect, connection: Session
-) -> None:
+def test_a_queue_that_goes_while_a_key_is_waited_for(connect: Connect, connection: Session) -> None:
     connection.create_queue(queue="mail")
     holder, waiter = connect(), connect(autocommit=True)
     enqueue = {"queue": "mail", "payload": 1, "idempotency_key": "a"}
@@ -49,4 +47,3 @@ def test_a_topic_that_is_made_again_while_a_message_waits(
     dropper.commit()
     assert "was dropped while this call was at work" in str(waiting.result(PATIENCE))
     assert connection.publish(topic="news", payload=2).log_offset == 1
-

@@ -88,10 +88,10 @@ ACCESS_FAULTS = {
         frozenset({"worker lost"}),
     ),
     "a worker that is never forgotten": Fault(
-        "forget_worker",
+        "delete_worker",
         """
         begin
-            return exists (select from pgq.worker as w where w.worker = forget_worker.worker);
+            return exists (select from pgq.worker as w where w.worker = delete_worker.worker);
         end
         """,
         ("queue", "workers"),

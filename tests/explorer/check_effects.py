@@ -9,7 +9,7 @@ from explorer.history import Event, History
 
 __all__ = ["EFFECTS", "check_effects"]
 
-EFFECTS = ("begin_effect", "finish_effect", "forget_effect")
+EFFECTS = ("begin_effect", "finish_effect", "delete_effect")
 
 Place = tuple[int, str]
 
@@ -61,13 +61,13 @@ def _settled(history: History, event: Event, known: Note | None) -> Note | None:
     """A finish or a forget that was answered with true."""
     told = f"{event.statement} is true, after {known and known.event.statement}"
     token = event.arguments["lease_token"]
-    if known is None or (known.finished and event.call == "forget_effect"):
+    if known is None or (known.finished and event.call == "delete_effect"):
         history.violate("effect unknown", told)
     elif known.finished:
         if known.token != token:
             history.violate("effect twice", told)
         return known
-    if event.call == "forget_effect":
+    if event.call == "delete_effect":
         return None
     return Note(token, event, finished=True, result=event.arguments["result"])
 
@@ -78,7 +78,7 @@ def _check_refusal(history: History, event: Event, known: Note) -> None:
     if (
         known.token == event.arguments["lease_token"]
         and (own or known.event.transaction.ended < event.started)
-        and not (known.finished and event.call == "forget_effect")
+        and not (known.finished and event.call == "delete_effect")
         and not any(e.ended >= known.event.started for e in history.events("cleanup"))
     ):
         history.violate("effect lost", f"{event.statement}, after {known.event.statement}")

@@ -21,16 +21,16 @@ def check_workers(history: History, link: Link) -> None:
     for worker in WORKERS:
         events = [
             event
-            for event in history.committed("heartbeat", "forget_worker")
+            for event in history.committed("heartbeat", "delete_worker")
             if event.arguments["worker"] == worker
             # one that has an older snapshot finds none, and forgets none
-            and event.rows[0].get("forget_worker") is not False
+            and event.rows[0].get("delete_worker") is not False
         ]
         # of several that end in one tick either may be the last
         last = [event for event in events if _same_time(event, events[-1])]
         running = listed.get(worker)
         beats = {e.arguments["running"] for e in last if e.call == "heartbeat"}
-        forgotten = not last or any(e.call == "forget_worker" for e in last)
+        forgotten = not last or any(e.call == "delete_worker" for e in last)
         if running is None:
             if not forgotten and not all(_may_be_gone(history, event) for event in last):
                 history.violate("worker lost", f"{last[-1].statement}, and it is not listed")

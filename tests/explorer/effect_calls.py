@@ -20,5 +20,5 @@ def finish_effect(draw: Draw) -> Arguments:
 
 
 @call("effects", 3)
-def forget_effect(draw: Draw) -> Arguments:
+def delete_effect(draw: Draw) -> Arguments:
     return {"*": draw.late("job"), "effect": draw.effect()}

@@ -71,10 +71,10 @@ def test_functions_share_a_table_when_one_of_them_writes_there(explorer: Explore
     pairs = set(pairs_of(footprints))
     assert footprints["heartbeat"]["worker"] is True
     assert footprints["peek_jobs"]["job"] is False
-    assert {("heartbeat", "forget_worker"), ("ack", "peek_jobs"), ("peek_jobs", "ack")} <= pairs
+    assert {("heartbeat", "delete_worker"), ("ack", "peek_jobs"), ("peek_jobs", "ack")} <= pairs
     assert not pairs & {("heartbeat", "ack"), ("peek_jobs", "peek_jobs")}
-    some = set(pairs_of(footprints, only=["forget_worker"]))
-    assert some == {pair for pair in pairs if "forget_worker" in pair}
+    some = set(pairs_of(footprints, only=["delete_worker"]))
+    assert some == {pair for pair in pairs if "delete_worker" in pair}
 
 
 @pytest.mark.slow
@@ -130,7 +130,7 @@ def test_a_changed_product_starts_anew(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_two_halves_are_the_whole(workers: Explorer, said: list[str], tmp_path: Path) -> None:
     path = tmp_path / "pairs"
-    only = ["forget_worker"]
+    only = ["delete_worker"]
     assert not list(workers.explore_pairs(path, 600, part=(1, 2), only=only))
     half = workers.trials
     _, *names = path.read_text().splitlines()
@@ -152,9 +152,9 @@ def test_what_was_found_is_not_done(workers: Explorer, tmp_path: Path) -> None:
     assert not list(workers.explore_pairs(path, 0))
     plant(
         workers.database.house,
-        Fault("forget_worker", "begin return true; end", WORKERS, frozenset({"worker differs"})),
+        Fault("delete_worker", "begin return true; end", WORKERS, frozenset({"worker differs"})),
     )
-    [*found] = islice(workers.explore_pairs(path, 600, only=["forget_worker"]), 1)
+    [*found] = islice(workers.explore_pairs(path, 600, only=["delete_worker"]), 1)
     _, *names = path.read_text().splitlines()
     assert found[0].violation.kind == "worker differs"
     assert found[0].trial.name not in names

@@ -20,5 +20,5 @@ def heartbeat(draw: Draw) -> Arguments:
 
 
 @call("workers", 2)
-def forget_worker(draw: Draw) -> Arguments:
+def delete_worker(draw: Draw) -> Arguments:
     return {"worker": draw.rng.choice([WORKERS[0], *WORKERS])}

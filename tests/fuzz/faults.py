@@ -46,10 +46,10 @@ FAULTS = {
         "accepted a negative",
     ),
     "null that is taken for nothing": fault(
-        "forget_worker",
+        "delete_worker",
         """
         begin
-            return {true}(coalesce(forget_worker.worker, 'nobody'));
+            return {true}(coalesce(delete_worker.worker, 'nobody'));
         end
         """,
         "accepted null",

@@ -141,16 +141,16 @@ def test_an_effect_that_did_not_happen(http: Http) -> None:
     assert http.get("effects", state="eq.interrupted").body == []
 
     stranger = {**place, "lease_token": "00000000-0000-0000-0000-000000000000"}
-    assert http.post("forget_effect", **stranger) == Answer(200, False)
-    assert http.post("forget_effect", **{**place, "effect": "other"}) == Answer(200, False)
-    assert http.post("forget_effect", **place) == Answer(200, True)
-    assert http.post("forget_effect", **place) == Answer(200, False)
+    assert http.post("delete_effect", **stranger) == Answer(200, False)
+    assert http.post("delete_effect", **{**place, "effect": "other"}) == Answer(200, False)
+    assert http.post("delete_effect", **place) == Answer(200, True)
+    assert http.post("delete_effect", **place) == Answer(200, False)
     assert http.get("effects").body == []
     assert http.post_for_one("begin_effect", **place).body["state"] == "begun"
     assert http.post("finish_effect", **place, result=[1]) == Answer(200, True)
-    assert http.post("forget_effect", **place) == Answer(200, False)
+    assert http.post("delete_effect", **place) == Answer(200, False)
     assert http.get("effects", select="state,result").body == [{"state": "finished", "result": [1]}]
-    assert http.get("rpc/forget_effect", **place).status == 405
+    assert http.get("rpc/delete_effect", **place).status == 405
 
 
 def test_ticks_that_were_missed(http: Http) -> None:

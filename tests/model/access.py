@@ -110,7 +110,7 @@ class Access(Effects):
     def heartbeat(self, got: Any, worker: str, *, running: int) -> None:
         self.beats[worker] = (self.now, running)
 
-    def forget_worker(self, got: bool, worker: str) -> None:
+    def delete_worker(self, got: bool, worker: str) -> None:
         assert got is (self.beats.pop(worker, None) is not None)
 
     def clean_workers(self) -> None:

@@ -158,7 +158,7 @@ class AccessLives(Looking):
 
     @rule(member=members, worker=workers, undo=seldom)
     def forget(self, member: int, worker: str, undo: bool) -> None:
-        self.step(member, "forget_worker", worker, undo=undo)
+        self.step(member, "delete_worker", worker, undo=undo)
 
     @invariant()
     def workers_are_known(self) -> None:

@@ -54,7 +54,7 @@ class EffectSteps(QueueSteps):
                 if begun.state == "begun" and what == "finish":
                     self.step(member, "finish_effect", *held, result=data.draw(results))
                 elif begun.state == "begun" and what == "nothing":
-                    self.step(member, "forget_effect", *held)
+                    self.step(member, "delete_effect", *held)
             if ending == "lose":
                 self.move_clock(30)
                 continue
@@ -110,7 +110,7 @@ class EffectSteps(QueueSteps):
         elif what == "finish":
             self.step(member, "finish_effect", *held, result=result, undo=undo)
         else:
-            self.step(member, "forget_effect", *held, undo=undo)
+            self.step(member, "delete_effect", *held, undo=undo)
 
     @invariant()
     def effects_are_known(self) -> None:

@@ -92,7 +92,7 @@ class Effects(Schedules):
             noted.lease_token, noted.finished_at = lease_token, self.now
             noted.result = result
 
-    def forget_effect(self, got: bool, job_id: int, lease_token: UUID, effect: str) -> None:
+    def delete_effect(self, got: bool, job_id: int, lease_token: UUID, effect: str) -> None:
         self._check_effect(job_id, lease_token, effect)
         noted = self._noted(job_id, lease_token, effect)
         assert got is (noted is not None and noted.finished_at is None)

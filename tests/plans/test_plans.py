@@ -184,7 +184,7 @@ def _use_all(reader: Reader, size: int, check: Check = lambda function, rows: No
     effect = {**held(jobs[0]), "effect": "mail"}
     for more in ({}, {}, {"at_least_once": True}):
         call("begin_effect", 1, **effect, **more)
-    call("forget_effect", 1, **effect)
+    call("delete_effect", 1, **effect)
     call("begin_effect", 1, **effect)
     call("finish_effect", 1, **effect, result=one)
     call("extend_lease", 1, **held(jobs[0]))

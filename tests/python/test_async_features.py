@@ -302,8 +302,8 @@ def test_effects(dsn: str, clock: Clock) -> None:
             Effect("mail", *place[::2], "begun", None, 1, begun.begun_at, None, job.lease_token)
         ]
         assert await client.finish_effect(job.job_id, UUID(int=0), "mail") is False
-        assert await client.forget_effect(*place) is True
-        assert await client.forget_effect(*place) is False
+        assert await client.delete_effect(*place) is True
+        assert await client.delete_effect(*place) is False
         assert await client.effects() == []
 
         calls: list[int] = []

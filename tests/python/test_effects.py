@@ -183,8 +183,8 @@ def test_the_functions_below_it(mail: Client, job: Job) -> None:
     )
     assert mail.effects("nothing") == []
     assert not mail.finish_effect(job.job_id, UUID(int=0), "mail")
-    assert mail.forget_effect(*place)
-    assert not mail.forget_effect(*place)
+    assert mail.delete_effect(*place)
+    assert not mail.delete_effect(*place)
     assert mail.begin_effect(*place, at_least_once=True).state == "begun"
     assert mail.finish_effect(*place, result=Jsonb([1]))
     finished = mail.begin_effect(*place)

@@ -121,13 +121,16 @@ def test_partitions_have_places_of_their_own(
     connection.create_topic(topic="t", partitions=2)
     publisher = connect()
     publisher.publish(topic="t", payload=1, partition=1)
-    rings = "select count(*), count(distinct hash_position), max(hash_position) < 1024 from pgq.partition"
+    positions = (
+        "select count(*), count(distinct hash_position), max(hash_position) < 1024"
+        " from pgq.partition"
+    )
     for partitions in (4, 5, 1024):
         connection.alter_topic(topic="t", partitions=partitions)
-        assert row(connection, rings) == (partitions, partitions, True)
+        assert row(connection, positions) == (partitions, partitions, True)
     publisher.commit()
     clean(connection)
-    assert row(connection, rings) == (1024, 1024, True)
+    assert row(connection, positions) == (1024, 1024, True)
 
 
 def test_a_partition_that_was_read_in_the_future_has_its_turn(
@@ -147,7 +150,7 @@ def test_a_partition_that_was_read_in_the_future_has_its_turn(
     assert 1 in read
 
 
-def test_partitions_at_one_place_of_the_ring(connection: Session) -> None:
+def test_partitions_at_one_hash_position(connection: Session) -> None:
     """Two cleanups may bring them there; then one of them would never be chosen."""
     topic = new_name("topic")
     connection.create_topic(topic=topic, partitions=8)

@@ -56,7 +56,7 @@ MORE: list[tuple[str, Arguments]] = [
     ("alter_schedule", {"schedule": "s", "queue": "q"}),
     ("alter_schedule", {"schedule": "s", "topic": "t", "missed": "one", **DAILY}),
     ("begin_write", {"queue": "q"}),
-    ("forget_worker", {"worker": "w", "role": "r"}),
+    ("delete_worker", {"worker": "w", "role": "r"}),
     ("schedule_cleanup", MINUTELY),
     ("begin_write", {"topic": "t", "producer": "p", "seq": 1}),
     ("begin_write", {"topic": "t", "producer": "p", "seq": 1, "atomic": False}),

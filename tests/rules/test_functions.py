@@ -330,7 +330,8 @@ def test_the_partition_of_a_key_costs_no_call(connection: psycopg.Connection[Any
     """The planner writes it out in the query, and computes nothing else."""
     plan = connection.execute(
         "explain (verbose, costs off)"
-        " select pgq._key_partition(k collate \"C\", n) from (values ('a', 8), ('b', 9)) as v (k, n)"
+        ' select pgq._key_partition(k collate "C", n)'
+        " from (values ('a', 8), ('b', 9)) as v (k, n)"
     ).fetchall()
     told = " ".join(line for [line] in plan)
     assert "hashtextextended" in told

@@ -208,7 +208,7 @@ def use_the_queue(pgq: Caller, clock: Clock) -> None:
                 for once_more in (False, True, None):
                     effect = {"job_id": job[0], "lease_token": job[1], "effect": str(turn)}
                     pgq.begin_effect(**effect, at_least_once=once_more)
-                    settle = pgq.forget_effect if once_more else pgq.finish_effect
+                    settle = pgq.delete_effect if once_more else pgq.finish_effect
                     settle(**effect)
                 (way if len(jobs) == 1 else ways[(turn + number) % 8])(job[0], job[1])
             clock.advance("2 minutes")
@@ -349,7 +349,7 @@ def use_schedules(pgq: Caller, clock: Clock) -> None:
     for worker in ("a", "b"):
         pgq.heartbeat(worker=worker, sources=["ticks"])
     [read() for read in (pgq.list_workers, pgq.metrics, pgq.metrics_text)]
-    pgq.forget_worker(worker="a")
+    pgq.delete_worker(worker="a")
 
 
 def use_subscriptions(pgq: Caller, clock: Clock) -> None:

@@ -50,7 +50,7 @@ def finish(session: Session, job: Job, effect: str = "mail", result: Any = None)
 
 def forget(session: Session, job: Job, effect: str = "mail") -> Any:
     """Take back that it was begun."""
-    return session.forget_effect(job_id=job.job_id, lease_token=job.lease_token, effect=effect)
+    return session.delete_effect(job_id=job.job_id, lease_token=job.lease_token, effect=effect)
 
 
 def noted(session: Session, job_id: int) -> dict[str, str]:

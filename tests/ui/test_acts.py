@@ -121,8 +121,8 @@ def test_unsubscribe_and_forget(page: Page, client: Client) -> None:
     assert page.act("unsubscribe", subscription="s") == "subscription s has ended"
     assert client.list_subscriptions() == []
     client.heartbeat("w", kind="press", sources=[])
-    assert page.act("forget_worker", worker="w") == "w is forgotten"
-    assert page.act("forget_worker", worker="w") == "w was not known any more"
+    assert page.act("delete_worker", worker="w") == "w is forgotten"
+    assert page.act("delete_worker", worker="w") == "w was not known any more"
 
 
 def test_an_error_changes_nothing_and_says_what_to_do(page: Page, client: Client) -> None:

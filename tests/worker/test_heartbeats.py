@@ -184,4 +184,4 @@ def test_more_than_a_heartbeat_can_say(client: Client) -> None:
         assert seen.sources == sorted(sources)[: len(seen.sources)]
         assert 70 < len(seen.sources) <= 1000
         assert seen.details is None
-        assert client.forget_worker(heartbeats.name)
+        assert client.delete_worker(heartbeats.name)

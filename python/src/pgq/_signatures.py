@@ -326,6 +326,23 @@ SIGNATURES: Mapping[str, Signature] = {
         required=frozenset({"topic"}),
         returns="row",
     ),
+    "delete_effect": Signature(
+        arguments={
+            "job_id": "bigint",
+            "lease_token": "uuid",
+            "effect": "text",
+        },
+        required=frozenset({"job_id", "lease_token", "effect"}),
+        returns="scalar",
+    ),
+    "delete_worker": Signature(
+        arguments={
+            "worker": "text",
+            "role": "text",
+        },
+        required=frozenset({"worker"}),
+        returns="scalar",
+    ),
     "drop_group": Signature(
         arguments={
             "topic": "text",
@@ -481,23 +498,6 @@ SIGNATURES: Mapping[str, Signature] = {
             "result": "jsonb",
         },
         required=frozenset({"job_id", "lease_token", "effect"}),
-        returns="scalar",
-    ),
-    "forget_effect": Signature(
-        arguments={
-            "job_id": "bigint",
-            "lease_token": "uuid",
-            "effect": "text",
-        },
-        required=frozenset({"job_id", "lease_token", "effect"}),
-        returns="scalar",
-    ),
-    "forget_worker": Signature(
-        arguments={
-            "worker": "text",
-            "role": "text",
-        },
-        required=frozenset({"worker"}),
         returns="scalar",
     ),
     "get_job": Signature(

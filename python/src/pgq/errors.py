@@ -158,7 +158,7 @@ class EffectInterrupted(Exception):
     """An effect of a job was begun before, and nobody knows whether it happened: it was not run.
 
     `Client.run_once` raises it, not the database. Whoever finds out what happened calls
-    `finish_effect` or `forget_effect`; until then each attempt of the job ends here.
+    `finish_effect` or `delete_effect`; until then each attempt of the job ends here.
     """
 
     def __init__(self, job_id: int, effect: str, attempt: int, begun_at: datetime) -> None:

@@ -12,7 +12,7 @@ declare
     size bigint;
     publish_time timestamptz;
     next_offset bigint;
-    taken_in boolean := false;
+    attached boolean := false;
 begin
     state := pgq._lock_partition(topic, partition, null);
 
@@ -49,11 +49,11 @@ begin
 
             delete from pgq.staged_extent as r
             where r.stored_partition_id = extent.stored_partition_id;
-            taken_in := true;
+            attached := true;
         else
-            if taken_in then
-                state := pgq._go_on_behind(state, next_offset, publish_time);
-                taken_in := false;
+            if attached then
+                state := pgq._begin_epoch(state, next_offset, publish_time);
+                attached := false;
             end if;
             execute format(
                 'insert into pgq.message_%1$s (
@@ -82,13 +82,13 @@ begin
         next_offset := next_offset + size;
     end loop;
 
-    if taken_in then
-        perform pgq._go_on_behind(state, next_offset, publish_time);
+    if attached then
+        perform pgq._begin_epoch(state, next_offset, publish_time);
     end if;
 end
 $$;
 
 comment on function pgq._append_extents(text, integer, pgq.staged_extent[], boolean) is
-'Appends extents (staged runs) to a partition, in this order: a long one in the partition''s current
-segment is attached by a range that refers to it, others are copied. only_copy: copy all, since jobs
-will point at the messages.';
+'Appends extents (staged_extent) to a partition, in this order: a long one in the partition''s
+current segment is attached by a range that refers to it, others are copied. only_copy: copy all,
+since jobs will point at the messages.';

@@ -45,7 +45,7 @@ begin
         from pgq.effect as e
         where e.job_id = begin_effect.job_id and e.effect = begin_effect.effect collate "C"
         for update;
-        -- Else forget_effect has deleted it in between.
+        -- Else delete_effect has deleted it in between.
         continue when not found;
 
         if known.finished_at is not null then
@@ -79,7 +79,7 @@ to 255 characters, one for each effect of a job. Call this, commit, run the effe
 is begun, and call finish_effect. Later attempts of the job then get the state finished, and the
 result. If the attempt that began it ended before finish_effect, or still runs the effect, later
 attempts get interrupted: it may have happened or not. Once you know, record it with finish_effect
-or forget_effect. So it happens at most once. at_least_once => true: an interrupted effect is begun
+or delete_effect. So it happens at most once. at_least_once => true: an interrupted effect is begun
 again, so it happens at least once, and more than once only after such an end or a lost lease. The
 commit is flushed to disk, even if the session turned synchronous_commit off. The record stays as
 long as the job, including its time as a dead letter.

@@ -43,4 +43,4 @@ comment on column pgq.effects.begun_at is 'When it was begun.';
 comment on column pgq.effects.finished_at is
 'When it was recorded as finished; null: not recorded.';
 comment on column pgq.effects.lease_token is
-'Token to pass to finish_effect or forget_effect, to record the outcome.';
+'Token to pass to finish_effect or delete_effect, to record the outcome.';

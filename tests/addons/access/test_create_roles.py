@@ -25,7 +25,7 @@ BESIDE = {
 }
 """What they may call beside the functions that need the access they are named after."""
 ONLY_ADMIN = {
-    "create_queue", "create_roles", "create_topic", "forget_worker", "list_access",
+    "create_queue", "create_roles", "create_topic", "delete_worker", "list_access",
     "repair_clock", "schedule_cleanup", "set_storage_bounds", "unschedule_cleanup",
     *(name for name, level in NEEDS.items() if level in ("admin", "publish and consume")),
 }  # fmt: skip

@@ -72,7 +72,7 @@ BY_TOKEN = {
     "extend_lease",
     "extend_lease_batch",
     "finish_effect",
-    "forget_effect",
+    "delete_effect",
     "nack",
     "nack_batch",
     "reject_job",
@@ -81,7 +81,7 @@ BY_TOKEN = {
 }
 # They make something new, show what the caller may see, or name nothing of these.
 OTHERS = {
-    "forget_worker",
+    "delete_worker",
     "heartbeat",
     "create_queue",
     "create_schedule",
@@ -271,7 +271,7 @@ def test_what_metrics_and_workers_show(roles: Session, known: Arguments) -> None
         labels = {value for metric in metrics for value in metric.labels.values()}
         assert (hidden & labels == set()) == (role == STRANGER)
         assert ('"q"' in text) == (role != STRANGER)
-    roles.forget_worker(worker="w")
+    roles.delete_worker(worker="w")
 
 
 def test_what_cleanup_says(roles: Session, known: Arguments) -> None:

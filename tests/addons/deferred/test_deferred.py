@@ -69,7 +69,8 @@ def test_a_full_partition_holds_up_no_other(connection: Session, letters: dict[s
     connection.create_topic(topic="dead")
     connection.create_group(topic=topic, consumer_group="readers", **letters)
     (first,) = row(
-        connection, "select partition from pgq.partition where deferred order by hash_position desc limit 1"
+        connection,
+        "select partition from pgq.partition where deferred order by hash_position desc limit 1",
     )
     connection.publish_batch(topic=topic, payloads=list(range(10)), partition=(first + 1) % 3)
     assert consumed(connection, topic, max_messages=1) == [0]

@@ -140,7 +140,7 @@ def test_whoever_has_the_job_may_find_out(connection: Session, queue: str, clock
         stranger = {"job_id": job.job_id, "lease_token": uuid4(), "effect": "mail"}
         with unchanged(connection):
             assert connection.finish_effect(**stranger) is False
-            assert connection.forget_effect(**stranger) is False
+            assert connection.delete_effect(**stranger) is False
     assert finish(connection, happened, result="found") is True
     assert finish(connection, happened, result="again") is True
     assert finish(connection, lost[0], result="late") is False
@@ -171,7 +171,7 @@ def test_an_operator_decides(connection: Session) -> None:
         jobs["not happened"].job_id,
     }
     for job_id, token, effect in seen:
-        settle = "finish" if job_id == jobs["happened"].job_id else "forget"
+        settle = "finish" if job_id == jobs["happened"].job_id else "delete"
         assert connection.call(f"{settle}_effect", job_id=job_id, lease_token=token, effect=effect)
     assert connection.redrive(queue=queue, all_jobs=True) == 3
     found = {}
@@ -236,7 +236,7 @@ def test_rolled_back(connect: Connect, connection: Session, queue: str) -> None:
         ("22023", {"effect": "x" * 256}),
     ],
 )
-@pytest.mark.parametrize("function", ["begin_effect", "finish_effect", "forget_effect"])
+@pytest.mark.parametrize("function", ["begin_effect", "finish_effect", "delete_effect"])
 def test_refusals(
     connection: Session, queue: str, function: str, sqlstate: str, bad: dict[str, Any]
 ) -> None:

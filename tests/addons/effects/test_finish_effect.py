@@ -37,7 +37,7 @@ def test_a_job_that_was_given_up(connection: Session, end: str) -> None:
 
 def test_no_job_at_all(connection: Session) -> None:
     with unchanged(connection):
-        for function in ("finish_effect", "forget_effect"):
+        for function in ("finish_effect", "delete_effect"):
             for job_id in (2**62, 0, -1):
                 arguments = {"job_id": job_id, "lease_token": uuid4(), "effect": "mail"}
                 assert connection.call(function, **arguments) is False
@@ -60,7 +60,7 @@ def test_in_a_transaction_that_only_reads(
     job = claim_one(connection, queue)
     begin(connection, job)
     session = connect()
-    for function in ("finish_effect", "forget_effect"):
+    for function in ("finish_effect", "delete_effect"):
         session.execute("set transaction read only")
         place = {"job_id": job.job_id, "lease_token": job.lease_token, "effect": "mail"}
         refused("25006", session.call, function, **place)

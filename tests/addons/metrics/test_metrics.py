@@ -187,10 +187,10 @@ def test_jobs_are_those_of_the_view(connection: Session, clock: Clock) -> None:
         assert found[key_of("pgq_queue_jobs_estimated", queue=name)] == 0
         age = found[key_of("pgq_queue_oldest_ready_seconds", queue=name)]
         assert age == pytest.approx(float(oldest or 0), abs=5)
-    runs = (
-        "select count(*) > 1 from pgq.job_extent as r join pgq.queue using (queue_id) where queue = %s"
+    extents = (
+        "select count(*) > 1 from pgq.job_extent join pgq.queue using (queue_id) where queue = %s"
     )
-    assert connection.execute(runs, [fed]).fetchone() == (True,)
+    assert connection.execute(extents, [fed]).fetchone() == (True,)
     # each state was there: this compares more than zeros
     assert all(sum(row[3 + n] for row in rows) for n in range(len(states)))
     assert found[key_of("pgq_queue_retrying_jobs", queue=queue)] == 1

@@ -56,9 +56,9 @@ def test_one_name_of_two_roles(house: Session, ann: Session, bob: Session) -> No
         (ANN, "mill", 3),
         (BOB, "elsewhere", 0),
     ]
-    assert bob.forget_worker(worker="w", role=ANN) is False
-    assert bob.forget_worker(worker="w") is True
-    assert bob.forget_worker(worker="w") is False
+    assert bob.delete_worker(worker="w", role=ANN) is False
+    assert bob.delete_worker(worker="w") is True
+    assert bob.delete_worker(worker="w") is False
     assert listed(house) == [("w", ANN)]
 
 
@@ -66,18 +66,18 @@ def test_who_forgets_those_of_others(house: Session, ann: Session, bob: Session)
     """The owner, and who administers all topics or all queues; one of them, or all of a name."""
     for session in (ann, bob, house):
         session.heartbeat(worker="w")
-    assert house.forget_worker(worker="w", role="nobody") is False
-    assert house.forget_worker(worker="w", role=ANN) is True
-    assert house.forget_worker(worker="w") is True
+    assert house.delete_worker(worker="w", role="nobody") is False
+    assert house.delete_worker(worker="w", role=ANN) is True
+    assert house.delete_worker(worker="w") is True
     assert listed(house) == []
     ann.heartbeat(worker="w")
     for access, forgets in (("monitor", False), ("admin", True)):
         house.grant_access(role=BOB, access=access, queue="*")
-        assert bob.forget_worker(worker="w") is forgets
+        assert bob.delete_worker(worker="w") is forgets
     house.revoke_access(role=BOB, access="admin", queue="*")
     ann.heartbeat(worker="w")
     house.execute(f"grant {ANN} to {BOB}")
-    assert bob.forget_worker(worker="w") is True
+    assert bob.delete_worker(worker="w") is True
 
 
 def test_details_where_something_is_hidden(house: Session, ann: Session, bob: Session) -> None:

@@ -75,9 +75,7 @@ def test_one_that_exists(connection: Session, topic: str, queue: str) -> None:
         assert name in str(error.diag.message_detail)
 
 
-def test_one_that_exists_without_its_names(
-    connection: Session, topic: str, queue: str
-) -> None:
+def test_one_that_exists_without_its_names(connection: Session, topic: str, queue: str) -> None:
     """A null is not left out: the topic and the queue of a subscription must be given."""
     connection.subscribe(subscription=f"{topic}-again", topic=topic, queue=queue)
     refused("22004", connection.subscribe, subscription=f"{topic}-again", topic=None, queue=queue)

@@ -62,7 +62,7 @@ class Effects(Transactions):
         try:
             result = await function()
         except nothing_done:
-            await self.retry(lambda c: c.forget_effect(*place))
+            await self.retry(lambda c: c.delete_effect(*place))
             raise
         try:
             await self.retry(lambda c: c.finish_effect(*place, result=result))
@@ -112,14 +112,14 @@ class Effects(Transactions):
             result=result,
         )
 
-    async def forget_effect(self, job_id: int, lease_token: UUID, effect: str) -> bool:
+    async def delete_effect(self, job_id: int, lease_token: UUID, effect: str) -> bool:
         """Take back that an effect was begun: it has not happened, and is to be run again.
 
         Whoever began it may say so, and whoever has the job now; an operator finds the token in
         `effects`. False: it is finished, or was not begun, or another worker has begun it since.
         """
         return await self._value(
-            bool, "forget_effect", job_id=job_id, lease_token=lease_token, effect=effect
+            bool, "delete_effect", job_id=job_id, lease_token=lease_token, effect=effect
         )
 
     async def effects(self, queue: str | None = None) -> list[Effect]:

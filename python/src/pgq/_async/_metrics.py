@@ -60,9 +60,9 @@ class Metrics(Calling):
         """
         return await self._rows(WorkerInfo, "list_workers", seen_within=seen_within)
 
-    async def forget_worker(self, worker: str, *, role: str | None = None) -> bool:
+    async def delete_worker(self, worker: str, *, role: str | None = None) -> bool:
         """Remove a worker that has ended; False when there is none that this role may remove.
 
         `role` is the one that sent its heartbeats, where workers of several have one name.
         """
-        return await self._value(bool, "forget_worker", worker=worker, role=role)
+        return await self._value(bool, "delete_worker", worker=worker, role=role)

@@ -64,7 +64,7 @@ class Effects(Transactions):
         try:
             result = function()
         except nothing_done:
-            self.retry(lambda c: c.forget_effect(*place))
+            self.retry(lambda c: c.delete_effect(*place))
             raise
         try:
             self.retry(lambda c: c.finish_effect(*place, result=result))
@@ -114,14 +114,14 @@ class Effects(Transactions):
             result=result,
         )
 
-    def forget_effect(self, job_id: int, lease_token: UUID, effect: str) -> bool:
+    def delete_effect(self, job_id: int, lease_token: UUID, effect: str) -> bool:
         """Take back that an effect was begun: it has not happened, and is to be run again.
 
         Whoever began it may say so, and whoever has the job now; an operator finds the token in
         `effects`. False: it is finished, or was not begun, or another worker has begun it since.
         """
         return self._value(
-            bool, "forget_effect", job_id=job_id, lease_token=lease_token, effect=effect
+            bool, "delete_effect", job_id=job_id, lease_token=lease_token, effect=effect
         )
 
     def effects(self, queue: str | None = None) -> list[Effect]:

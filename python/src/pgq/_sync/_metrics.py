@@ -62,9 +62,9 @@ class Metrics(Calling):
         """
         return self._rows(WorkerInfo, "list_workers", seen_within=seen_within)
 
-    def forget_worker(self, worker: str, *, role: str | None = None) -> bool:
+    def delete_worker(self, worker: str, *, role: str | None = None) -> bool:
         """Remove a worker that has ended; False when there is none that this role may remove.
 
         `role` is the one that sent its heartbeats, where workers of several have one name.
         """
-        return self._value(bool, "forget_worker", worker=worker, role=role)
+        return self._value(bool, "delete_worker", worker=worker, role=role)

@@ -42,4 +42,4 @@ class Effect:
     begun_at: datetime
     finished_at: datetime | None
     lease_token: UUID
-    """What `finish_effect` and `forget_effect` ask for, to record its outcome."""
+    """What `finish_effect` and `delete_effect` ask for, to record its outcome."""

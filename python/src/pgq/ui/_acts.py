@@ -124,9 +124,9 @@ def _unsubscribe(client: Client, query: Query) -> str:
     return f"subscription {name} has ended"
 
 
-def _forget_worker(client: Client, query: Query) -> str:
+def _delete_worker(client: Client, query: Query) -> str:
     worker = query.text("worker")
-    known = client.forget_worker(worker, role=query.maybe("role"))
+    known = client.delete_worker(worker, role=query.maybe("role"))
     return f"{worker} is forgotten" if known else f"{worker} was not known any more"
 
 
@@ -152,6 +152,6 @@ ACTS: Mapping[str, Callable[[Client, Query], str]] = {
     "pause_schedule": _pause_schedule,
     "resume_schedule": _resume_schedule,
     "unsubscribe": _unsubscribe,
-    "forget_worker": _forget_worker,
+    "delete_worker": _delete_worker,
     "cleanup": _cleanup,
 }

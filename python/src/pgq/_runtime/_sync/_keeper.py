@@ -162,4 +162,4 @@ class Keeper:
         """Whoever ends in order is not listed any more."""
         if self._heartbeats.on:
             with suppress(Exception):
-                client.forget_worker(self._heartbeats.name)
+                client.delete_worker(self._heartbeats.name)

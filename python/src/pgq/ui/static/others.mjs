@@ -87,11 +87,11 @@ export function Workers() {
                     cell: (one) => html`<${Ago} at=${one.last_seen_at} />` },
                 { name: "acts", title: "", cell: (one) => one.stale && html`
                     <${Act} onClick=${() => ask({
-                        title: `Forget ${one.worker}?`,
+                        title: `Delete ${one.worker}?`,
                         text: "It is shown no more, and no alert tells of it.",
-                        act: "forget_worker", button: "Forget",
+                        act: "delete_worker", button: "Delete",
                         given: () => ({ worker: one.worker, role: one.role }),
-                    })}>Forget…<//>` },
+                    })}>Delete…<//>` },
             ]} />`}<//>`;
 }
 

@@ -1,4 +1,4 @@
-create function pgq.forget_effect(job_id bigint, lease_token uuid, effect text)
+create function pgq.delete_effect(job_id bigint, lease_token uuid, effect text)
 returns boolean
 language plpgsql volatile parallel unsafe
 security definer
@@ -21,7 +21,7 @@ begin
 end
 $$;
 
-comment on function pgq.forget_effect(bigint, uuid, text) is
+comment on function pgq.delete_effect(bigint, uuid, text) is
 'Deletes the record that an effect was begun; false when the caller does not hold it any more.
 The next begin_effect begins it as if it were the first. Call this only if you know that the effect
 did not happen and that no worker is running it: as the worker that began it, when it failed before

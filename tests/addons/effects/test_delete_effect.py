@@ -1,4 +1,4 @@
-"""forget_effect: it takes back one note, and the effect is begun as if for the first time."""
+"""delete_effect: it takes back one note, and the effect is begun as if for the first time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_job_that_was_given_up(connection: Session, end: str) -> None:
     GIVEN_UP[end](connection, queue, job)
     with unchanged(connection):
         stranger = {"job_id": job.job_id, "lease_token": uuid4(), "effect": "mail"}
-        assert connection.forget_effect(**stranger) is False
+        assert connection.delete_effect(**stranger) is False
         assert forget(connection, job, "done") is False
     assert forget(connection, job) is True
     with unchanged(connection):

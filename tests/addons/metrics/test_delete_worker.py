@@ -1,4 +1,4 @@
-"""forget_worker, and cleanup, which forgets those that were not seen for a day."""
+"""delete_worker, and cleanup, which forgets those that were not seen for a day."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ def names(connection: Session) -> list[str]:
 def test_one_that_has_ended(connection: Session) -> None:
     connection.heartbeat(worker="a")
     connection.heartbeat(worker="b")
-    assert connection.forget_worker(worker="a") is True
-    assert connection.forget_worker(worker="a") is False
+    assert connection.delete_worker(worker="a") is True
+    assert connection.delete_worker(worker="a") is False
     assert names(connection) == ["b"]
     connection.heartbeat(worker="a")
     assert names(connection) == ["a", "b"]
-    refused("22004", connection.forget_worker, worker=None)
-    refused("22023", connection.forget_worker, worker="")
+    refused("22004", connection.delete_worker, worker=None)
+    refused("22023", connection.delete_worker, worker="")
 
 
 def test_twice_in_one_transaction(connect: Connect, connection: Session) -> None:
     connection.heartbeat(worker="a")
     with connect() as session:
-        assert session.forget_worker(worker="a") is True
-        assert session.forget_worker(worker="a") is False
+        assert session.delete_worker(worker="a") is True
+        assert session.delete_worker(worker="a") is False
 
 
 def test_after_a_day(connection: Session, clock: Clock) -> None:

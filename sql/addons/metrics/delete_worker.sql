@@ -1,4 +1,4 @@
-create function pgq.forget_worker(worker text, role text default null)
+create function pgq.delete_worker(worker text, role text default null)
 returns boolean
 language plpgsql volatile parallel unsafe
 security definer
@@ -11,14 +11,14 @@ begin
     perform pgq._check_worker(worker collate "C");
 
     delete from pgq.worker as w
-    where w.worker = forget_worker.worker collate "C"
-        and w.role = coalesce(forget_worker.role collate "C", w.role)
+    where w.worker = delete_worker.worker collate "C"
+        and w.role = coalesce(delete_worker.role collate "C", w.role)
         and pgq._may(w.role || admins);
     return found;
 end
 $$;
 
-comment on function pgq.forget_worker(text, text) is
+comment on function pgq.delete_worker(text, text) is
 'Removes an ended worker from list_workers; false when the caller can remove none of that name.
 A role can remove its own workers and those of roles whose privileges it has; the owner of pgq and
 roles with admin access to topic or queue * can remove any. role: only the worker of this role, if

@@ -1,4 +1,4 @@
-create function pgq._go_on_behind(
+create function pgq._begin_epoch(
     state pgq._partition_state, first_offset bigint, publish_time timestamptz
 )
 returns pgq._partition_state
@@ -24,6 +24,6 @@ begin
 end
 $$;
 
-comment on function pgq._go_on_behind(pgq._partition_state, bigint, timestamptz) is
+comment on function pgq._begin_epoch(pgq._partition_state, bigint, timestamptz) is
 'Lets a partition continue after attached extents, under a new epoch. The caller has locked its
 row.';
