@@ -61,12 +61,11 @@ comment on function pgq.claim_job(text, integer, interval, text) is
 A worker calls ack (or archive_job) when it has finished a job and nack when the job failed, with
 the lease token; if it calls neither before leased_until, the job goes to the next claim, with the
 next attempt number. Jobs of a lower priority number come first, then those that have been due
-longest. All jobs of one call have the same token. Concurrent claims get different jobs and do not
-wait for each other. A claim in a transaction that is rolled back, or whose client dies before
-commit, has no effect. lease: how long the caller has the jobs, counted by the clock, not from the
-start of the transaction; by default the lease of the queue. label: only jobs with exactly this
-label. No row: no job is due, or the queue is paused, or one of its limits (max_leased,
-max_leased_per_key, rate_limit) is reached. Claims of a queue with such a limit do wait for each
-other, until the transaction ends.
+longest. All jobs of one call have the same token. Concurrent claims get different jobs. A claim in
+a transaction that is rolled back, or whose client dies before commit, has no effect. lease: how
+long the caller has the jobs, counted by the clock, not from the start of the transaction; by
+default the lease of the queue. label: only jobs with exactly this label. No row: no job is due, or
+the queue is paused, or one of its limits (max_leased, max_leased_per_key, rate_limit) is reached.
+Claims do not wait for each other, but in a queue with such a limit, until the transaction ends.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad max_jobs, lease or label,
 40001 above READ COMMITTED when another transaction was first (try again).';

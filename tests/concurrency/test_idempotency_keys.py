@@ -181,6 +181,24 @@ def test_the_segment_changes_between_the_two(
 
 
 @pytest.mark.parametrize("level", LEVELS)
+def test_a_segment_that_was_sealed_just_now(
+    connect: Connect, connection: Session, clock: Clock, target: Target, level: str
+) -> None:
+    """No cleanup has looked yet who was running then: all may be."""
+    winner, other = connect(), connect(isolation_level=level)
+    first = target.write(winner, "a", 1)[0]
+    clock.advance("9 hours")
+    assert "segment sealed" in actions(connection)
+    answer = blocked(
+        connection,
+        other,
+        lambda: second_answer_of(other, lambda: target.write(other, "a", 2)),
+    )
+    winner.commit()
+    assert results(answer) == [(first, True)]
+
+
+@pytest.mark.parametrize("level", LEVELS)
 def test_the_segment_changes_while_the_other_waits(
     connect: Connect, connection: Session, clock: Clock, target: Target, level: str
 ) -> None:

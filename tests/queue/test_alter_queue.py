@@ -24,7 +24,23 @@ CHANGES: dict[str, Any] = {
     "backoff_jitter": 0.5,
     "archive": False,
     "notify": True,
+    "idempotency_window": timedelta(hours=1),
+    "unique_until": "claimed",
+    "after_dead_letter": "stop",
+    "max_leased": 7,
+    "rate_limit": 20,
+    "rate_interval": timedelta(minutes=1),
+    "rate_burst": 50,
+    "max_unfinished": 1000,
+    "max_leased_per_key": 3,
 }
+
+
+def test_no_setting_is_left_out_here(connection: Session) -> None:
+    declared = {
+        name for [name] in connection.execute("select name from unnest(pgq._queue_settings())")
+    }
+    assert declared - {*CHANGES} == {"ordered"}, "which stays as it was created"
 
 
 def test_each_setting_alone(connection: Session, queue: str) -> None:
@@ -36,6 +52,8 @@ def test_each_setting_alone(connection: Session, queue: str) -> None:
         assert found["updated_at"] > expected["updated_at"]
         assert found["created_at"] == expected["created_at"]
         expected = {**expected, name: change, "updated_at": found["updated_at"]}
+        if name == "rate_limit":
+            expected |= {"rate_interval": timedelta(seconds=1), "rate_burst": change}
         assert found == expected
 
 

@@ -67,3 +67,19 @@ def test_twice_in_one_transaction(connect: Connect, connection: Session, queue: 
     assert caught.value.sqlstate == "MQ002"
     session.rollback()
     assert stats(connection, queue) == {}
+
+
+def test_only_segments_that_are_never_truncated_are_noted(connection: Session) -> None:
+    """Those of a topic with max_bytes, and those of a retention, lose its rows as they are."""
+    connection.create_topic(topic="sized", max_bytes=1_000_000)
+    connection.create_queue(queue="kept", no_limit=["retention"])
+    connection.create_queue(queue="mail")
+    for queue in ("kept", "mail"):
+        connection.enqueue(queue=queue, payload=1)
+    connection.publish(topic="sized", payload=1)
+    connection.drop_queue(queue="mail")
+    noted = connection.execute(
+        "select distinct c.retention, c.owner_id from pgq.dropped_range"
+        " join pgq.segment using (segment) join pgq.storage_class as c using (storage_class_id)"
+    ).fetchall()
+    assert noted == [(None, None)]

@@ -99,6 +99,25 @@ def test_the_comment_stands_beside_its_function() -> None:
     refuse(broken())
 
 
+def test_every_helper_is_used() -> None:
+    """A private function that nothing calls is dead: by the sources, or by the client."""
+    words = {
+        path: set(re.findall(r"\w+", _code(path))) for path in [*FILES, *SQL.rglob("*.plpgsql")]
+    }
+    client = set(
+        re.findall(
+            r"\w+", "".join(path.read_text() for path in (ROOT / "python/src").rglob("*.py"))
+        )
+    )
+    refuse(
+        f"{path.relative_to(ROOT)} is used nowhere"
+        for path in FILES
+        if path.stem.startswith("_")
+        and path.stem not in client
+        and not any(path.stem in found for other, found in words.items() if other != path)
+    )
+
+
 def test_clauses_are_stated_and_in_order() -> None:
     order = ["returns", "language", "(?:volatile|stable|immutable)", "parallel"]
 

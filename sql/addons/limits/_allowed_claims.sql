@@ -14,8 +14,8 @@ declare
     late_ids bigint[];
     now_at timestamptz;
 begin
-    -- Serialize the claims of this queue: only they take this lock, and they keep it until their
-    -- transactions end. The holder waits for no other lock in its call, so one call cannot
+    -- Serialize the claims of this queue: each keeps this lock until its transaction ends. It is
+    -- the last in the order of locks: the holder waits for no other in its call, so one call cannot
     -- deadlock.
     select l.counted_xid
     into switched_xid

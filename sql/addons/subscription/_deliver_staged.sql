@@ -67,4 +67,4 @@ comment on function pgq._deliver_staged(bigint, timestamptz, integer, timestampt
 'Assigns offsets to staged messages of the deferred topics that a queue is subscribed to, which
 makes its jobs, unless jobs are due already. Called with values that the claim has read; without
 floors it does not look for due jobs. It does not wait for another transaction that assigns
-offsets.';
+offsets, but may wait for an ordered key of a queue that gets a job (see _deliver).';
