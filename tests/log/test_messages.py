@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 
 from support.log import new_topic
-from support.session import Session, new_name
+from support.session import Connect, Session, new_name
 
 
 def rows(log: Session, topic: str) -> list[tuple[Any, ...]]:
@@ -58,3 +58,18 @@ def test_it_cannot_be_written(log: Session) -> None:
         except psycopg.errors.ObjectNotInPrerequisiteState:
             continue
         raise AssertionError(statement)
+
+
+def test_ranges_are_read_in_their_order(connection: Session, connect: Connect) -> None:
+    """Though they may lie in another one: each ends where the next begins, in a segment of both."""
+    connection.create_topic(topic="back", partitions=1, retention="1 day")
+    for retention in ("2 days", "1 day", "1 day"):
+        connection.publish_batch(topic="back", payloads=[1, 2])
+        connection.alter_topic(topic="back", retention=retention)
+        connection.cleanup()
+    connection.execute("update pgq.segment_range set shift = shift where first_offset = 1")
+    reader = connect()
+    for scan in ("indexscan", "indexonlyscan", "bitmapscan"):
+        reader.execute(f"set local enable_{scan} = off".encode())
+    found = reader.execute("select log_offset from pgq.messages order by log_offset").fetchall()
+    assert found == [(offset,) for offset in range(1, 7)]

@@ -161,3 +161,29 @@ def test_partitions_at_one_hash_position(connection: Session) -> None:
     found = connection.execute(f"select hash_position {where}", [topic]).fetchall()
     assert len(set(found)) == 8
     assert found[1:3] + found[4:] == places[1:3] + places[4:]
+
+
+def test_a_topic_that_came_back_to_a_segment_that_is_emptied(
+    connection: Session, clock: Clock
+) -> None:
+    """All that it has there goes at once, and with it what stands between in another one."""
+    for retention in ("1 day", "2 days"):  # its class stays in use
+        connection.create_topic(topic=new_name("other"), partitions=1, retention=retention)
+    connection.create_topic(topic="back", partitions=1, retention="1 day")
+    for retention in ("2 days", "1 day", "1 day"):
+        connection.publish_batch(topic="back", payloads=[1, 2])
+        connection.alter_topic(topic="back", retention=retention)
+        connection.cleanup()
+    clock.advance("9 hours")
+    assert "segment sealed" in actions(connection)
+    connection.publish(topic="back", payload=3)
+    clean(connection)
+    clock.advance("25 hours")
+    assert "segment truncated" in clean(connection)
+    [found] = connection.list_offsets(topic="back")
+    assert (found.first_offset, found.last_offset) == (7, 7)
+    ranges = (
+        "select array_agg(r.first_offset order by r.first_offset) from pgq.segment_range as r"
+        " inner join pgq.partition as p using (partition_id) where p.topic = 'back'"
+    )
+    assert row(connection, ranges)[0][0] == 7
