@@ -93,7 +93,8 @@ class Queue:
     def _shortest(self, setting: str, job: Job) -> int:
         """The seconds that were in force when the job came, or are fewer since then."""
         shorter = in_force = FOREVER
-        for event in self.since_cut("create_queue", "alter_queue"):
+        # a later create_queue found the queue, and may have ended after one that changed it
+        for event in [*self.since_cut("create_queue")[:1], *self.since_cut("alter_queue")]:
             seconds = kept_for(event.rows[0][setting]) or FOREVER
             if event.transaction.ended <= job.event.transaction.started:
                 in_force = seconds
