@@ -19,7 +19,7 @@ from support.house import refuse
 
 SEED = 1
 
-SEEDS = (1, 2, 3)
+SEEDS = (1, 2, 3, 4, 5, 6)
 UNTIL_FOUND = 120
 """Plans for the function alone, of each seed, within which a planted fault has to be found."""
 
