@@ -122,5 +122,5 @@ $$;
 comment on function pgq._claim_any(text, text, integer, integer, interval, boolean) is
 'Claims messages where the fast path of _claim cannot: in other partitions, older segments or a
 named partition, and in groups that count attempts.
-near_first: whether it looks at the partitions of _partition_hint before it scans all; null: it
+hint_first: whether it looks at the partitions of _partition_hint before it scans all; null: it
 always scans all.';

@@ -56,10 +56,8 @@ begin
         while next_offset <= extent.last_offset loop
             packed := pgq._pack(
                 extent.segment, extent.stored_partition_id, next_offset - extent.shift,
-                next_offset + least(
-                    extent.last_offset - next_offset, 999
-                ) - extent.shift, extent.shift,
-                extent.published_at
+                next_offset + least(extent.last_offset - next_offset, 999) - extent.shift,
+                extent.shift, extent.published_at
             );
             exit extents when packed.messages is null;
 

@@ -8,7 +8,7 @@ declare
     state pgq.queue_floor;
     -- Start of this transaction: every transaction that had read the clock by then had its xid
     -- already, below ours. The snapshot's xmax would not do: running transactions may have higher
-    -- xids than the latest completed one. Capped at `moment` in case the clock was set back since.
+    -- xids than the latest completed one. Capped at now_at in case the clock was set back since.
     begun_at timestamptz := least(now_at, now_at - (clock_timestamp() - now()));
 begin
     -- Another transaction is changing the floors: skip.

@@ -66,6 +66,6 @@ a transaction that is rolled back, or whose client dies before commit, has no ef
 long the caller has the jobs, counted by the clock, not from the start of the transaction; by
 default the lease of the queue. label: only jobs with exactly this label. No row: no job is due, or
 the queue is paused, or one of its limits (max_leased, max_leased_per_key, rate_limit) is reached.
-Claims do not wait for each other, but in a queue with such a limit, until the transaction ends.
+Only in a queue with such a limit do claims wait for each other, until the transaction ends.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad max_jobs, lease or label,
 40001 above READ COMMITTED when another transaction was first (try again).';

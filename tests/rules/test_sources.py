@@ -222,3 +222,17 @@ def test_sources_are_plain() -> None:
         if "\t" in line or line != line.rstrip() or not line.isascii()
     ]
     refuse(broken)
+
+
+def test_pages_name_what_is_there() -> None:
+    """Columns as `partition.segment`, and private functions, in the pages beside the sources."""
+    sources = "".join(_code(path) for path in [*FILES, *SQL.rglob("*.plpgsql")])
+    words = {*re.findall(r"\w+", sources)}
+    tables = {*re.findall(r"^create (?:unlogged )?table pgq\.(\w+)", sources, re.MULTILINE)}
+    pages = [page for page in SQL.rglob("*.md") if page.parent.name != "decisions"]
+    refuse(
+        f"{_name(page)}: {name}"
+        for page in pages
+        for table, name in re.findall(r"`(?:(\w+)\.)?([a-z_]+)`", page.read_text())
+        if name not in words and (table in tables or name.startswith("_"))
+    )

@@ -42,4 +42,4 @@ comment on function pgq._store_chunk(
     bytea
 ) is
 'Stores messages of a chunk that _check_contents has checked under a stored_partition_id, from an
-offset on. places: the ordinals (from 1) of the messages to store; null: all.';
+offset on. ordinals: those (from 1) of the messages to store; null: all.';

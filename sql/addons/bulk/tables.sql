@@ -67,7 +67,7 @@ comment on column pgq.bulk_producer.forgotten_seq is
 'The highest seq of a forgotten write; null: none was forgotten.';
 
 -- Staged data survives a crash. Messages of a task with several chunks are stored at once where
--- they will stay, as extents (staged runs) that the commit attaches to the log. Messages of a task
+-- they will stay, as extents that the commit attaches to the log. Messages of a task
 -- with one chunk, and all jobs, are kept in staged_chunk until the commit stores them.
 --
 -- Locks: a chunk holds FOR KEY SHARE on the marker (staged_write) until its transaction ends;

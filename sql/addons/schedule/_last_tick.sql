@@ -28,4 +28,4 @@ $$;
 comment on function pgq._last_tick(
     pgq._cron_times, interval, text, timestamptz, timestamptz, timestamptz
 ) is
-'The last tick of a schedule that is not after moment. tick_at: any tick that is not after it.';
+'The last tick of a schedule that is not after now_at. tick_at: any tick that is not after it.';
