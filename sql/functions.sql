@@ -47,6 +47,13 @@
 \ir core/_check_admin_of_all.sql
 
 -- The message store
+\ir store/_message_bytes.sql
+\ir store/_sizes.sql
+\ir store/_fail_too_large.sql
+\ir store/_check_size.sql
+\ir store/_note_size.sql
+\ir store/_copy_size.sql
+\ir store/_fit.sql
 \ir store/_create_leaf.sql
 \ir store/_lock_leaf.sql
 \ir store/_mark_segment.sql
@@ -76,6 +83,8 @@
 \ir log/_fail_lease_lost.sql
 \ir log/_fail_truncated.sql
 \ir log/_topic_settings.sql
+\ir log/_has_delivery.sql
+\ir log/_measure.sql
 \ir log/_check_out_of_range.sql
 \ir log/_check_dead_letters.sql
 \ir log/_check_both_set.sql
@@ -91,6 +100,7 @@
 \ir log/_extents.sql
 \ir log/_published_at.sql
 \ir log/_messages_across.sql
+\ir log/_fit_across.sql
 \ir log/_offset_at.sql
 \ir log/list_offsets.sql
 \ir log/_unlocked_partitions.sql
@@ -145,6 +155,7 @@
 \ir log/_pack.sql
 \ir log/fetch_packed.sql
 \ir log/consume.sql
+\ir log/_fetch_ranges.sql
 \ir log/fetch.sql
 \ir log/poll.sql
 \ir log/extend_poll.sql
@@ -224,6 +235,7 @@
 \ir queue/_with_label_floors.sql
 \ir queue/_plan_claim.sql
 \ir queue/_choose_jobs.sql
+\ir queue/_fit_jobs.sql
 \ir queue/_end_claim.sql
 \ir queue/_claim_jobs.sql
 \ir queue/claim_job.sql
@@ -387,9 +399,11 @@
 \ir addons/bulk/_check_no_write.sql
 \ir addons/bulk/_check_lengths.sql
 \ir addons/bulk/_starts.sql
+\ir addons/bulk/_largest.sql
 \ir addons/bulk/_check_contents.sql
 \ir addons/bulk/_fail_other_chunk.sql
 \ir addons/bulk/_check_chunk.sql
+\ir addons/bulk/_check_chunk_size.sql
 \ir addons/bulk/_check_chunk_options.sql
 \ir addons/bulk/_check_target.sql
 

@@ -1,6 +1,6 @@
 create function pgq._claim_any(
     topic text, consumer_group text, max_messages integer, partition integer, lease interval,
-    hint_first boolean
+    hint_first boolean, max_bytes bigint
 )
 returns pgq._claim_state
 language plpgsql volatile parallel unsafe
@@ -12,6 +12,7 @@ declare
     claimed pgq._claim_state;
     first_available bigint;
     failed_to bigint;
+    fit pgq._fit;
     hint integer;
 begin
     perform pgq._check_count('max_messages', wanted, 1, 1000000);
@@ -82,6 +83,14 @@ begin
                 then claimed.first_offset
             else least(state.last_offset, claimed.first_offset + wanted - 1, failed_to)
         end;
+        claimed.cut_short := false;
+        if claimed.last_offset > claimed.first_offset and max_bytes is not null then
+            fit := pgq._fit_across(
+                state.partition_id, claimed.first_offset, claimed.last_offset, max_bytes
+            );
+            claimed.cut_short := fit.last_offset < claimed.last_offset;
+            claimed.last_offset := fit.last_offset;
+        end if;
         if lease is not null then
             claimed.lease_token := gen_random_uuid();
             claimed.leased_until := pgq._clock() + lease;
@@ -119,8 +128,8 @@ begin
 end
 $$;
 
-comment on function pgq._claim_any(text, text, integer, integer, interval, boolean) is
+comment on function pgq._claim_any(text, text, integer, integer, interval, boolean, bigint) is
 'Claims messages where the fast path of _claim cannot: in other partitions, older segments or a
 named partition, and in groups that count attempts.
 hint_first: whether it looks at the partitions of _partition_hint before it scans all; null: it
-always scans all.';
+always scans all. max_bytes: see _claim.';

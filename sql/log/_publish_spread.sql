@@ -22,6 +22,7 @@ declare
     offsets bigint[];
     key_partition integer;
     has_delivery boolean := false;
+    largest bigint;
 begin
     -- Unlocked read: the rows are locked and read again below.
     select p.topic_id, p.partitions, p.deferred
@@ -125,6 +126,17 @@ begin
         select s.*
         from pgq._publish_spread(topic, payloads, keys, headers, partition, keyless, bodies) as s;
         return;
+    end if;
+
+    -- What a bulk write has staged was checked then.
+    largest := case
+        when keyless is null then pgq._measure(topic, has_delivery, payloads, bodies, keys, headers)
+        else (select max(s.bytes) from pgq._sizes(payloads, bodies, keys, headers) as s)
+    end;
+    if largest is not null then
+        perform pgq._note_size(segments[g.partition], stored_ids[g.partition], largest)
+        from generate_subscripts(first_offsets, 1) as g (partition)
+        where first_offsets[g.partition] is not null;
     end if;
 
     insert into pgq.message (

@@ -22,10 +22,7 @@ begin
                     where o.topic = p.topic and o.hash_position = p.hash_position
                         and o.partition < p.partition
                 )
-                or p.has_delivery <> (
-                    t.notify
-                    or exists (select from pgq.subscription as s where s.topic_id = t.topic_id)
-                )
+                or p.has_delivery <> pgq._has_delivery(t)
             )
         limit max_partitions
         for no key update of p skip locked
@@ -36,9 +33,7 @@ begin
         set
             partitions = t.partitions,
             hash_position = pgq._free_position(p.topic, p.partition, t.partitions),
-            has_delivery = t.notify or exists (
-                select from pgq.subscription as s where s.topic_id = t.topic_id
-            )
+            has_delivery = pgq._has_delivery(t)
         from pgq.topic as t
         where p.partition_id = target.partition_id and t.topic_id = p.topic_id;
 

@@ -16,7 +16,7 @@ as $$
 declare
     claimed pgq._claim_state;
 begin
-    claimed := pgq._claim(topic collate "C", consumer_group, max_messages, partition, null);
+    claimed := pgq._claim(topic collate "C", consumer_group, max_messages, partition, null, null);
     if claimed.partition is null then
         return;
     end if;

@@ -2,7 +2,8 @@ create function pgq.fetch(
     topic text,
     consumer_group text,
     max_messages integer default 100,
-    partition integer default null
+    partition integer default null,
+    max_bytes integer default 67108864
 )
 returns setof pgq.message_record
 language plpgsql stable parallel unsafe
@@ -14,75 +15,46 @@ set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-    source record;
-    room bigint := coalesce("fetch".max_messages, 100);
-    last_offset bigint;
-    first_available bigint;
+    source pgq._fetch_range;
     read_rows bigint;
 begin
-    perform pgq._check_count('max_messages', room, 1, 1000000);
+    perform pgq._check_count('max_messages', coalesce("fetch".max_messages, 100), 1, 1000000);
+    perform pgq._check_count('max_bytes', "fetch".max_bytes, 1, 2147483647);
     perform pgq._check_group("fetch".topic collate "C", "fetch".consumer_group, "fetch".partition);
 
-    for source in
-        select
-            p.partition, p.partition_id, p.segment_first_offset, l.out_of_range, q.next_offset,
-            pgq._last_offset(p.stored_partition_id, p.segment, p.segment_first_offset)
-                as newest_offset
-        from pgq.group_partition as l
-        inner join pgq.partition as p on p.partition_id = l.partition_id
-        cross join lateral pgq._current_position(l.group_id, l.partition) as q
-        where l.topic = "fetch".topic collate "C"
-            and l.consumer_group = "fetch".consumer_group collate "C"
-            and l.partition = coalesce("fetch".partition, l.partition)
-        order by l.partition
-    loop
-        if source.next_offset < source.segment_first_offset then
-            first_available := pgq._first_available(source.partition_id);
-            if source.next_offset < first_available then
-                if source.out_of_range = 'error' then
-                    perform pgq._fail_out_of_range(
-                        "fetch".topic collate "C", source.partition, source.next_offset,
-                        source.partition_id, source.newest_offset, true
-                    );
-                end if;
-                source.next_offset := first_available;
-            end if;
-        end if;
-
-        last_offset := least(source.newest_offset, source.next_offset + room - 1);
-        continue when last_offset < source.next_offset;
-
+    foreach source in array pgq._fetch_ranges(
+        "fetch".topic collate "C", "fetch".consumer_group, coalesce("fetch".max_messages, 100),
+        "fetch".partition, "fetch".max_bytes
+    ) loop
         return query
         select m.*
         from pgq._messages_across(
-            source.partition_id, source.partition, source.next_offset, last_offset
+            source.partition_id, source.partition, source.first_offset, source.last_offset,
+            source.cut_short
         ) as m;
         get diagnostics read_rows = row_count;
 
         -- This call's snapshot is older than a truncation: it shows the ranges, but not their
         -- messages.
-        if read_rows <> last_offset - source.next_offset + 1 then
+        if read_rows <> source.last_offset - source.first_offset + 1 then
             if source.out_of_range = 'skip' then
                 perform pgq._fail_truncated("fetch".topic collate "C");
             end if;
             perform pgq._fail_out_of_range(
-                "fetch".topic collate "C", source.partition, source.next_offset,
+                "fetch".topic collate "C", source.partition, source.first_offset,
                 source.partition_id, source.newest_offset, true
             );
         end if;
-
-        room := room - (last_offset - source.next_offset + 1);
-        exit when room = 0;
     end loop;
 end
 $$;
 
-comment on function pgq.fetch(text, text, integer, integer) is
+comment on function pgq.fetch(text, text, integer, integer, integer) is
 'Returns the next messages of a consumer group without moving its position.
 Calling it twice returns the same messages; commit_offset moves the position. Without a partition it
 returns those of all partitions one after the other, up to max_messages (1 to 1000000, by default
-100). Use it when the caller ensures that each partition has one reader; poll ensures that by
+100) and max_bytes, as in consume; the last rows have cut_short then. Use it when the caller ensures that each partition has one reader; poll ensures that by
 leases. Read-only, so it works on a standby.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 retention has removed the next message,
-MQ007 unknown partition, 22004 a required argument is null, 22023 bad max_messages, 40001 when
+MQ007 unknown partition, 22004 a required argument is null, 22023 bad max_messages or max_bytes, 40001 when
 retention removes what is being read (try again).';

@@ -23,6 +23,7 @@ declare
     until timestamptz;
     has_delivery boolean;
     roles text[];
+    is_large boolean;
     state pgq._partition_state;
     newest_offset bigint;
     newest_at timestamptz;
@@ -112,7 +113,14 @@ begin
         for no key update;
     end if;
 
-    if (until > pgq._clock() and not has_delivery and roles is null) is not true then
+    -- Up to 16 KiB every topic without has_delivery takes.
+    is_large := (
+        coalesce(octet_length(body), pg_column_size(payload)) > 16384
+        or greatest(octet_length(key), pg_column_size(headers)) > 8192
+        or pg_column_compression(payload) is not null
+    ) is true;
+    if (until > pgq._clock() and not has_delivery and roles is null and not is_large) is not true
+    then
         if roles is not null and not pgq._may(roles) then
             -- Report a forbidden topic as unknown, so that names do not leak.
             store_id := null;
@@ -150,6 +158,14 @@ begin
                 topic collate "C", payload, key, headers, published.partition, null, body
             ) as g;
             return;
+        end if;
+        if is_large then
+            perform pgq._note_size(
+                leaf, store_id,
+                pgq._check_size(
+                    topic collate "C", null, array[payload], array[body], array[key], array[headers]
+                )
+            );
         end if;
     end if;
 

@@ -22,6 +22,7 @@ declare
     published pgq.publish_batch_result;
     newest pgq._newest_message;
     publish_time timestamptz;
+    largest bigint;
 begin
     size := pgq._check_batch(payloads, keys collate "C", headers, null, bodies);
 
@@ -92,6 +93,10 @@ begin
 
     -- New statement: its snapshot is newer than the lock, so it shows the newest offset.
     newest := pgq._newest(state.stored_partition_id, state.segment, state.segment_first_offset);
+    largest := pgq._measure(topic collate "C", state.has_delivery, payloads, bodies, keys, headers);
+    if largest is not null then
+        perform pgq._note_size(state.segment, state.stored_partition_id, largest);
+    end if;
 
     published.partition := state.partition;
     published.duplicate := false;

@@ -1,5 +1,6 @@
 create function pgq._claim_jobs(
-    queue text, max_jobs integer, least_jobs integer, lease interval, label text, met_spent boolean
+    queue text, max_jobs integer, least_jobs integer, lease interval, label text, max_bytes bigint,
+    met_spent boolean
 )
 returns setof pgq.claimed_job
 language plpgsql volatile parallel unsafe
@@ -20,8 +21,10 @@ declare
     first integer := 1;
     last integer;
     leaf integer;
+    cut_short boolean;
 begin
     perform pgq._check_count('max_jobs', max_jobs, least_jobs, 100000);
+    perform pgq._check_count('max_bytes', max_bytes, 1, 2147483647);
     perform pgq._check_label(label);
 
     plan := pgq._plan_claim(queue, max_jobs, lease, label);
@@ -29,12 +32,16 @@ begin
         return;
     end if;
     chosen := pgq._choose_jobs(plan, label, met_spent);
+    if cardinality(chosen.tids) > 1 then
+        chosen := pgq._fit_jobs(chosen, max_bytes);
+    end if;
 
     -- Variables are faster to read than fields of a composite.
     most_attempts := plan.max_attempts;
     tids := chosen.tids;
     leaves := chosen.leaves;
     stamps := chosen.stamps;
+    cut_short := coalesce(chosen.cut_short, false);
 
     -- One segment per iteration; usually all rows are in the same. The tids stay valid: the rows
     -- are locked. Read the clock after locking: by then the transaction has its xid, on which the
@@ -100,7 +107,7 @@ begin
 
         select
             g.job_id, {token}, g.attempt + 1, {lease_end}, m.published_at, g.priority::integer,
-            m.key, g.label, m.headers, m.payload, m.body
+            m.key, g.label, m.headers, m.payload, m.body, {cut_short}
         from gone as g
         left join lateral (
             select k.published_at, k.key, k.headers, k.payload, k.body
@@ -116,12 +123,12 @@ begin
 
     if pgq._end_claim(plan, chosen, label) then
         -- The clock had been set back, and there were jobs below the floors, which are lowered now.
-        return query select c.* from pgq._claim_jobs($1, $2, $3, $4, $5, false) as c;
+        return query select c.* from pgq._claim_jobs($1, $2, $3, $4, $5, $6, false) as c;
     end if;
 end
 $$;
 
-comment on function pgq._claim_jobs(text, integer, integer, interval, text, boolean) is
+comment on function pgq._claim_jobs(text, integer, integer, interval, text, bigint, boolean) is
 'Claims jobs where the fast path of claim_job and finish_and_claim does not apply: many jobs,
 priorities above 0, labels.
 met_spent: the caller has just dead-lettered the first job, and there may be more of these.';

@@ -27,6 +27,8 @@ declare
     ttl interval;
     fast_path boolean;
     roles text[];
+    most_bytes integer;
+    is_large boolean;
     added pgq.enqueue_result;
     admitted pgq._admitted_job;
 begin
@@ -81,7 +83,8 @@ begin
         and run_at is null
         and unique_key is null
         and q.has_fast_enqueue,
-        q.publishers
+        q.publishers,
+        q.max_message_bytes
     into
         target_id,
         store_id,
@@ -92,14 +95,28 @@ begin
         queue_delay,
         ttl,
         fast_path,
-        roles
+        roles,
+        most_bytes
     from pgq.queue as q
     where q.queue = enqueue.queue collate "C";
 
-    if (fast_path and roles is null) is not true then
+    is_large := (
+        coalesce(octet_length(body), pg_column_size(payload)) > least(most_bytes, 16384)
+        or greatest(octet_length(key), pg_column_size(headers)) > 8192
+        or pg_column_compression(payload) is not null
+    ) is true;
+    if (fast_path and roles is null and not is_large) is not true then
         if target_id is null or (roles is not null and not pgq._may(roles)) then
             perform pgq._check_access(null, queue collate "C", 'publish');
             perform pgq._fail_unknown_queue(queue collate "C");
+        end if;
+        if is_large then
+            perform pgq._note_size(
+                leaf, store_id,
+                pgq._check_size(
+                    null, queue collate "C", array[payload], array[body], array[key], array[headers]
+                )
+            );
         end if;
         if fast_path is not true then
             admitted := pgq._admit_job(

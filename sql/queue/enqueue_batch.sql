@@ -29,6 +29,7 @@ declare
     ttl interval;
     notify boolean;
     room integer;
+    most_bytes integer;
     roles text[];
     now_at timestamptz;
     due timestamptz;
@@ -77,8 +78,9 @@ begin
         q.notify,
         q.ordered,
         q.max_unfinished,
-        q.publishers
-    into target_id, store_id, leaf, queue_delay, ttl, notify, ordered, room, roles
+        q.publishers,
+        q.max_message_bytes
+    into target_id, store_id, leaf, queue_delay, ttl, notify, ordered, room, roles, most_bytes
     from pgq.queue as q
     where q.queue = enqueue_batch.queue collate "C";
 
@@ -90,6 +92,15 @@ begin
     if pgq._keeps_snapshot() then
         -- An old snapshot may name a segment that was emptied since: raise 40001.
         perform pgq._unchanged(target_id);
+    end if;
+
+    if greatest(pg_column_size(payloads), pg_column_size(bodies)) > least(most_bytes, 16384)
+        or greatest(pg_column_size(keys), pg_column_size(headers)) > 8192
+    then
+        perform pgq._note_size(
+            leaf, store_id,
+            pgq._check_size(null, queue collate "C", payloads, bodies, keys, headers)
+        );
     end if;
 
     -- Lock the keys before taking ids: ids of a key must be in commit order.

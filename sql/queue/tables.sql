@@ -42,11 +42,14 @@ create table pgq.queue (
     restricted boolean not null default false,
     publishers text[] collate "C",
     consumers text[] collate "C",
-    made_by text collate "C"
+    made_by text collate "C",
+    max_message_bytes integer not null
 );
 
 comment on table pgq.queue is 'Queues of jobs and their settings.';
 comment on column pgq.queue.queue is 'Queue name.';
+comment on column pgq.queue.max_message_bytes is
+'Limit of the size of a job''s content, in bytes; see create_queue.';
 comment on column pgq.queue.made_by is
 'The role that created it, which may restrict it; null: the owner of pgq.';
 comment on column pgq.queue.partition_id is 'Its id in the message store.';

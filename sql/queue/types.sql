@@ -23,7 +23,8 @@ create type pgq.queue_info as (
     rate_burst integer,
     max_unfinished integer,
     max_leased_per_key integer,
-    restricted boolean
+    restricted boolean,
+    max_message_bytes integer
 );
 
 comment on type pgq.queue_info is 'A queue and its settings.';
@@ -71,6 +72,8 @@ comment on column pgq.queue_info.max_leased_per_key is
 'Limit of jobs of one key leased at one time; null: no limit.';
 comment on column pgq.queue_info.restricted is
 'Whether only roles with a grant may use it, see grant_access.';
+comment on column pgq.queue_info.max_message_bytes is
+'Largest content of a job, in bytes.';
 
 create type pgq.claimed_job as (
     job_id bigint,
@@ -83,7 +86,8 @@ create type pgq.claimed_job as (
     label text,
     headers jsonb,
     payload jsonb,
-    body bytea
+    body bytea,
+    cut_short boolean
 );
 
 comment on type pgq.claimed_job is 'A job that is leased to the caller.';
@@ -101,6 +105,8 @@ comment on column pgq.claimed_job.label is 'Label; null: none.';
 comment on column pgq.claimed_job.headers is 'Headers, a JSON object; null: none.';
 comment on column pgq.claimed_job.payload is 'Content as JSON; null if it has a body.';
 comment on column pgq.claimed_job.body is 'Content as raw bytes; null if it has a payload.';
+comment on column pgq.claimed_job.cut_short is
+'Whether max_bytes left out jobs that are due and that max_jobs would allow: ask again at once.';
 
 create type pgq.job_info as (
     job_id bigint,
@@ -263,7 +269,8 @@ create type pgq._chosen_jobs as (
     unique_ids bigint array,
     job_ids bigint array,
     stamps jsonb,
-    raising boolean
+    raising boolean,
+    cut_short boolean
 );
 
 comment on type pgq._chosen_jobs is 'The jobs that a claim takes.';
@@ -273,4 +280,5 @@ comment on column pgq._chosen_jobs.unique_ids is 'Ids of those that have a uniqu
 comment on column pgq._chosen_jobs.job_ids is 'Their ids.';
 comment on column pgq._chosen_jobs.stamps is
 'For each job with a key, by job id: the key to store as its ordered_key.';
+comment on column pgq._chosen_jobs.cut_short is 'Whether max_bytes left some out.';
 comment on column pgq._chosen_jobs.raising is 'Whether it is time to raise the floors.';

@@ -24,7 +24,8 @@ create type pgq._write_target as (
     queue_id bigint,
     queue text,
     job_ttl interval,
-    committed_at timestamptz
+    committed_at timestamptz,
+    max_message_bytes integer
 );
 
 comment on type pgq._write_target is

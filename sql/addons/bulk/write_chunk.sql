@@ -28,6 +28,7 @@ as $$
 declare
     target pgq._write_target := pgq._find_write(write_id);
     is_new boolean;
+    largest bigint;
 begin
     -- Elements are accessed by subscripts from 1: normalise arrays with another lower bound.
     lengths := lengths[:];
@@ -39,10 +40,12 @@ begin
     );
     perform pgq._check_chunk_options(target, partition, delay, priority, labels collate "C");
 
+    largest := pgq._check_chunk_size(target, lengths, packed_payloads, keys, headers);
+
     if not target.atomic then
         return pgq._publish_chunk(
             target, write_id, task, chunk, lengths, packed_payloads, keys collate "C", headers,
-            partition, delay, priority, labels, starts, packed_bodies
+            partition, delay, priority, labels, starts, packed_bodies, largest
         );
     end if;
 
@@ -69,7 +72,7 @@ begin
     ) then
         is_new := pgq._stage_extent(
             target, write_id, task, chunk, lengths, packed_payloads, keys collate "C", headers,
-            partition, starts, packed_bodies
+            partition, starts, packed_bodies, largest
         );
     else
         is_new := pgq._stage_chunk(

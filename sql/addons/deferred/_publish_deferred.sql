@@ -42,6 +42,17 @@ begin
         return null;
     end if;
 
+    if has_delivery
+        or coalesce(octet_length(body), pg_column_size(payload)) > 16384
+        or greatest(octet_length(key), pg_column_size(headers)) > 8192
+        or pg_column_compression(payload) is not null
+    then
+        perform pgq._note_size(
+            leaf, own_id,
+            pgq._check_size(topic, null, array[payload], array[body], array[key], array[headers])
+        );
+    end if;
+
     if leaf > 15 then
         perform pgq._lock_leaf(leaf);
     end if;
@@ -49,7 +60,7 @@ begin
         partition_id, log_offset, published_at, segment, key, headers, payload, body
     )
     values (
-        (own_id << 40) + (xid & 1099511627775),
+        (own_id << 32) + (xid & 4294967295),
         nextval('pgq.staged_number') << 20,
         pgq._clock(),
         leaf,

@@ -7,7 +7,7 @@ as $$
 declare
     size integer := coalesce(cardinality(payloads), cardinality(bodies));
     -- Take the xid before reading the segments: _close_segments relies on this order.
-    slot bigint := pg_current_xact_id()::text::bigint & 1099511627775;
+    slot bigint := pg_current_xact_id()::text::bigint & 4294967295;
     first_number bigint := nextval('pgq.staged_number') << 20;
     start_at integer := pgq._hash_position();
     looked boolean := false;
@@ -19,6 +19,7 @@ declare
     segments integer[];
     has_delivery boolean;
     publish_time timestamptz := pgq._clock();
+    largest bigint;
 begin
     if size > 1048576 then
         raise exception 'argument "%" must have at most 1048576 elements for a deferred topic',
@@ -84,7 +85,7 @@ begin
         from pgq.partition as p
         where p.topic_id = target.topic_id and p.partition = any(key_partitions)
     loop
-        ids[chosen.partition] := (chosen.partition_id << 40) + slot;
+        ids[chosen.partition] := (chosen.partition_id << 32) + slot;
         segments[chosen.partition] := chosen.segment;
         perform pgq._lock_leaf(chosen.segment);
         has_delivery := chosen.has_delivery;
@@ -95,6 +96,13 @@ begin
     ) then
         -- The topic was dropped, and perhaps recreated, since it was read.
         perform pgq._fail_unknown_topic(topic);
+    end if;
+
+    largest := pgq._measure(topic, has_delivery, payloads, bodies, keys, headers);
+    if largest is not null then
+        perform pgq._note_size(segments[g.partition], ids[g.partition] >> 32, largest)
+        from generate_subscripts(ids, 1) as g (partition)
+        where ids[g.partition] is not null;
     end if;
 
     insert into pgq.message (
@@ -117,7 +125,7 @@ begin
     ) as b;
 
     if has_delivery then
-        perform pgq._announce(ids[key_partitions[1]] >> 40);
+        perform pgq._announce(ids[key_partitions[1]] >> 32);
     end if;
 
     return query

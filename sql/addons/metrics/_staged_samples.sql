@@ -38,7 +38,7 @@ begin
             target.segment
         )
         into more, since
-        using target.partition_id << 40, (target.partition_id + 1) << 40;
+        using target.partition_id << 32, (target.partition_id + 1) << 32;
         topics := topics || target.topic;
         counts := counts || more;
         times := times || since;
