@@ -155,7 +155,6 @@
 \ir log/_pack.sql
 \ir log/fetch_packed.sql
 \ir log/consume.sql
-\ir log/_fetch_ranges.sql
 \ir log/fetch.sql
 \ir log/poll.sql
 \ir log/extend_poll.sql

@@ -22,7 +22,7 @@ declare
     token uuid := case when lease is not null then gen_random_uuid() end;
     taken_to bigint;
     fit pgq._fit;
-    cut_short boolean := false;
+    cut_short boolean;
     claimed pgq._claim_state;
 begin
     -- paste: parts/take.plpgsql with reader = find_last
@@ -34,7 +34,7 @@ begin
         claimed.first_offset := position;
         claimed.last_offset := taken_to;
         claimed.segment := leaf;
-        claimed.cut_short := cut_short;
+        claimed.cut_short := coalesce(cut_short, false);
         claimed.lease_token := token;
         return claimed;
     end if;
@@ -49,5 +49,4 @@ $$;
 comment on function pgq._claim(text, text, integer, integer, interval, bigint) is
 'Claims the next messages of a partition for a group: the common part of claim_offsets and poll.
 With a null lease it moves the position at once. Returns null if there is nothing to read; a null
-segment means that the messages may be in several segments. max_bytes null: their size does not
-matter.';
+segment means that the messages may be in several segments.';

@@ -16,6 +16,7 @@ declare
     hint integer;
 begin
     perform pgq._check_count('max_messages', wanted, 1, 1000000);
+    perform pgq._check_count('max_bytes', max_bytes, 1, 9223372036854775807);
 
     loop
         hint := case when hint_first then pgq._partition_hint(topic, consumer_group) end;
@@ -84,7 +85,7 @@ begin
             else least(state.last_offset, claimed.first_offset + wanted - 1, failed_to)
         end;
         claimed.cut_short := false;
-        if claimed.last_offset > claimed.first_offset and max_bytes is not null then
+        if claimed.last_offset > claimed.first_offset then
             fit := pgq._fit_across(
                 state.partition_id, claimed.first_offset, claimed.last_offset, max_bytes
             );

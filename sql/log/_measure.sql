@@ -6,12 +6,12 @@ language plpgsql volatile parallel unsafe
 as $$
 begin
     -- Measure whole arrays first, which takes no time.
-    if greatest(pg_column_size(payloads), pg_column_size(bodies)) > 16384
-        or greatest(pg_column_size(keys), pg_column_size(headers)) > 8192
+    if greatest(pg_column_size(payloads), pg_column_size(bodies), pg_column_size(keys)) > 12288
+        or pg_column_size(headers) > 8192
         or has_delivery and exists (
             select
             from pgq.topic as t
-            where t.topic = _measure.topic and t.max_message_bytes < 16384
+            where t.topic = _measure.topic and t.max_message_bytes < 12288
         )
     then
         return pgq._check_size(topic, null, payloads, bodies, keys, headers);

@@ -31,16 +31,13 @@ declare
     token uuid;
     taken_to bigint;
     fit pgq._fit;
-    cut_short boolean := false;
+    cut_short boolean;
     claimed pgq._claim_state;
     read_rows bigint;
 begin
-    if max_bytes is null or max_bytes < 1 then
-        perform pgq._check_count('max_bytes', max_bytes, 1, 2147483647);
-    end if;
     -- paste: parts/take.plpgsql with reader = read_last
 
-    if taken_to = position and not cut_short then
+    if taken_to = position and cut_short is not true then
         return next last_message;
         return;
     end if;

@@ -15,36 +15,89 @@ set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-    source pgq._fetch_range;
+    source record;
+    room bigint := coalesce("fetch".max_messages, 100);
+    last_offset bigint;
+    first_available bigint;
     read_rows bigint;
+    fit pgq._fit;
+    bytes_left bigint := max_bytes;
+    cut_short boolean := false;
 begin
-    perform pgq._check_count('max_messages', coalesce("fetch".max_messages, 100), 1, 1000000);
-    perform pgq._check_count('max_bytes', "fetch".max_bytes, 1, 2147483647);
+    perform pgq._check_count('max_bytes', bytes_left, 1, 2147483647);
+    perform pgq._check_count('max_messages', room, 1, 1000000);
     perform pgq._check_group("fetch".topic collate "C", "fetch".consumer_group, "fetch".partition);
 
-    foreach source in array pgq._fetch_ranges(
-        "fetch".topic collate "C", "fetch".consumer_group, coalesce("fetch".max_messages, 100),
-        "fetch".partition, "fetch".max_bytes
-    ) loop
+    for source in
+        select
+            p.partition, p.partition_id, p.segment_first_offset, l.out_of_range, q.next_offset,
+            pgq._last_offset(p.stored_partition_id, p.segment, p.segment_first_offset)
+                as newest_offset
+        from pgq.group_partition as l
+        inner join pgq.partition as p on p.partition_id = l.partition_id
+        cross join lateral pgq._current_position(l.group_id, l.partition) as q
+        where l.topic = "fetch".topic collate "C"
+            and l.consumer_group = "fetch".consumer_group collate "C"
+            and l.partition = coalesce("fetch".partition, l.partition)
+        order by l.partition
+    loop
+        if source.next_offset < source.segment_first_offset then
+            first_available := pgq._first_available(source.partition_id);
+            if source.next_offset < first_available then
+                if source.out_of_range = 'error' then
+                    perform pgq._fail_out_of_range(
+                        "fetch".topic collate "C", source.partition, source.next_offset,
+                        source.partition_id, source.newest_offset, true
+                    );
+                end if;
+                source.next_offset := first_available;
+            end if;
+        end if;
+
+        last_offset := least(source.newest_offset, source.next_offset + room - 1);
+        continue when last_offset < source.next_offset;
+
+        -- Stop early, rather than at a message of the next partition that does not fit: these rows
+        -- could not tell it any more.
+        if last_offset > source.next_offset or bytes_left < max_bytes then
+            fit := pgq._fit_across(
+                source.partition_id, source.next_offset, last_offset, bytes_left
+            );
+            bytes_left := bytes_left - fit.bytes;
+            cut_short := fit.last_offset < last_offset
+            or (
+                last_offset - source.next_offset + 1 < room
+                and "fetch".partition is null
+                and bytes_left < (
+                    select t.max_message_bytes + 524288
+                    from pgq.topic as t
+                    where t.topic = "fetch".topic collate "C"
+                )
+            );
+            last_offset := fit.last_offset;
+        end if;
+
         return query
         select m.*
         from pgq._messages_across(
-            source.partition_id, source.partition, source.first_offset, source.last_offset,
-            source.cut_short
+            source.partition_id, source.partition, source.next_offset, last_offset, cut_short
         ) as m;
         get diagnostics read_rows = row_count;
 
         -- This call's snapshot is older than a truncation: it shows the ranges, but not their
         -- messages.
-        if read_rows <> source.last_offset - source.first_offset + 1 then
+        if read_rows <> last_offset - source.next_offset + 1 then
             if source.out_of_range = 'skip' then
                 perform pgq._fail_truncated("fetch".topic collate "C");
             end if;
             perform pgq._fail_out_of_range(
-                "fetch".topic collate "C", source.partition, source.first_offset,
+                "fetch".topic collate "C", source.partition, source.next_offset,
                 source.partition_id, source.newest_offset, true
             );
         end if;
+
+        room := room - (last_offset - source.next_offset + 1);
+        exit when cut_short or room = 0;
     end loop;
 end
 $$;

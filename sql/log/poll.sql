@@ -21,7 +21,6 @@ declare
     read_rows bigint;
 begin
     perform pgq._check_interval('lease', lease_length, false);
-    perform pgq._check_count('max_bytes', max_bytes, 1, 2147483647);
 
     claimed := pgq._claim(
         topic collate "C", consumer_group, max_messages, partition, lease_length, max_bytes

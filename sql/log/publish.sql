@@ -34,9 +34,16 @@ begin
     if (payload is null) = (body is null)
         or headers is not null
         or idempotency_key is not null
+        or greatest(octet_length(key), octet_length(body), pg_column_size(payload)) > 12288
+        or pg_column_compression(payload) is not null
         or current_setting('transaction_isolation') <> 'read committed'
     then
         perform pgq._check_content(payload, headers, body);
+        is_large := (
+            greatest(octet_length(key), octet_length(body), pg_column_size(payload)) > 12288
+            or pg_column_size(headers) > 8192
+            or pg_column_compression(payload) is not null
+        ) is true;
         if idempotency_key is not null
             or current_setting('transaction_isolation') <> 'read committed'
         then
@@ -113,13 +120,7 @@ begin
         for no key update;
     end if;
 
-    -- Up to 16 KiB every topic without has_delivery takes.
-    is_large := (
-        coalesce(octet_length(body), pg_column_size(payload)) > 16384
-        or greatest(octet_length(key), pg_column_size(headers)) > 8192
-        or pg_column_compression(payload) is not null
-    ) is true;
-    if (until > pgq._clock() and not has_delivery and roles is null and not is_large) is not true
+    if (until > pgq._clock() and not has_delivery and roles is null and is_large is not true) is not true
     then
         if roles is not null and not pgq._may(roles) then
             -- Report a forbidden topic as unknown, so that names do not leak.
@@ -129,7 +130,7 @@ begin
         end if;
         if store_id is null then
             published.partition := pgq._publish_deferred(
-                topic collate "C", payload, key, headers, partition, body
+                topic collate "C", payload, key, headers, partition, body, is_large
             );
             if published.partition is not null then
                 published.duplicate := false;

@@ -239,19 +239,6 @@ create type pgq._group_state as (
 comment on type pgq._group_state is
 'State of a group in a partition whose row the caller has locked.';
 
-create type pgq._fetch_range as (
-    partition integer,
-    partition_id bigint,
-    first_offset bigint,
-    last_offset bigint,
-    newest_offset bigint,
-    segment_first_offset bigint,
-    out_of_range text,
-    cut_short boolean
-);
-
-comment on type pgq._fetch_range is 'Messages of a partition that fetch returns.';
-
 create type pgq._claim_state as (
     partition integer,
     partition_id bigint,

@@ -27,7 +27,6 @@ declare
     ttl interval;
     fast_path boolean;
     roles text[];
-    most_bytes integer;
     is_large boolean;
     added pgq.enqueue_result;
     admitted pgq._admitted_job;
@@ -38,6 +37,8 @@ begin
     if (payload is null) = (body is null)
         or priority <> 0
         or num_nonnulls(headers, label, idempotency_key, unique_key, max_attempts) > 0
+        or greatest(octet_length(key), octet_length(body), pg_column_size(payload)) > 12288
+        or pg_column_compression(payload) is not null
         or current_setting('transaction_isolation') <> 'read committed'
         or pg_current_xact_id() is null
     then
@@ -59,6 +60,11 @@ begin
             return;
         end if;
 
+        is_large := (
+            greatest(octet_length(key), octet_length(body), pg_column_size(payload)) > 12288
+            or pg_column_size(headers) > 8192
+            or pg_column_compression(payload) is not null
+        ) is true;
         perform pg_current_xact_id();
 
         -- An old snapshot may name a segment that was emptied since: raise 40001.
@@ -83,8 +89,7 @@ begin
         and run_at is null
         and unique_key is null
         and q.has_fast_enqueue,
-        q.publishers,
-        q.max_message_bytes
+        q.publishers
     into
         target_id,
         store_id,
@@ -95,28 +100,14 @@ begin
         queue_delay,
         ttl,
         fast_path,
-        roles,
-        most_bytes
+        roles
     from pgq.queue as q
     where q.queue = enqueue.queue collate "C";
 
-    is_large := (
-        coalesce(octet_length(body), pg_column_size(payload)) > least(most_bytes, 16384)
-        or greatest(octet_length(key), pg_column_size(headers)) > 8192
-        or pg_column_compression(payload) is not null
-    ) is true;
-    if (fast_path and roles is null and not is_large) is not true then
+    if (fast_path and roles is null and is_large is not true) is not true then
         if target_id is null or (roles is not null and not pgq._may(roles)) then
             perform pgq._check_access(null, queue collate "C", 'publish');
             perform pgq._fail_unknown_queue(queue collate "C");
-        end if;
-        if is_large then
-            perform pgq._note_size(
-                leaf, store_id,
-                pgq._check_size(
-                    null, queue collate "C", array[payload], array[body], array[key], array[headers]
-                )
-            );
         end if;
         if fast_path is not true then
             admitted := pgq._admit_job(
@@ -128,6 +119,14 @@ begin
                 return next added;
                 return;
             end if;
+        end if;
+        if is_large or admitted.has_small_limit then
+            perform pgq._note_size(
+                leaf, store_id,
+                pgq._check_size(
+                    null, queue collate "C", array[payload], array[body], array[key], array[headers]
+                )
+            );
         end if;
     end if;
 

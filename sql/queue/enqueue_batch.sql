@@ -94,8 +94,9 @@ begin
         perform pgq._unchanged(target_id);
     end if;
 
-    if greatest(pg_column_size(payloads), pg_column_size(bodies)) > least(most_bytes, 16384)
-        or greatest(pg_column_size(keys), pg_column_size(headers)) > 8192
+    if greatest(pg_column_size(payloads), pg_column_size(bodies), pg_column_size(keys))
+        > least(most_bytes, 12288)
+        or pg_column_size(headers) > 8192
     then
         perform pgq._note_size(
             leaf, store_id,

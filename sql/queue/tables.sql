@@ -29,7 +29,10 @@ create table pgq.queue (
     subscribed boolean not null default false,
     max_leased_per_key integer,
     has_fast_enqueue boolean not null generated always as (
-        not notify and not ordered and max_unfinished is null
+        not notify
+        and not ordered
+        and max_unfinished is null
+        and max_message_bytes >= 12288
     ) stored,
     has_fast_claim boolean not null generated always as (
         not paused

@@ -257,7 +257,8 @@ create type pgq._admitted_job as (
     expires_at timestamptz,
     ordered_key text collate "C",
     due_at timestamptz,
-    is_duplicate boolean
+    is_duplicate boolean,
+    has_small_limit boolean
 );
 
 comment on type pgq._admitted_job is

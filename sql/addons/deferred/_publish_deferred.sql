@@ -1,5 +1,6 @@
 create function pgq._publish_deferred(
-    topic text, payload jsonb, key text, headers jsonb, partition integer, body bytea
+    topic text, payload jsonb, key text, headers jsonb, partition integer, body bytea,
+    is_large boolean
 )
 returns integer
 language plpgsql volatile parallel unsafe
@@ -42,11 +43,7 @@ begin
         return null;
     end if;
 
-    if has_delivery
-        or coalesce(octet_length(body), pg_column_size(payload)) > 16384
-        or greatest(octet_length(key), pg_column_size(headers)) > 8192
-        or pg_column_compression(payload) is not null
-    then
+    if has_delivery or is_large then
         perform pgq._note_size(
             leaf, own_id,
             pgq._check_size(topic, null, array[payload], array[body], array[key], array[headers])
@@ -77,6 +74,6 @@ begin
 end
 $$;
 
-comment on function pgq._publish_deferred(text, jsonb, text, jsonb, integer, bytea) is
+comment on function pgq._publish_deferred(text, jsonb, text, jsonb, integer, bytea, boolean) is
 'Stages a message, which gets its offset later (see _stage_batch), and returns its partition; null
 if the caller has no deferred topic of that name. Locks no row.';
