@@ -93,9 +93,14 @@ begin
 
     -- New statement: its snapshot is newer than the lock, so it shows the newest offset.
     newest := pgq._newest(state.stored_partition_id, state.segment, state.segment_first_offset);
-    largest := pgq._measure(topic collate "C", state.has_delivery, payloads, bodies, keys, headers);
-    if largest is not null then
-        perform pgq._note_size(state.segment, state.stored_partition_id, largest);
+    if state.has_delivery
+        or greatest(pg_column_size(payloads), pg_column_size(bodies), pg_column_size(keys)) > 12288
+        or pg_column_size(headers) > 8192
+    then
+        largest := pgq._measure(topic collate "C", true, payloads, bodies, keys, headers);
+        if largest is not null then
+            perform pgq._note_size(state.segment, state.stored_partition_id, largest);
+        end if;
     end if;
 
     published.partition := state.partition;
