@@ -44,7 +44,7 @@ begin
     if taken_to is null then
         claimed := pgq._claim_any(
             topic collate "C", consumer_group, max_messages, partition, null,
-            case when target_id is null and width > 16 then random() * width >= 16 end, max_bytes
+            case when target_id is null and width > 16 then random() * width >= 16 end, coalesce(max_bytes, 67108864)
         );
         if claimed.partition is null then
             return;

@@ -21,7 +21,7 @@ declare
     first_available bigint;
     read_rows bigint;
     fit pgq._fit;
-    bytes_left bigint := max_bytes;
+    bytes_left bigint := coalesce(max_bytes, 67108864);
     cut_short boolean := false;
 begin
     perform pgq._check_count('max_bytes', bytes_left, 1, 2147483647);
@@ -30,7 +30,7 @@ begin
 
     for source in
         select
-            p.partition, p.partition_id, p.segment_first_offset, l.out_of_range, q.next_offset,
+            p.partition, p.partitions, p.partition_id, p.segment_first_offset, l.out_of_range, q.next_offset,
             pgq._last_offset(p.stored_partition_id, p.segment, p.segment_first_offset)
                 as newest_offset
         from pgq.group_partition as l
@@ -59,7 +59,7 @@ begin
 
         -- Stop early, rather than at a message of the next partition that does not fit: these rows
         -- could not tell it any more.
-        if last_offset > source.next_offset or bytes_left < max_bytes then
+        if last_offset > source.next_offset or bytes_left < coalesce(max_bytes, 67108864) then
             fit := pgq._fit_across(
                 source.partition_id, source.next_offset, last_offset, bytes_left
             );
@@ -68,6 +68,7 @@ begin
             or (
                 last_offset - source.next_offset + 1 < room
                 and "fetch".partition is null
+                and source.partition < source.partitions - 1
                 and bytes_left < (
                     select t.max_message_bytes + 524288
                     from pgq.topic as t

@@ -23,7 +23,8 @@ begin
     perform pgq._check_interval('lease', lease_length, false);
 
     claimed := pgq._claim(
-        topic collate "C", consumer_group, max_messages, partition, lease_length, max_bytes
+        topic collate "C", consumer_group, max_messages, partition, lease_length,
+        coalesce(max_bytes, 67108864)
     );
     if claimed.partition is null then
         return;

@@ -9,10 +9,7 @@ select
         when pg_column_size(b.header) > 2000 then octet_length(b.header::text)
         else coalesce(pg_column_size(b.header), 0)
     end,
-    case
-        when pg_column_size(b.payload) > 98304 or pg_column_compression(b.payload) is not null
-            then octet_length(b.payload::text)
-    end,
+    case when pg_column_size(b.payload) > 98304 then octet_length(b.payload::text) end,
     pgq._message_bytes(b.payload, b.body, b.key, b.header)
 from (
     select

@@ -21,17 +21,17 @@ begin
             coalesce(octet_length((keys)[m.ordinal]), 0)
             + coalesce(octet_length((headers)[m.ordinal]::text), 0) as attributes,
             case
-                when m.length > 98304
+                when m.length between 98305 and target.max_message_bytes
                     then octet_length(
                         convert_from(
-                            substring(packed_payloads from m.start for m.length), 'UTF8'
+                            substring(packed_payloads from m.start::integer for m.length), 'UTF8'
                         )::jsonb::text
                     )
             end as as_text
         from (
             select
                 l.length, l.ordinal::integer,
-                1 + (sum(l.length) over (order by l.ordinal) - l.length)::integer as start
+                1 + sum(l.length) over (order by l.ordinal) - l.length as start
             from unnest(lengths) with ordinality as l (length, ordinal)
         ) as m
     ) as s

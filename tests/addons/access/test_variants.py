@@ -65,6 +65,7 @@ VALUES: dict[str, Any] = {
     "max_jobs": 2,
     "max_leased": 2,
     "max_leased_per_key": 2,
+    "max_message_bytes": 5000,
     "max_messages": 2,
     "max_unfinished": 9,
     "missed": "one",

@@ -106,15 +106,25 @@ class Jobs(Calling):
         max_jobs: int | None = None,
         lease: timedelta | None = None,
         label: str | None = None,
+        max_bytes: int | None = None,
     ) -> list[Job]:
         """Lease the next jobs; an empty list: nothing to do.
 
         Commit, so that the lease counts, and work. Then `ack`, `archive_job` or `nack` with the
         lease token; a job whose worker does none of these before the lease ends can be claimed
         again, and after the queue's `max_attempts` it becomes a dead letter.
+
+        Several jobs have at most `max_bytes` of content together (64 MiB); where this has left some
+        out, they have `cut_short`.
         """
         return await self._rows(
-            Job, "claim_job", queue=queue, max_jobs=max_jobs, lease=lease, label=label
+            Job,
+            "claim_job",
+            queue=queue,
+            max_jobs=max_jobs,
+            lease=lease,
+            label=label,
+            max_bytes=max_bytes,
         )
 
     async def ack(self, job_id: int, lease_token: UUID) -> bool:
@@ -138,6 +148,7 @@ class Jobs(Calling):
         max_jobs: int | None = None,
         lease: timedelta | None = None,
         label: str | None = None,
+        max_bytes: int | None = None,
     ) -> list[Job]:
         """Finish the jobs of the last claim and lease the next ones, in one transaction.
 
@@ -154,6 +165,7 @@ class Jobs(Calling):
             max_jobs=max_jobs,
             lease=lease,
             label=label,
+            max_bytes=max_bytes,
         )
 
     async def nack(

@@ -82,6 +82,8 @@ class Queue:
     """So many jobs of one key are leased at one time at most; None: no limit."""
     restricted: bool
     """Whether only roles with a grant may use it; see `grant_access`."""
+    max_message_bytes: int
+    """An enqueue of more content is refused: 1 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,8 @@ class Job:
     headers: dict[str, Any] | None
     payload: Any
     body: bytes | None
+    cut_short: bool = False
+    """Whether `max_bytes` left some out that are there: ask again at once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,7 +99,7 @@ class Slot(Execution):
         self._supervisor.state.reached()
         if done is not None:
             self._supervisor.claims.remove(done)
-        more = len(jobs) == handler.size
+        more = len(jobs) == handler.size or (bool(jobs) and jobs[-1].cut_short)
         again = schedule.looked(handler.queue, time.monotonic(), found=bool(jobs), more=more)
         if not jobs:
             return None
