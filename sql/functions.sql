@@ -11,6 +11,11 @@
 \ir core/_check_read_committed.sql
 \ir core/_oldest_xid.sql
 \ir core/_check_interval.sql
+\ir core/_is_large.sql
+\ir core/_has_large.sql
+\ir core/_message_bytes.sql
+\ir core/_sizes.sql
+\ir core/_check_size.sql
 \ir core/_check_content.sql
 \ir core/_check_batch.sql
 \ir core/_check_lease_token.sql
@@ -47,10 +52,6 @@
 \ir core/_check_admin_of_all.sql
 
 -- The message store
-\ir store/_message_bytes.sql
-\ir store/_sizes.sql
-\ir store/_fail_too_large.sql
-\ir store/_check_size.sql
 \ir store/_note_size.sql
 \ir store/_copy_size.sql
 \ir store/_fit.sql
@@ -402,7 +403,6 @@
 \ir addons/bulk/_check_contents.sql
 \ir addons/bulk/_fail_other_chunk.sql
 \ir addons/bulk/_check_chunk.sql
-\ir addons/bulk/_check_chunk_size.sql
 \ir addons/bulk/_check_chunk_options.sql
 \ir addons/bulk/_check_target.sql
 

@@ -21,7 +21,6 @@ declare
     lease_length interval := lease;
     token uuid := case when lease is not null then gen_random_uuid() end;
     taken_to bigint;
-    fit pgq._fit;
     cut_short boolean;
     claimed pgq._claim_state;
 begin

@@ -89,7 +89,7 @@ begin
             fit := pgq._fit_across(
                 state.partition_id, claimed.first_offset, claimed.last_offset, max_bytes
             );
-            claimed.cut_short := fit.last_offset < claimed.last_offset;
+            claimed.cut_short := fit.cut_short;
             claimed.last_offset := fit.last_offset;
         end if;
         if lease is not null then

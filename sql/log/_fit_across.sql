@@ -19,7 +19,7 @@ begin
         fit.last_offset := fit.last_offset + extent.shift;
         fit.bytes := fit.bytes + bytes_before;
         bytes_before := fit.bytes;
-        exit when fit.last_offset < extent.last_offset;
+        exit when fit.cut_short;
     end loop;
     return fit;
 end

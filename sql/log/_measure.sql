@@ -1,25 +1,31 @@
 create function pgq._measure(
-    topic text, has_delivery boolean, payloads jsonb[], bodies bytea[], keys text[], headers jsonb[]
+    topic text, has_delivery boolean, segments integer[], stored_ids bigint[], payloads jsonb[],
+    keys text[], headers jsonb[], bodies bytea[]
 )
-returns bigint
+returns void
 language plpgsql volatile parallel unsafe
 as $$
+declare
+    largest bigint;
 begin
     -- Measure whole arrays first, which takes no time.
-    if greatest(pg_column_size(payloads), pg_column_size(bodies), pg_column_size(keys)) > 12288
-        or pg_column_size(headers) > 8192
+    if pgq._has_large(payloads, keys, headers, bodies)
         or has_delivery and exists (
             select
             from pgq.topic as t
             where t.topic = _measure.topic and t.max_message_bytes < 12288
         )
     then
-        return pgq._check_size(topic, null, payloads, bodies, keys, headers);
+        largest := pgq._check_size(topic, null, payloads, keys, headers, bodies);
+        perform pgq._note_size(s.segment, s.stored_id, largest)
+        from unnest(segments, stored_ids) as s (segment, stored_id)
+        where s.stored_id is not null;
     end if;
-    return null;
 end
 $$;
 
-comment on function pgq._measure(text, boolean, jsonb[], bytea[], text[], jsonb[]) is
-'Checks the sizes of a batch where they may matter (see _check_size): returns the largest one, for
-_note_size; null: all are small. has_delivery: of a partition of the topic.';
+comment on function pgq._measure(
+    text, boolean, integer[], bigint[], jsonb[], text[], jsonb[], bytea[]
+) is
+'Checks the sizes of a batch where they may matter, see _check_size. has_delivery: of a partition of
+the topic. segments, stored_ids: where the messages are stored, for size_bound.';

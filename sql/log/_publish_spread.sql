@@ -22,7 +22,6 @@ declare
     offsets bigint[];
     key_partition integer;
     has_delivery boolean := false;
-    largest bigint;
 begin
     -- Unlocked read: the rows are locked and read again below.
     select p.topic_id, p.partitions, p.deferred
@@ -128,16 +127,9 @@ begin
         return;
     end if;
 
-    -- What a bulk write has staged was checked then.
-    largest := case
-        when keyless is null then pgq._measure(topic, has_delivery, payloads, bodies, keys, headers)
-        else (select max(s.bytes) from pgq._sizes(payloads, bodies, keys, headers) as s)
-    end;
-    if largest is not null then
-        perform pgq._note_size(segments[g.partition], stored_ids[g.partition], largest)
-        from generate_subscripts(first_offsets, 1) as g (partition)
-        where first_offsets[g.partition] is not null;
-    end if;
+    perform pgq._measure(
+        topic, has_delivery, segments, stored_ids, payloads, keys, headers, bodies
+    );
 
     insert into pgq.message (
         partition_id, log_offset, published_at, segment, key, headers, payload, body

@@ -3,7 +3,7 @@ create function pgq.consume(
     consumer_group text,
     max_messages integer default 100,
     partition integer default null,
-    max_bytes integer default 67108864
+    max_bytes bigint default 67108864
 )
 returns setof pgq.message_record
 language plpgsql volatile parallel unsafe
@@ -30,7 +30,6 @@ declare
     lease_length interval;
     token uuid;
     taken_to bigint;
-    fit pgq._fit;
     cut_short boolean;
     claimed pgq._claim_state;
     read_rows bigint;
@@ -44,7 +43,8 @@ begin
     if taken_to is null then
         claimed := pgq._claim_any(
             topic collate "C", consumer_group, max_messages, partition, null,
-            case when target_id is null and width > 16 then random() * width >= 16 end, coalesce(max_bytes, 67108864)
+            case when target_id is null and width > 16 then random() * width >= 16 end,
+            coalesce(max_bytes, 67108864)
         );
         if claimed.partition is null then
             return;
@@ -81,7 +81,7 @@ begin
 end
 $$;
 
-comment on function pgq.consume(text, text, integer, integer, integer) is
+comment on function pgq.consume(text, text, integer, integer, bigint) is
 'Takes the next messages for a consumer group, moves its position past them, and returns them.
 It combines claim_offsets and fetch_range. The position moves in the caller''s transaction: the
 caller''s writes in it happen exactly once for each message, and after a rollback the messages are
@@ -89,6 +89,6 @@ delivered again. No row: nothing to read for this member now. All rows are of on
 order. max_messages: 1 to 1000000, by default 100. max_bytes: at most this much content in several
 messages (64 MiB by default); one is always returned. cut_short tells that this left some out.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 retention has removed the next message,
-MQ007 unknown partition, 22004 a required argument is null, 22023 bad max_messages or max_bytes, 40001 above
-READ COMMITTED when another transaction was first, or at any level when retention removes what is
-being read (try again).';
+MQ007 unknown partition, 22004 a required argument is null, 22023 bad max_messages or max_bytes,
+40001 above READ COMMITTED when another transaction was first, or at any level when retention
+removes what is being read (try again).';

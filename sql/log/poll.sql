@@ -4,7 +4,7 @@ create function pgq.poll(
     max_messages integer default 100,
     partition integer default null,
     lease interval default '30 seconds',
-    max_bytes integer default 67108864
+    max_bytes bigint default 67108864
 )
 returns setof pgq.leased_message
 language plpgsql volatile parallel unsafe
@@ -60,7 +60,7 @@ begin
 end
 $$;
 
-comment on function pgq.poll(text, text, integer, integer, interval, integer) is
+comment on function pgq.poll(text, text, integer, integer, interval, bigint) is
 'Leases a partition to the caller and returns the next messages of it.
 The position does not move yet. Until the lease ends, the other members of the group get other
 partitions. commit_offset with the lease token moves the position; when the last message is
@@ -71,6 +71,6 @@ starts at the time of the call, not at the start of the transaction; commit befo
 sessions do not see the lease. max_messages: 1 to 1000000, by default 100; lease: more than 0, by
 default 30 seconds. max_bytes: as in consume.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 retention has removed the next message,
-MQ007 unknown partition, 22004 a required argument is null, 22023 bad max_messages, lease or max_bytes, 40001
-above READ COMMITTED when another transaction was first, or at any level when retention removes
-what is being read (try again).';
+MQ007 unknown partition, 22004 a required argument is null, 22023 bad max_messages, lease or
+max_bytes, 40001 above READ COMMITTED when another transaction was first, or at any level when
+retention removes what is being read (try again).';

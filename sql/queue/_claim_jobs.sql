@@ -24,7 +24,7 @@ declare
     cut_short boolean;
 begin
     perform pgq._check_count('max_jobs', max_jobs, least_jobs, 100000);
-    perform pgq._check_count('max_bytes', max_bytes, 1, 2147483647);
+    perform pgq._check_count('max_bytes', max_bytes, 1, 9223372036854775807);
     perform pgq._check_label(label);
 
     plan := pgq._plan_claim(queue, max_jobs, lease, label);

@@ -32,7 +32,7 @@ begin
                             coalesce(
                                 (
                                     select
-                                        pgq._message_bytes(m.payload, m.body, m.key, m.headers)
+                                        pgq._message_bytes(m.payload, m.key, m.headers, m.body)
                                     from pgq.message_%1$s as m
                                     where m.partition_id = j.partition_id
                                         and m.log_offset = j.log_offset
@@ -67,5 +67,5 @@ end
 $$;
 
 comment on function pgq._fit_jobs(pgq._chosen_jobs, bigint) is
-'The first of the jobs that a claim has chosen whose messages are not larger than max_bytes together,
-at least one. The others stay locked until the transaction ends.';
+'The first of the jobs that a claim has chosen whose messages are not larger than max_bytes
+together, at least one. The others stay locked until the transaction ends.';

@@ -3,7 +3,7 @@ create function pgq.claim_job(
     max_jobs integer default 1,
     lease interval default null,
     label text default null,
-    max_bytes integer default 67108864
+    max_bytes bigint default 67108864
 )
 returns setof pgq.claimed_job
 language plpgsql volatile parallel unsafe
@@ -57,7 +57,7 @@ begin
 end
 $$;
 
-comment on function pgq.claim_job(text, integer, interval, text, integer) is
+comment on function pgq.claim_job(text, integer, interval, text, bigint) is
 'Leases up to max_jobs (1 to 100000) jobs of a queue to the caller and returns them.
 A worker calls ack (or archive_job) when it has finished a job and nack when the job failed, with
 the lease token; if it calls neither before leased_until, the job goes to the next claim, with the
@@ -70,5 +70,5 @@ the queue is paused, or one of its limits (max_leased, max_leased_per_key, rate_
 max_bytes: at most this much content in several jobs (64 MiB by default); one is always returned.
 cut_short tells that this left some out.
 Only in a queue with such a limit do claims wait for each other, until the transaction ends.
-Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad max_jobs, lease, label or max_bytes,
-40001 above READ COMMITTED when another transaction was first (try again).';
+Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad max_jobs, lease, label or
+max_bytes, 40001 above READ COMMITTED when another transaction was first (try again).';

@@ -159,10 +159,11 @@ the rate_limit) at once; by default no limit. Claims of a queue with max_leased,
 or rate_limit wait for each other until the transaction ends, so claim in short transactions.
 max_unfinished: enqueue fails with MQ010 while the queue has this many unfinished jobs; by default
 no limit. max_message_bytes (1024 to 268435456; by default 1048576): an enqueue with larger content
-is refused, see enqueue. no_limit: names of settings that shall have no limit: max_attempts, job_ttl, retention,
-max_leased, max_leased_per_key, rate_limit, max_unfinished. restricted: only roles that get access
-by grant_access may use the queue, beside the caller; by default false. Settings that are not given
-are not compared with those of an existing queue, so an application can call this at each start.
+is refused, see enqueue. no_limit: names of settings that shall have no limit: max_attempts,
+job_ttl, retention, max_leased, max_leased_per_key, rate_limit, max_unfinished. restricted: only
+roles that get access by grant_access may use the queue, beside the caller; by default false.
+Settings that are not given are not compared with those of an existing queue, so an application can
+call this at each start.
 Errors: MQ005 the queue exists with other settings than those given, 22004 a required argument is
 null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
 (try again), 54000 retentions or windows that are too many: see set_storage_bounds.';

@@ -16,13 +16,16 @@ begin
 
     fit.last_offset := last_offset;
     fit.bytes := (last_offset - first_offset + 1) * most_bytes;
+    fit.cut_short := false;
     if fit.bytes > max_bytes then
         execute format(
-            'select coalesce(max(s.log_offset), $2 - 1), coalesce(max(s.bytes), 0)
+            'select
+                coalesce(max(s.log_offset), $2 - 1), coalesce(max(s.bytes), 0),
+                coalesce(max(s.log_offset), $2 - 1) < $3
             from (
                 select
                     m.log_offset,
-                    sum(pgq._message_bytes(m.payload, m.body, m.key, m.headers))
+                    sum(pgq._message_bytes(m.payload, m.key, m.headers, m.body))
                         over (order by m.log_offset rows unbounded preceding) as bytes
                 from pgq.message_%s as m
                 where m.partition_id = $1
@@ -40,6 +43,6 @@ end
 $$;
 
 comment on function pgq._fit(integer, bigint, bigint, bigint, bigint, integer) is
-'How many messages of a range of offsets, stored under one partition_id in one segment, are not larger
-than max_bytes together: the last of them, and the size (or a bound for it, when all are).
+'How many messages of a range of offsets, stored under one partition_id in one segment, are not
+larger than max_bytes together: the last of them, and the size (or a bound for it, when all are).
 least_messages: so many count in any case.';

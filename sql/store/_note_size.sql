@@ -2,7 +2,7 @@ create function pgq._note_size(segment integer, partition_id bigint, bytes bigin
 returns void
 language sql volatile parallel unsafe
 as $$
--- No unique index: nobody waits for another one who stores a large message, and two rows do no harm.
+-- No unique index, so that nobody waits for another transaction. Two rows do no harm.
 insert into pgq.size_bound (segment, partition_id, bytes)
 select _note_size.segment, _note_size.partition_id, n.bytes
 from (select power(2, ceil(log(2, greatest(_note_size.bytes, 1))))::bigint as bytes) as n
@@ -16,5 +16,5 @@ where _note_size.bytes > 32768
 $$;
 
 comment on function pgq._note_size(integer, bigint, bigint) is
-'Raises the size_bound of a partition_id in a segment, where the caller stores a message of so many
-bytes.';
+'Raises the size_bound of a partition_id in a segment, where the caller stores a message of this
+size.';

@@ -49,6 +49,9 @@ create table pgq.size_bound (
 
 create index size_bound_partition on pgq.size_bound (segment, partition_id);
 
+-- It has no key: see _note_size.
+alter table pgq.size_bound replica identity full;
+
 comment on table pgq.size_bound is
 'Upper bounds for the sizes of stored messages, so that reading many of them seldom has to measure
 each one. A message of more than 32 KiB is stored together with a row here, unless there is one.';

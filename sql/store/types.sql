@@ -19,7 +19,8 @@ comment on type pgq._stored_message is 'A message as it is stored.';
 
 create type pgq._fit as (
     last_offset bigint,
-    bytes bigint
+    bytes bigint,
+    cut_short boolean
 );
 
 comment on type pgq._fit is 'How far a reader gets with a number of bytes, see the function _fit.';

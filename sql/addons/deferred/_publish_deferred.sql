@@ -1,6 +1,6 @@
 create function pgq._publish_deferred(
-    topic text, payload jsonb, key text, headers jsonb, partition integer, body bytea,
-    is_large boolean
+    topic text, payload jsonb, key text, headers jsonb, partition integer, is_large boolean,
+    body bytea
 )
 returns integer
 language plpgsql volatile parallel unsafe
@@ -46,7 +46,7 @@ begin
     if has_delivery or is_large then
         perform pgq._note_size(
             leaf, own_id,
-            pgq._check_size(topic, null, array[payload], array[body], array[key], array[headers])
+            pgq._check_size(topic, null, array[payload], array[key], array[headers], array[body])
         );
     end if;
 
@@ -74,6 +74,6 @@ begin
 end
 $$;
 
-comment on function pgq._publish_deferred(text, jsonb, text, jsonb, integer, bytea, boolean) is
+comment on function pgq._publish_deferred(text, jsonb, text, jsonb, integer, boolean, bytea) is
 'Stages a message, which gets its offset later (see _stage_batch), and returns its partition; null
 if the caller has no deferred topic of that name. Locks no row.';

@@ -19,7 +19,6 @@ declare
     segments integer[];
     has_delivery boolean;
     publish_time timestamptz := pgq._clock();
-    largest bigint;
 begin
     if size > 1048576 then
         raise exception 'argument "%" must have at most 1048576 elements for a deferred topic',
@@ -98,12 +97,10 @@ begin
         perform pgq._fail_unknown_topic(topic);
     end if;
 
-    largest := pgq._measure(topic, has_delivery, payloads, bodies, keys, headers);
-    if largest is not null then
-        perform pgq._note_size(segments[g.partition], ids[g.partition] >> 32, largest)
-        from generate_subscripts(ids, 1) as g (partition)
-        where ids[g.partition] is not null;
-    end if;
+    perform pgq._measure(
+        topic, has_delivery, segments, array(select i.id >> 32 from unnest(ids) as i (id)),
+        payloads, keys, headers, bodies
+    );
 
     insert into pgq.message (
         partition_id, log_offset, published_at, segment, key, headers, payload, body

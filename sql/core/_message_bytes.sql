@@ -1,4 +1,4 @@
-create function pgq._message_bytes(payload jsonb, body bytea, key text, headers jsonb)
+create function pgq._message_bytes(payload jsonb, key text, headers jsonb, body bytea)
 returns bigint
 language sql stable parallel safe
 as $$
@@ -12,6 +12,6 @@ select
     + coalesce(pg_column_size(headers), 0)
 $$;
 
-comment on function pgq._message_bytes(jsonb, bytea, text, jsonb) is
-'The size of a message for its reader. A compressed payload is measured as text: its stored size says
-little.';
+comment on function pgq._message_bytes(jsonb, text, jsonb, bytea) is
+'The size of a message for its reader. A compressed payload is measured as text: its stored size
+says little.';

@@ -1,4 +1,4 @@
-create function pgq._sizes(payloads jsonb[], bodies bytea[], keys text[], headers jsonb[])
+create function pgq._sizes(payloads jsonb[], keys text[], headers jsonb[], bodies bytea[])
 returns table (ordinal integer, content bigint, attributes bigint, as_text bigint, bytes bigint)
 language sql stable parallel safe
 as $$
@@ -10,7 +10,7 @@ select
         else coalesce(pg_column_size(b.header), 0)
     end,
     case when pg_column_size(b.payload) > 98304 then octet_length(b.payload::text) end,
-    pgq._message_bytes(b.payload, b.body, b.key, b.header)
+    pgq._message_bytes(b.payload, b.key, b.header, b.body)
 from (
     select
         generate_series(1, coalesce(cardinality(payloads), cardinality(bodies))) as ordinal,
@@ -19,6 +19,6 @@ from (
 ) as b
 $$;
 
-comment on function pgq._sizes(jsonb[], bytea[], text[], jsonb[]) is
+comment on function pgq._sizes(jsonb[], text[], jsonb[], bytea[]) is
 'Measures the messages of a batch: content, key and headers together, the payload as text where that
 may be much longer (1e131071 is a short number in jsonb), and what a reader gets.';
