@@ -43,6 +43,6 @@ end
 $$;
 
 comment on function pgq._fit(integer, bigint, bigint, bigint, bigint, integer) is
-'How many messages of a range of offsets, stored under one partition_id in one segment, are not
-larger than max_bytes together: the last of them, and the size (or a bound for it, when all are).
-least_messages: so many count in any case.';
+'The last of a range of messages, stored under one partition_id in one segment, that are together
+not larger than max_bytes; and their size, or a bound for it where none is left out. least_messages:
+this number is returned whatever the size.';

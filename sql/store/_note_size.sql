@@ -2,7 +2,7 @@ create function pgq._note_size(segment integer, partition_id bigint, bytes bigin
 returns void
 language sql volatile parallel unsafe
 as $$
--- No unique index, so that nobody waits for another transaction. Two rows do no harm.
+-- Without a unique index no transaction waits for another. Two rows do no harm.
 insert into pgq.size_bound (segment, partition_id, bytes)
 select _note_size.segment, _note_size.partition_id, n.bytes
 from (select power(2, ceil(log(2, greatest(_note_size.bytes, 1))))::bigint as bytes) as n

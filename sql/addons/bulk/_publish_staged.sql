@@ -71,8 +71,8 @@ begin
         if made.packed_bodies is not null then
             perform pgq._publish_contents(
                 to_topic.topic, made.lengths, null, made.keys, made.headers, made.partition,
-                made.task, made.starts, made.packed_bodies,
-                pgq._largest(made.lengths, made.keys, made.headers)
+                made.task, made.starts, pgq._largest(made.lengths, made.keys, made.headers),
+                made.packed_bodies
             );
         elsif to_queue is null and (made.partition is null or to_topic.deferred) then
             -- Messages without a key go to the partition of their task, here too.

@@ -52,7 +52,7 @@ begin
     if not target.atomic then
         return pgq._publish_chunk(
             target, write_id, task, chunk, lengths, packed_payloads, keys collate "C", headers,
-            partition, delay, priority, labels, starts, packed_bodies, largest
+            partition, delay, priority, labels, starts, largest, packed_bodies
         );
     end if;
 
@@ -79,7 +79,7 @@ begin
     ) then
         is_new := pgq._stage_extent(
             target, write_id, task, chunk, lengths, packed_payloads, keys collate "C", headers,
-            partition, starts, packed_bodies, largest
+            partition, starts, largest, packed_bodies
         );
     else
         is_new := pgq._stage_chunk(

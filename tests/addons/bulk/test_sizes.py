@@ -31,7 +31,8 @@ def test_content_up_to_the_limit(
     )
     assert f'{kind} "{target[kind]}"' in str(error)
     assert error.diag.message_detail == (
-        f"Number 2 of 2 has {LIMIT + 1} bytes; max_message_bytes is {LIMIT}; nothing was stored."
+        f"Number 2 of 2 has {LIMIT + (10 if json else 1)} bytes; max_message_bytes is {LIMIT};"
+        " nothing was stored."
     )
     assert stage(connection, write_id, [b"1", content], json=json)
     assert connection.commit_write(write_id=write_id).messages == 2
