@@ -74,6 +74,10 @@ begin
         unfinished := pgq._clean_dropped_queues(legacy_table, batch) or unfinished;
     end loop;
 
+    delete from pgq.room_count as r
+    where r.counted_at < clock_timestamp() - interval '1 hour'
+        or not exists (select from pgq.queue as q where q.queue_id = r.queue_id);
+
     unfinished := pgq._clean_order(batch) or unfinished;
     unfinished := pgq._clean_limited_keys(batch) or unfinished;
     if unfinished then

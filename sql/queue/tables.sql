@@ -309,6 +309,28 @@ comment on column pgq.job_archive.partition_id is
 'The partition_id under which its payload is stored; null: the queue''s own.';
 comment on column pgq.job_archive.log_offset is 'Offset of its payload; null: the job_id.';
 
+create table pgq.room_count (
+    queue_id bigint not null,
+    counted_at timestamptz not null,
+    took interval not null,
+    max_unfinished integer not null,
+    last_id bigint not null
+);
+
+create index room_count_counted on pgq.room_count (queue_id, counted_at);
+
+-- It has no key, so that no enqueue waits for another one that counts.
+alter table pgq.room_count replica identity full;
+
+comment on table pgq.room_count is
+'How many more jobs fit into queues with max_unfinished, for enqueues of all sessions to use for a
+while, see _check_room.';
+comment on column pgq.room_count.counted_at is
+'When the jobs were counted, by the clock of the server.';
+comment on column pgq.room_count.took is 'How long the count took.';
+comment on column pgq.room_count.max_unfinished is 'The limit at that time.';
+comment on column pgq.room_count.last_id is 'Jobs with ids up to this one fit.';
+
 create table pgq.queue_floor_lock (
     queue_id bigint primary key references pgq.queue (queue_id) on delete cascade,
     swept_label text collate "C"
