@@ -55,6 +55,7 @@
 \ir store/_note_size.sql
 \ir store/_copy_size.sql
 \ir store/_fit.sql
+\ir store/_staged_id.sql
 \ir store/_create_leaf.sql
 \ir store/_lock_leaf.sql
 \ir store/_mark_segment.sql

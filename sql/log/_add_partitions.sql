@@ -5,10 +5,10 @@ returns void
 language plpgsql volatile parallel unsafe
 as $$
 begin
-    if (topic).deferred and (select s.last_value from pgq.partition_id as s) > 2147000000 then
+    if (topic).deferred and (select s.last_value from pgq.partition_id as s) > 68719000000 then
         raise exception 'there have been too many partitions and queues for deferred topics'
             using errcode = '54000',
-                detail = 'Up to 2147000000 of their ids leave room for the ids of transactions.';
+                detail = 'Up to 68719000000 of their ids leave room for the ids of transactions.';
     end if;
 
     with added as (

@@ -134,7 +134,7 @@ class Run:
             " case when m.partition_id = p.partition_id then m.log_offset end,"
             " m.payload, m.body, m.key, m.headers"
             " from pgq.message as m inner join pgq.partition as p"
-            " on p.partition_id in (m.partition_id, m.partition_id >> 40)"
+            " on p.partition_id in (m.partition_id, (m.partition_id >> 27) + 68719476736)"
             " where m.headers ? 'pgq_group' order by m.partition_id, m.log_offset"
         )
         return Shown(

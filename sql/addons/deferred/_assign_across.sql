@@ -49,7 +49,7 @@ begin
                             select k.ctid as tid, k.log_offset as staged_number
                             from pgq.message_%1$s as k
                             where k.partition_id
-                                = $4 + (x.xid::text::bigint & 4294967295)
+                                = pgq._staged_id($4, x.xid::text::bigint)
                             offset 0
                         ) as f
                         where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))',
@@ -63,9 +63,9 @@ begin
     into segments, tids, offsets
     using
         (since).lowest,
-        (own_id + 1) << 32,
+        pgq._staged_id(own_id + 1, 0),
         (since).late_xids,
-        own_id << 32,
+        own_id,
         before_first,
         max_messages;
 

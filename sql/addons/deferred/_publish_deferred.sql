@@ -57,7 +57,7 @@ begin
         partition_id, log_offset, published_at, segment, key, headers, payload, body
     )
     values (
-        (own_id << 32) + (xid & 4294967295),
+        pgq._staged_id(own_id, xid),
         nextval('pgq.staged_number') << 20,
         pgq._clock(),
         leaf,
