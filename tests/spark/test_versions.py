@@ -24,9 +24,9 @@ def spark_version() -> tuple[int, int]:
 
 def test_a_frame_used_twice_has_the_same_rows(spark: Any, location: Location, own: Session) -> None:
     """Also with what derives from it, and whatever is published between two actions."""
-    from pgq.spark import PgqDataSource
+    from pgq.spark import register
 
-    spark.dataSource.register(PgqDataSource)
+    register(spark)
     topic = new_topic(own, messages=3)
     url, properties = location
     frame = (
@@ -38,13 +38,21 @@ def test_a_frame_used_twice_has_the_same_rows(spark: Any, location: Location, ow
     assert sorted(row["offset"] for row in frame.collect()) == [1, 2, 3]
 
 
+def test_the_format_is_made_known_more_than_once(spark: Any) -> None:
+    """Also where Spark has found it by itself, which 4.0 would refuse."""
+    from pgq.spark import register
+
+    for _ in range(2):
+        register(spark)
+
+
 def test_a_limit_is_refused_by_load(spark: Any, location: Location, own: Session) -> None:
     """Before 4.2, with a sentence that names the version; from then on it is taken."""
     import pyspark
 
-    from pgq.spark import PgqDataSource
+    from pgq.spark import register
 
-    spark.dataSource.register(PgqDataSource)
+    register(spark)
     url, properties = location
     reader = spark.readStream.format("pgq").options(
         url=url, topic=new_topic(own), maxOffsetsPerTrigger=1, **properties

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pyspark
+from pyspark.errors import AnalysisException
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -52,6 +53,7 @@ from pgq.spark._writer import BatchWriter, stream_writer
 
 if TYPE_CHECKING:
     import pyarrow
+    from pyspark.sql import SparkSession
 
 if HAS_LIMITS:
     from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
@@ -59,7 +61,7 @@ if HAS_LIMITS:
 KEEPS_PLANS = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 1)
 """Whether a DataFrame that is used twice is planned once. Spark 4.0 plans it for each action."""
 
-__all__ = ["PgqDataSource"]
+__all__ = ["PgqDataSource", "register"]
 
 
 class _BatchReader(DataSourceReader):
@@ -271,12 +273,25 @@ def _planned(shards: Sequence[Options]) -> Sequence[InputPartition] | None:
         return None
 
 
+def register(spark: SparkSession) -> None:
+    """Make the format "pgq" known to a session.
+
+    In later versions of Spark this is ``spark.dataSource.register(PgqDataSource)``, which Spark 4.0
+    refuses where it has found the format by itself.
+    """
+    try:
+        spark.dataSource.register(PgqDataSource)
+    except AnalysisException as error:
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise
+
+
 class PgqDataSource(DataSource):
     """Topics for ``spark.read`` and ``spark.readStream``, with the options of Kafka's source.
 
-    Register it once, then read::
+    Make it known once, then read::
 
-        spark.dataSource.register(PgqDataSource)
+        register(spark)
         messages = (
             spark.readStream.format("pgq")
             .option("url", "jdbc:postgresql://host:5432/database")
