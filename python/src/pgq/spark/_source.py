@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pyspark
-from pyspark.errors import AnalysisException
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -53,7 +52,6 @@ from pgq.spark._writer import BatchWriter, stream_writer
 
 if TYPE_CHECKING:
     import pyarrow
-    from pyspark.sql import SparkSession
 
 if HAS_LIMITS:
     from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
@@ -61,7 +59,7 @@ if HAS_LIMITS:
 KEEPS_PLANS = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 1)
 """Whether a DataFrame that is used twice is planned once. Spark 4.0 plans it for each action."""
 
-__all__ = ["PgqDataSource", "register"]
+__all__ = ["PgqDataSource"]
 
 
 class _BatchReader(DataSourceReader):
@@ -271,19 +269,6 @@ def _planned(shards: Sequence[Options]) -> Sequence[InputPartition] | None:
         return _BatchReader(shards).partitions()
     except (psycopg.Error, ValueError):
         return None
-
-
-def register(spark: SparkSession) -> None:
-    """Make the format "pgq" known to a session.
-
-    In later versions of Spark this is ``spark.dataSource.register(PgqDataSource)``, which Spark 4.0
-    refuses where it has found the format by itself.
-    """
-    try:
-        spark.dataSource.register(PgqDataSource)
-    except AnalysisException as error:
-        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
-            raise
 
 
 class PgqDataSource(DataSource):
