@@ -13,7 +13,6 @@ EXPECTED = {
     "rolled back",
     "unsynced",
     *("40001", "40P01", "55P03", "57014"),  # a conflict, a deadlock, timeouts, a cancel
-    *("25P02",),  # what follows a cancel that came behind the answer to a statement
     *("53100", "53200", "58030", "58P01", "XX001"),  # a full disk: see DISK
     *("53300",),  # many connections at once while the server recovers
     *("MQ006", "MQ009"),  # a lease that is over, a write that was begun again

@@ -38,14 +38,6 @@ def test_a_frame_used_twice_has_the_same_rows(spark: Any, location: Location, ow
     assert sorted(row["offset"] for row in frame.collect()) == [1, 2, 3]
 
 
-def test_the_format_is_made_known_more_than_once(spark: Any) -> None:
-    """Also where Spark has found it by itself, which 4.0 would refuse."""
-    from pgq.spark import register
-
-    for _ in range(2):
-        register(spark)
-
-
 def test_a_limit_is_refused_by_load(spark: Any, location: Location, own: Session) -> None:
     """Before 4.2, with a sentence that names the version; from then on it is taken."""
     import pyspark
