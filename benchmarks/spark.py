@@ -75,9 +75,9 @@ def read_pgq(place: Place) -> None:
 
 def read_source(place: Place) -> None:
     """The topic by the data source of the streams, in batch."""
-    from pgq.spark import PgqDataSource
+    from pgq.spark import register
 
-    place.spark.dataSource.register(PgqDataSource)
+    register(place.spark)
     _read(
         place.spark.read.format("pgq")
         .option("url", place.url)

@@ -135,9 +135,9 @@ def pgq_save(*columns: str, **options: str) -> Callable[[Place], None]:
     """Write these columns by the data source, which stages them by psycopg."""
 
     def save(place: Place) -> None:
-        from pgq.spark import PgqDataSource
+        from pgq.spark import register
 
-        place.spark.dataSource.register(PgqDataSource)
+        register(place.spark)
         (
             place.frame.selectExpr(*columns)
             .write.format("pgq")

@@ -77,9 +77,14 @@ def test_only_segments_that_are_never_truncated_are_noted(connection: Session) -
     for queue in ("kept", "mail"):
         connection.enqueue(queue=queue, payload=1)
     connection.publish(topic="sized", payload=1)
+    [(queue_id,)] = connection.execute(
+        "select queue_id from pgq.queue where queue = 'mail'"
+    ).fetchall()
     connection.drop_queue(queue="mail")
     noted = connection.execute(
         "select distinct c.retention, c.owner_id from pgq.dropped_range"
         " join pgq.segment using (segment) join pgq.storage_class as c using (storage_class_id)"
+        " where queue_id = %s",
+        [queue_id],
     ).fetchall()
     assert noted == [(None, None)]

@@ -75,9 +75,9 @@ def own(connection: psycopg.Connection[Any]) -> Session:
 @pytest.fixture
 def stream(spark: Any, location: Location, dsn: str, tmp_path: Path) -> Iterator[Stream]:
     """A stream with a checkpoint of its own; its queries are stopped at the end."""
-    from pgq.spark import PgqDataSource
+    from pgq.spark import register
 
-    spark.dataSource.register(PgqDataSource)
+    register(spark)
     yield Stream(spark, location, dsn, tmp_path / "checkpoint")
     for query in spark.streams.active:
         query.stop()
@@ -86,9 +86,9 @@ def stream(spark: Any, location: Location, dsn: str, tmp_path: Path) -> Iterator
 @pytest.fixture
 def save(spark: Any, location: Location) -> Any:
     """Write a DataFrame to the test's own database, by the data source."""
-    from pgq.spark import PgqDataSource
+    from pgq.spark import register
 
-    spark.dataSource.register(PgqDataSource)
+    register(spark)
     url, properties = location
 
     def write(frame: Any, mode: str = "append", **options: object) -> None:

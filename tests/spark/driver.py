@@ -18,7 +18,7 @@ from datetime import timedelta
 from typing import Any
 
 from pgq.local_spark import find_java, find_jdbc_driver, local_session
-from pgq.spark import Pgq, PgqDataSource
+from pgq.spark import Pgq, register
 
 
 def numbers(broker: Pgq, order: dict[str, Any]) -> Any:
@@ -102,7 +102,7 @@ def stream(broker: Pgq, order: dict[str, Any]) -> Any:
 def copy(broker: Pgq, order: dict[str, Any]) -> Any:
     """Copy a topic to another by the streaming source, what is new since the last time."""
     spark = broker._spark
-    spark.dataSource.register(PgqDataSource)
+    register(spark)
     rows = (
         spark.readStream.format("pgq")
         .options(**place(order))
@@ -122,7 +122,7 @@ def copy(broker: Pgq, order: dict[str, Any]) -> Any:
 
 def save(broker: Pgq, order: dict[str, Any]) -> Any:
     """Write numbers to a topic by the data source."""
-    broker._spark.dataSource.register(PgqDataSource)
+    register(broker._spark)
     rows = numbers(broker, order)
     target = {"topic": order["topic"]}
     if order.get("column"):
@@ -133,7 +133,7 @@ def save(broker: Pgq, order: dict[str, Any]) -> Any:
 
 def save_stream(broker: Pgq, order: dict[str, Any]) -> Any:
     """Write the lines of a folder's files to a topic by the data source."""
-    broker._spark.dataSource.register(PgqDataSource)
+    register(broker._spark)
     query = (
         broker._spark.readStream.text(order["lines"])
         .writeStream.format("pgq")

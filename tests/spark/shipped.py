@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import pgq
-from pgq.spark import Pgq, PgqDataSource
+from pgq.spark import Pgq, register
 
 
 def where(batches: Iterator[Any]) -> Iterator[Any]:
@@ -32,7 +32,7 @@ def where(batches: Iterator[Any]) -> Iterator[Any]:
 
 def main(url: str, user: str, topic: str) -> None:
     spark = SparkSession.builder.getOrCreate()
-    spark.dataSource.register(PgqDataSource)
+    register(spark)
     places = spark.range(0, 2, 1, 2).mapInArrow(where, "place string").collect()
     broker = Pgq(spark, url, {"user": user})
     options = {"url": url, "user": user, "topic": topic}

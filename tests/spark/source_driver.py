@@ -12,13 +12,13 @@ import sys
 from typing import Any
 
 from pgq.local_spark import local_session
-from pgq.spark import Pgq, PgqDataSource
+from pgq.spark import Pgq, register
 
 
 def main(settings: dict[str, Any]) -> None:
     spark = local_session("local[2,4]", "pgq source driver")
     spark.sparkContext.setLogLevel("INFO")
-    spark.dataSource.register(PgqDataSource)
+    register(spark)
     sink = Pgq(spark, settings["url"], settings["properties"]).sink(
         topic=settings["output"], producer="query"
     )

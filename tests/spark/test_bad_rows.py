@@ -127,9 +127,9 @@ def test_content_that_python_cannot_read_is_read(
     spark: Any, broker: Any, own: Session, location: Any
 ) -> None:
     """The value is a text: a number of any length, and any nesting."""
-    from pgq.spark import PgqDataSource
+    from pgq.spark import register
 
-    spark.dataSource.register(PgqDataSource)
+    register(spark)
     topic = new_topic(own)
     texts = ["1" * 5001, "[" * 2000 + "]" * 2000]
     for text in texts:

@@ -11,7 +11,7 @@ import pytest
 from psycopg import sql
 from pyspark.sql import functions as F
 
-from pgq.spark import Pgq, PgqDataSource
+from pgq.spark import Pgq, register
 from support.bulk import MODES
 from support.house import ROOT
 from support.session import Session
@@ -72,7 +72,7 @@ def test_it_streams(
     connection.execute(
         "select pgq.publish_batch('flights', bodies => array_fill('x'::bytea, array[50]))"
     )
-    spark.dataSource.register(PgqDataSource)
+    register(spark)
     stream = (
         spark.readStream.format("pgq")
         .options(url=location[0], user="etl", topic="flights", startingOffsets="earliest")
@@ -92,7 +92,7 @@ def test_it_streams(
 def test_it_writes_and_reads_by_the_data_source(
     spark: Any, etl: Pgq, location: Any, connection: Session
 ) -> None:
-    spark.dataSource.register(PgqDataSource)
+    register(spark)
     place = {"url": location[0], "user": "etl"}
     frame = spark.range(40).select(
         F.col("id").cast("string").alias("value"),

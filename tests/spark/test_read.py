@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 from pyspark.sql import functions as F
 
 from pgq.errors import OffsetOutOfRange, UnknownTopic
-from pgq.spark import PgqDataSource
+from pgq.spark import register
 from support.clock import Clock
 from support.session import Session
 
@@ -264,7 +264,7 @@ def test_a_header_twice(
         if source == "jdbc":
             frame = broker.read(topic=topic)
         else:
-            spark.dataSource.register(PgqDataSource)
+            register(spark)
             options = {"url": location[0], **location[1], "topic": topic}
             frame = spark.read.format("pgq").options(**options).load()
         if topic == "readings":

@@ -20,9 +20,9 @@ OTHER = "with other messages"
 @pytest.fixture
 def by_option(spark: Any, location: Location) -> Callable[..., None]:
     """Write a DataFrame by the data source."""
-    from pgq.spark import PgqDataSource
+    from pgq.spark import register
 
-    spark.dataSource.register(PgqDataSource)
+    register(spark)
     url, properties = location
 
     def write(frame: Any, **options: object) -> None:
@@ -70,9 +70,9 @@ def test_a_second_query_of_the_same_name(
     broker: Any, location: Location, spark: Any, own: Session, tmp_path: Path, way: str
 ) -> None:
     """It fails at its first batch, before it has written anything."""
-    from pgq.spark import PgqDataSource
+    from pgq.spark import register
 
-    spark.dataSource.register(PgqDataSource)
+    register(spark)
     topic = new_topic(own)
     url, properties = location
 

@@ -261,9 +261,9 @@ def test_calls_of_the_driver_wait(spark: Any, one: Frail) -> None:
 @pytest.mark.parametrize("way", ["sink", "writer"])
 def test_a_stream_goes_on(spark: Any, one: Frail, tmp_path: Path, way: str) -> None:
     """Its server is killed again and again while it copies; each message comes once."""
-    from pgq.spark import Pgq, PgqDataSource
+    from pgq.spark import Pgq, register
 
-    spark.dataSource.register(PgqDataSource)
+    register(spark)
     with one.session() as log:
         log.create_topic(topic="copies", partitions=2)
     place = {name: value for name, value in one.place.items() if name != "topic"}

@@ -31,9 +31,9 @@ WANTED = sorted([*range(10), *range(100, 120)])
 
 def load(spark: Any, shards: Shards, **options: object) -> Any:
     """The topic by the data source."""
-    from pgq.spark import PgqDataSource
+    from pgq.spark import register
 
-    spark.dataSource.register(PgqDataSource)
+    register(spark)
     return spark.read.format("pgq").options(**shards.options, topic="readings", **options).load()
 
 

@@ -64,9 +64,9 @@ def query(
     request: pytest.FixtureRequest, spark: Any, shards: Shards, plain: str, tmp_path: Path
 ) -> Query:
     """By the reader of this Spark, and by that for Spark before 4.2."""
-    from pgq.spark import PgqDataSource
+    from pgq.spark import register
 
-    spark.dataSource.register(PgqDataSource)
+    register(spark)
     return Query(spark, shards, tmp_path, request.param)
 
 
@@ -158,10 +158,10 @@ def test_what_is_lost_is_said(query: Query, shards: Shards) -> None:
 @pytest.mark.slow
 def test_a_limit_is_shared(spark: Any, shards: Shards, tmp_path: Path) -> None:
     """In proportion to what waits in each; the bounds of a list begin in each."""
-    from pgq.spark import PgqDataSource
+    from pgq.spark import register
 
     needs_limits()
-    spark.dataSource.register(PgqDataSource)
+    register(spark)
     shards.create(TOPIC)
     publish(shards, 0, *range(1, 5))
     publish(shards, 1, *range(10, 22))
@@ -179,10 +179,10 @@ def test_a_limit_is_shared(spark: Any, shards: Shards, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_stream_waits_for_enough(spark: Any, shards: Shards, tmp_path: Path) -> None:
     """The least number of a batch is that of all databases together."""
-    from pgq.spark import PgqDataSource
+    from pgq.spark import register
 
     needs_limits()
-    spark.dataSource.register(PgqDataSource)
+    register(spark)
     shards.create(TOPIC)
     publish(shards, 0, 1)
     found: list[list[int]] = []

@@ -280,9 +280,9 @@ def test_what_it_refuses(spark: Any, shards: Shards) -> None:
 
 def save(frame: Any, shards: Shards, **options: object) -> None:
     """Write by the data source."""
-    from pgq.spark import PgqDataSource
+    from pgq.spark import register
 
-    frame.sparkSession.dataSource.register(PgqDataSource)
+    register(frame.sparkSession)
     frame.write.format("pgq").mode("append").options(**shards.options, **options).save()
 
 
@@ -324,9 +324,9 @@ def test_one_database_ignores_the_column_shard(
 
 def test_a_stream_is_written_to_all(spark: Any, shards: Shards, tmp_path: Any) -> None:
     """By the sink and by the writer: a batch that fails half way is completed by the next run."""
-    from pgq.spark import PgqDataSource
+    from pgq.spark import register
 
-    spark.dataSource.register(PgqDataSource)
+    register(spark)
     lines = tmp_path / "lines"
     lines.mkdir()
     broker = shards.broker(spark)

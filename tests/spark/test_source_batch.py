@@ -22,9 +22,9 @@ Location = tuple[str, dict[str, str]]
 @pytest.fixture
 def load(spark: Any, location: Location) -> Any:
     """Read a topic: ``load(topic, startingOffsets=…)`` gives a DataFrame."""
-    from pgq.spark import PgqDataSource
+    from pgq.spark import register
 
-    spark.dataSource.register(PgqDataSource)
+    register(spark)
     url, properties = location
 
     def read(topic: str, **options: object) -> Any:

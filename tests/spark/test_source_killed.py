@@ -123,7 +123,7 @@ def test_a_driver_that_is_killed(
     checkpoint, and the output has each message once. The password is in nothing that the killed
     one has written.
     """
-    from pgq.spark import PgqDataSource
+    from pgq.spark import register
 
     if limit is not None:
         needs_limits()
@@ -134,7 +134,7 @@ def test_a_driver_that_is_killed(
     if limit is not None:
         options["maxOffsetsPerTrigger"] = limit
     checkpoint = tmp_path / "checkpoint"
-    spark.dataSource.register(PgqDataSource)
+    register(spark)
 
     def start() -> Any:
         messages = spark.readStream.format("pgq").options(**options).load()

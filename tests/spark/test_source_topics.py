@@ -25,9 +25,9 @@ Place = tuple[str, int, int]
 @pytest.fixture
 def read(spark: Any, location: Location) -> Any:
     """Topic, partition and offset of what a batch reads."""
-    from pgq.spark import PgqDataSource
+    from pgq.spark import register
 
-    spark.dataSource.register(PgqDataSource)
+    register(spark)
     url, properties = location
 
     def found(**options: object) -> list[Place]:
@@ -82,9 +82,9 @@ class Copy:
 
 @pytest.fixture
 def copy(spark: Any, location: Location, tmp_path: Path) -> Iterator[Copy]:
-    from pgq.spark import PgqDataSource
+    from pgq.spark import register
 
-    spark.dataSource.register(PgqDataSource)
+    register(spark)
     yield Copy(spark, location, tmp_path / "checkpoint")
     for query in spark.streams.active:
         query.stop()

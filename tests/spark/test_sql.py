@@ -31,7 +31,12 @@ def test_a_view_is_read_and_written(spark: Any, own: Session, options: str) -> N
             f" ({options}, topic '{name}', valueFormat 'json')"
         )
     assert spark.sql("select count(*) from source where offset > 1").first()[0] == 2
-    spark.sql("insert into target (value, KEY) select value, cast('k' as binary) from source")
+    given = {"value": "value", "KEY": "cast('k' as binary)"}
+    if spark.version.startswith("4.0"):  # which wants a value for each column
+        given.update(dict.fromkeys(spark.table("target").columns[2:], "null"))
+    spark.sql(
+        f"insert into target ({', '.join(given)}) select {', '.join(given.values())} from source"
+    )
     assert messages(own, other, "payload, key") == [(1, "k"), (2, "k"), (3, "k")]
 
 

@@ -18,9 +18,9 @@ Location = tuple[str, dict[str, str]]
 @pytest.fixture
 def save(spark: Any, location: Location) -> Any:
     """Write by the data source."""
-    from pgq.spark import PgqDataSource
+    from pgq.spark import register
 
-    spark.dataSource.register(PgqDataSource)
+    register(spark)
     url, properties = location
 
     def write(frame: Any, **options: object) -> None:
@@ -33,9 +33,9 @@ def save(spark: Any, location: Location) -> Any:
 @pytest.fixture
 def load(spark: Any, location: Location) -> Any:
     """Read by the data source."""
-    from pgq.spark import PgqDataSource
+    from pgq.spark import register
 
-    spark.dataSource.register(PgqDataSource)
+    register(spark)
     url, properties = location
 
     def read(topic: str, **options: object) -> list[bytes]:

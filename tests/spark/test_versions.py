@@ -24,9 +24,9 @@ def spark_version() -> tuple[int, int]:
 
 def test_a_frame_used_twice_has_the_same_rows(spark: Any, location: Location, own: Session) -> None:
     """Also with what derives from it, and whatever is published between two actions."""
-    from pgq.spark import PgqDataSource
+    from pgq.spark import register
 
-    spark.dataSource.register(PgqDataSource)
+    register(spark)
     topic = new_topic(own, messages=3)
     url, properties = location
     frame = (
@@ -42,9 +42,9 @@ def test_a_limit_is_refused_by_load(spark: Any, location: Location, own: Session
     """Before 4.2, with a sentence that names the version; from then on it is taken."""
     import pyspark
 
-    from pgq.spark import PgqDataSource
+    from pgq.spark import register
 
-    spark.dataSource.register(PgqDataSource)
+    register(spark)
     url, properties = location
     reader = spark.readStream.format("pgq").options(
         url=url, topic=new_topic(own), maxOffsetsPerTrigger=1, **properties

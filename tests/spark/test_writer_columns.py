@@ -19,9 +19,9 @@ Location = tuple[str, dict[str, str]]
 @pytest.fixture
 def load(spark: Any, location: Location) -> Any:
     """Read a topic of the test's own database, by the data source."""
-    from pgq.spark import PgqDataSource
+    from pgq.spark import register
 
-    spark.dataSource.register(PgqDataSource)
+    register(spark)
     url, properties = location
 
     def read(topic: str) -> Any:

@@ -31,9 +31,9 @@ def lines(spark: Any, tmp_path: Path) -> Any:
 @pytest.fixture
 def copy(spark: Any, location: Location) -> Any:
     """Run a stream into the test's database until all is read."""
-    from pgq.spark import PgqDataSource
+    from pgq.spark import register
 
-    spark.dataSource.register(PgqDataSource)
+    register(spark)
     url, properties = location
 
     def run(rows: Any, checkpoint: Path, mode: str = "append", **options: object) -> None:
@@ -154,7 +154,7 @@ def test_a_spark_whose_streams_hand_over_rows(
     spark: Any, lines: Any, own: Session, tmp_path: Path, location: Location, headers: str
 ) -> None:
     """As Spark 4.0 does."""
-    from pgq.spark import PgqDataSource
+    from pgq.spark import PgqDataSource, register
     from pgq.spark._write_options import parse_writer_options
     from pgq.spark._writer import RowStreamWriter
 
@@ -179,7 +179,7 @@ def test_a_spark_whose_streams_hand_over_rows(
         )
         query.awaitTermination()
     finally:
-        spark.dataSource.register(PgqDataSource)
+        register(spark)
     assert found(own, topic) == ALL
     found_headers = [headers for (headers,) in messages(own, topic, "headers")]
     assert found_headers.count({"h": "a"}) == len(ALL) - 1

@@ -10,10 +10,23 @@ import pytest
 __all__ = ["pytest_xdist_auto_num_workers", "pytest_xdist_make_scheduler"]
 
 # What takes longest begins first, so that no process is left alone with it.
-FIRST = ("spark", "tests/spark/test_connect.py", "tests/explorer/test_explorer.py")
+FIRST = (
+    "spark",
+    "spark, killed",
+    "tests/explorer/test_explorer.py",
+    "tests/spark/test_connect.py",
+    "tests/demo/test_demo_spark.py",
+    "tests/spark/test_shards_servers.py",
+)
 
 # all their tests use the Spark session of the process, or so do those that take long
-WITH_SPARK = ("tests/spark/", "tests/local_spark/test_session.py", "tests/documentation/")
+WITH_SPARK = ("tests/spark/", "tests/local_spark/test_session.py")
+# a session of their own, since one process would take longer than all others for the whole
+KILLED = (
+    "tests/spark/test_cluster.py",
+    "tests/spark/test_source_killed.py",
+    "tests/spark/test_writer_killed.py",
+)
 # but these have a JVM of their own
 WITHOUT = (
     "tests/spark/test_connect.py",
@@ -27,6 +40,10 @@ WITHOUT = (
 def _group(nodeid: str) -> str:
     """What runs in one process: the tests of a file, and those that use the Spark session."""
     path = nodeid.partition("::")[0]
+    if path in KILLED:
+        return "spark, killed"
+    if path.startswith("tests/documentation/"):
+        return "documentation"
     return "spark" if path.startswith(WITH_SPARK) and path not in WITHOUT else path
 
 

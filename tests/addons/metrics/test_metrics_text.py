@@ -58,7 +58,8 @@ def test_it_says_the_same(connection: Session, setting: str) -> None:
     for row in rows:
         kind, text_of, value = found[key_of(row.name, **row.labels)]
         assert (kind, text_of) == (row.type, row.help)
-        if not row.name.endswith("_seconds"):
+        # PostgreSQL 14 learns of dead rows some time later
+        if not row.name.endswith(("_seconds", "_dead_rows")):
             assert value == row.value, row.name
     lines = text.splitlines()
     helps = [line.split()[2] for line in lines if line.startswith("# HELP ")]

@@ -40,7 +40,7 @@ from pgq.demo._spark_figures import (
 from pgq.demo._spark_query import Stream, by_route, location_of, write_routes
 from pgq.demo._spark_thread import apart
 from pgq.local_spark import SparkSetupError, local_session
-from pgq.spark import Pgq, PgqDataSource
+from pgq.spark import Pgq, register
 
 __all__ = ["run"]
 
@@ -172,7 +172,7 @@ def _perform(
     stopped: Event,
 ) -> Outcome:
     outcome = Outcome()
-    session.dataSource.register(PgqDataSource)
+    register(session)
     # Spark looks for data sources in the active session, which a thread has only after this.
     session.createDataFrame([], "nothing int")
     with _Bars(console, outcome, stopped) as bars:

@@ -23,7 +23,17 @@ from pgq.spark._client import Pgq, Step
 from pgq.spark._commit import PartlyWritten
 from pgq.spark._json import to_json
 from pgq.spark._refusals import RowRefused
+from pgq.spark._register import register
 from pgq.spark._source import PgqDataSource
 from pgq.spark._write import WriteResult
 
-__all__ = ["PartlyWritten", "Pgq", "PgqDataSource", "RowRefused", "Step", "WriteResult", "to_json"]
+__all__ = [
+    "PartlyWritten",
+    "Pgq",
+    "PgqDataSource",
+    "RowRefused",
+    "Step",
+    "WriteResult",
+    "register",
+    "to_json",
+]

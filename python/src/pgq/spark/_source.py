@@ -274,9 +274,9 @@ def _planned(shards: Sequence[Options]) -> Sequence[InputPartition] | None:
 class PgqDataSource(DataSource):
     """Topics for ``spark.read`` and ``spark.readStream``, with the options of Kafka's source.
 
-    Register it once, then read::
+    Make it known once, then read::
 
-        spark.dataSource.register(PgqDataSource)
+        register(spark)
         messages = (
             spark.readStream.format("pgq")
             .option("url", "jdbc:postgresql://host:5432/database")
