@@ -313,7 +313,16 @@
 \ir retention/_truncate_segment.sql
 \ir retention/_truncate_segments.sql
 \ir retention/_clean_part.sql
+\ir retention/_try_part.sql
+\ir retention/_objects_of.sql
+\ir retention/_failed_objects.sql
+\ir retention/_forget_failures.sql
+\ir retention/_describe_object.sql
+\ir retention/_note_failure.sql
+\ir retention/_clean_singly.sql
+\ir retention/_retry_failures.sql
 \ir retention/cleanup.sql
+\ir retention/list_cleanup_failures.sql
 \ir retention/repair_clock.sql
 \ir retention/schedule_cleanup.sql
 \ir retention/unschedule_cleanup.sql

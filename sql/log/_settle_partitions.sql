@@ -1,4 +1,6 @@
-create function pgq._settle_partitions(topic_id bigint, max_partitions integer)
+create function pgq._settle_partitions(
+    topic_id bigint, objects int8multirange, max_partitions integer
+)
 returns integer
 language plpgsql volatile parallel unsafe
 as $$
@@ -12,6 +14,7 @@ begin
         inner join pgq.topic as t on t.topic_id = p.topic_id
         inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
         where t.topic_id = coalesce(_settle_partitions.topic_id, t.topic_id)
+            and p.segment::bigint <@ objects
             and (
                 p.segment <> c.segment
                 or p.partitions <> t.partitions
@@ -45,7 +48,7 @@ begin
 end
 $$;
 
-comment on function pgq._settle_partitions(bigint, integer) is
-'Updates partitions of one topic, or of all, to the settings of their topic and the segment that its
+comment on function pgq._settle_partitions(bigint, int8multirange, integer) is
+'Updates partitions of one topic, or of all, that write to one of these segments, to the settings of their topic and the segment that its
 storage class writes to now; returns the number updated. Locked partitions are left for the next
 call.';

@@ -88,7 +88,7 @@ begin
     returning t.*
     into target;
 
-    perform pgq._settle_partitions(target.topic_id, 1024);
+    perform pgq._settle_partitions(target.topic_id, '{(,)}', 1024);
 
     if settings.partitions > before.partitions then
         perform pgq._add_partitions(target, class, before.partitions, settings.partitions - 1);
