@@ -548,6 +548,12 @@ SIGNATURES: Mapping[str, Signature] = {
         required=frozenset(),
         returns="rows",
     ),
+    "list_cleanup_failures": Signature(
+        arguments={
+        },
+        required=frozenset(),
+        returns="rows",
+    ),
     "list_groups": Signature(
         arguments={
             "topic": "text",

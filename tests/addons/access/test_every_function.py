@@ -87,6 +87,7 @@ OTHERS = {
     "create_schedule",
     "create_topic",
     "list_access",
+    "list_cleanup_failures",
     "list_groups",
     "list_schedules",
     "list_workers",
