@@ -11,35 +11,12 @@ import pytest
 
 from support.bulk import begin
 from support.clock import Clock
+from support.failing import failing, ids, many_queues
 from support.queue import claim, enqueue_many, stats
 from support.session import Session, row
 from support.storage import clean, seal, seal_and_close
 
 FOREVER = {"no_limit": ["retention"]}
-
-
-@contextmanager
-def failing(session: Session, event: str, when: str, said: str = "secret") -> Iterator[None]:
-    """A trigger for each row, of a table that is named last, raises 22P02 where this is true."""
-    table = event.split()[-1]
-    session.execute(
-        "create function public.pgq_test_raise() returns trigger language plpgsql as $$ begin"
-        f" raise exception using errcode = '22P02', message = '{said}'; end $$".encode()
-    )
-    session.execute(
-        f"create trigger pgq_test_raise before {event} for each row when ({when})"
-        " execute function public.pgq_test_raise()".encode()
-    )
-    try:
-        yield
-    finally:
-        session.execute(f"drop trigger pgq_test_raise on {table}".encode())
-        session.execute("drop function public.pgq_test_raise()")
-
-
-def ids(session: Session, query: str) -> list[int]:
-    """The ids that a query finds, in its order."""
-    return [found for (found,) in session.execute(query.encode()).fetchall()]
 
 
 def cleaned(session: Session) -> list[tuple[str, str]]:
@@ -231,17 +208,6 @@ def test_one_object_that_fails(connection: Session, clock: Clock, part: str) -> 
     assert work.done() == [True, True]
 
 
-def _many_queues(session: Session, clock: Clock, number: int) -> list[int]:
-    """Each with an expired job."""
-    session.execute(
-        "select count(*) from generate_series(1, %s) as n,"
-        " pgq.create_queue('q' || n, job_ttl => '1 hour') as q, pgq.enqueue(q.queue, '1') as e",
-        [number],
-    )
-    clock.advance("1 day")
-    return ids(session, "select queue_id from pgq.queue order by queue_id")
-
-
 @contextmanager
 def counting(session: Session) -> Iterator[Callable[[], int]]:
     """How many subtransactions took an id, those that were rolled back too, since the last time."""
@@ -262,7 +228,7 @@ def counting(session: Session) -> Iterator[Callable[[], int]]:
 
 def test_many_that_fail(connection: Session, clock: Clock) -> None:
     """A call has a bounded number of subtransactions, and says that there is more."""
-    queues = _many_queues(connection, clock, 200)
+    queues = many_queues(connection, clock, 200)
     bad = queues[2::5]
     spoiled = f"old.queue_id = any('{{{','.join(map(str, bad))}}}')"
     with failing(connection, "delete on pgq.job", spoiled), counting(connection) as written:
@@ -298,7 +264,7 @@ def test_many_that_fail(connection: Session, clock: Clock) -> None:
 
 def test_what_failed_is_tried_last(connection: Session, clock: Clock) -> None:
     """Behind all others, and behind the other parts."""
-    bad, _ = _many_queues(connection, clock, 2)
+    bad, _ = many_queues(connection, clock, 2)
     with failing(connection, "delete on pgq.job", f"old.queue_id = {bad}"):
         connection.cleanup()
         enqueue_many(connection, "q2", 1)
@@ -313,7 +279,7 @@ def test_what_failed_is_tried_last(connection: Session, clock: Clock) -> None:
 
 def test_some_that_work_again(connection: Session, clock: Clock) -> None:
     """They are found among others that still fail."""
-    queues = _many_queues(connection, clock, 4)
+    queues = many_queues(connection, clock, 4)
     with failing(connection, "delete on pgq.job", f"old.queue_id < {queues[3]}"):
         connection.cleanup()
     assert [target for _, target, _ in failures(connection)] == ["q1", "q2", "q3"]
@@ -325,7 +291,7 @@ def test_some_that_work_again(connection: Session, clock: Clock) -> None:
 
 def test_what_is_dropped(connection: Session, clock: Clock) -> None:
     """Its failure goes."""
-    bad, _ = _many_queues(connection, clock, 2)
+    bad, _ = many_queues(connection, clock, 2)
     with failing(connection, "delete on pgq.job", f"old.queue_id = {bad} and old.attempt >= 0"):
         connection.cleanup()
         assert failures(connection) == [("jobs", "q1", "22P02")]
@@ -340,7 +306,7 @@ def test_what_is_dropped(connection: Session, clock: Clock) -> None:
 def test_a_full_disk_is_not_the_fault_of_an_object(
     connection: Session, clock: Clock, code: str
 ) -> None:
-    _many_queues(connection, clock, 4)
+    many_queues(connection, clock, 4)
     with failing(connection, "delete on pgq.job", "old.queue_id > 0"):
         connection.execute(
             "create or replace function public.pgq_test_raise() returns trigger language plpgsql"
@@ -355,7 +321,7 @@ def test_a_full_disk_is_not_the_fault_of_an_object(
 
 def test_an_object_that_is_locked(connection: Session, clock: Clock) -> None:
     """It is busy, not failed, and another one that fails is found all the same."""
-    bad, locked, _ = _many_queues(connection, clock, 3)
+    bad, locked, _ = many_queues(connection, clock, 3)
     with failing(connection, "delete on pgq.job", f"old.queue_id between {bad} and {locked}"):
         connection.execute(
             "create or replace function public.pgq_test_raise() returns trigger language plpgsql"
@@ -374,7 +340,7 @@ def test_an_object_that_is_locked(connection: Session, clock: Clock) -> None:
 
 def test_a_part_that_fails_for_all(connection: Session, clock: Clock) -> None:
     """There is one row, with no object, whose first time stays."""
-    _many_queues(connection, clock, 3)
+    many_queues(connection, clock, 3)
     connection.execute("alter function pgq._clean_jobs rename to pgq_test_gone")
     try:
         connection.cleanup()
