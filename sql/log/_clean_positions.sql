@@ -56,5 +56,5 @@ end
 $$;
 
 comment on function pgq._clean_positions(int8multirange) is
-'Step of cleanup: trims the journals of positions of these groups to their last 1000 rows each; removes at most
-20000 rows.';
+'Step of cleanup: trims the journals of positions of these groups to their last 1000 rows each;
+removes at most 20000 rows.';

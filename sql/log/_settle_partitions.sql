@@ -49,6 +49,6 @@ end
 $$;
 
 comment on function pgq._settle_partitions(bigint, int8multirange, integer) is
-'Updates partitions of one topic, or of all, that write to one of these segments, to the settings of their topic and the segment that its
-storage class writes to now; returns the number updated. Locked partitions are left for the next
-call.';
+'Updates partitions of one topic, or of all, to the settings of their topic and the segment that its
+storage class writes to now, if they write to one of these segments; returns the number updated.
+Locked partitions are left for the next call.';

@@ -69,4 +69,5 @@ end
 $$;
 
 comment on function pgq._expired_jobs(int8multirange, timestamptz, integer) is
-'Returns jobs that are past the job_ttl of their queue, one of these, and not leased; max_jobs at most.';
+'Returns jobs that are past the job_ttl of their queue, one of these, and not leased; max_jobs at
+most.';

@@ -61,5 +61,5 @@ end
 $$;
 
 comment on function pgq._sweep_floors(int8multirange, integer) is
-'Raises the floors of these queues, of all where the clock was set back and else of up to `turns` queues
-in turn, and lowers those above a claimable job; a step of cleanup.';
+'Raises the floors of these queues, of all where the clock was set back and else of up to `turns`
+queues in turn, and lowers those above a claimable job; a step of cleanup.';

@@ -36,4 +36,4 @@ $$;
 
 comment on function pgq._objects_of(text) is
 'The ids of the objects that a part of cleanup works on: queues, bulk writes (0: what belongs to
-none any more), groups, topics, segments, storage classes, or for dropped messages the partition_id.';
+none any more), groups, topics, segments, storage classes, or for dropped messages partition_ids.';

@@ -13,7 +13,9 @@ declare
     unfinished boolean := false;
 begin
     -- The clock was ahead when they were closed.
-    update pgq.segment as s set closed_at = now_at where s.closed_at > now_at and s.segment::bigint <@ objects;
+    update pgq.segment as s
+    set closed_at = now_at
+    where s.closed_at > now_at and s.segment::bigint <@ objects;
 
     for target in
         select
@@ -97,5 +99,5 @@ end
 $$;
 
 comment on function pgq._truncate_segments(int8multirange, timestamptz) is
-'The part of cleanup that truncates those of these segments that are closed, and past their retention or not needed for
-max_bytes, 100 at most.';
+'The part of cleanup that truncates those of these segments that are closed, and past their
+retention or not needed for max_bytes, 100 at most.';

@@ -25,9 +25,7 @@ def cleaned(session: Session) -> list[tuple[str, str]]:
 
 
 def failures(session: Session) -> list[tuple[str, str | None, str]]:
-    return [
-        (each.part, each.target, each.error_code) for each in session.list_cleanup_failures()
-    ]
+    return [(each.part, each.target, each.error_code) for each in session.list_cleanup_failures()]
 
 
 @dataclass(frozen=True)
@@ -131,7 +129,9 @@ def positions(session: Session, clock: Clock) -> Work:
     bad, good = ids(session, "select group_id from pgq.consumer_group order by group_id")
     return Work(
         "t/bad", "delete on pgq.group_position", f"old.group_id = {bad}",
-        _marks(session, "select from pgq.group_position where group_id = %s and seq = 2", bad, good),
+        _marks(
+            session, "select from pgq.group_position where group_id = %s and seq = 2", bad, good
+        ),
     )  # fmt: skip
 
 
@@ -239,7 +239,7 @@ def test_many_that_fail(connection: Session, clock: Clock) -> None:
             # one is that of the count, one that of the call, 12 are first tries
             assert written() <= 2 + 12 + 30
             found = len(failures(connection))
-            assert found > known or call > 0 and ("more", "jobs") not in done
+            assert found > known or (call > 0 and ("more", "jobs") not in done)
             known = found
             if ("more", "jobs") not in done:
                 break

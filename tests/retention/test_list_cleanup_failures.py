@@ -22,8 +22,7 @@ def roles(connection: Session) -> Iterator[Session]:
         connection.execute(f"create role {role}".encode())
         connection.execute(f"grant usage on schema pgq to {role}".encode())
         connection.execute(
-            "grant execute on function pgq.cleanup, pgq.list_cleanup_failures"
-            f" to {role}".encode()
+            f"grant execute on function pgq.cleanup, pgq.list_cleanup_failures to {role}".encode()
         )
     try:
         yield connection

@@ -27,5 +27,5 @@ end
 $$;
 
 comment on function pgq._assign_staged(int8multirange) is
-'Step of cleanup: assigns offsets to staged messages of these topics that have not been consumed yet, so that their
-segment can be closed and retention applies to them.';
+'Step of cleanup: assigns offsets to staged messages of these topics that have not been consumed
+yet, so that their segment can be closed and retention applies to them.';

@@ -66,6 +66,6 @@ end
 $$;
 
 comment on function pgq._clean_limited_keys(int8multirange, integer) is
-'Repairs keys of these queues with max_leased_per_key after the clock was set back, and deletes those of
-queues that were dropped or have no such limit any more. Part of cleanup.
+'Repairs keys of these queues with max_leased_per_key after the clock was set back, and deletes
+those of queues that were dropped or have no such limit any more. Part of cleanup.
 Handles at most max_rows jobs of each queue; returns whether there may be more.';

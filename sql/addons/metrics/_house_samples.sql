@@ -46,7 +46,7 @@ begin
     from pgq.segment as s
     inner join pgq.storage_class as c on c.storage_class_id = s.storage_class_id
     union all
-    select 'pgq_cleanup_failures', jsonb_build_object('part', f.part), count(distinct coalesce(f.object, -1))
+    select 'pgq_cleanup_failures', jsonb_build_object('part', f.part), count(*)
     from pgq.cleanup_failure as f
     group by f.part
     union all
