@@ -24,7 +24,8 @@ exception
         get stacked diagnostics context = pg_exception_context;
         done := '{}';
         error_code := sqlstate;
-        error := format('%s. %s', sqlerrm, context);
+        -- Without the callers, which differ from try to try.
+        error := format('%s. %s', sqlerrm, split_part(context, 'PL/pgSQL function _try_part', 1));
         return next;
 end
 $$;

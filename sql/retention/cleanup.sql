@@ -18,6 +18,7 @@ declare
     part text;
     objects int8multirange;
     attempt record;
+    singly record;
     failure_ids bigint[] := array(select f.cleanup_failure_id from pgq.cleanup_failure as f);
     -- Subtransactions for what failed: past 64 that write, the snapshots of all other sessions get
     -- slow. The first tries below are 12 of them.
@@ -41,12 +42,13 @@ begin
 
         if attempt.error is not null then
             select s.*
-            into attempt
+            into singly
             from pgq._clean_singly(
                 part, attempt.error_code, attempt.error, max_tries, started, horizon, oldest_xid,
                 now_at
             ) as s;
-            max_tries := max_tries - attempt.tries;
+            max_tries := max_tries - singly.tries;
+            attempt.done := singly.done;
         elsif attempt.error_code is null and failure_ids <> '{}' then
             perform pgq._forget_failures(part, null);
         end if;

@@ -27,10 +27,9 @@ end
 $$;
 
 comment on function pgq.list_cleanup_failures() is
-'Lists what cleanup cannot do, the oldest failure first: a row for each object that makes a part of
-it fail.
-target is the object: a queue, a topic, a group as topic/group, a write_id, a segment or storage
-class by its number; null: the part fails for all. failed_since is when it failed first, tried_at
-when it was tried last; each cleanup tries again, and the row goes when that works. error is null
-for a caller that does not administer the object, and for what has no topic or queue unless it is
-an owner of pgq.';
+'Lists what cleanup cannot do, the oldest failure first.
+There is a row for each object that makes a part of cleanup fail. target is the object: a queue, a
+topic, a group as topic/group, a write_id, a segment or storage class by its number; null: the part
+fails for all. failed_since is when it failed first, tried_at when it was tried last; each cleanup
+tries some again, and a row goes when that works. error is null for a caller that does not
+administer the object, or who is no owner of pgq where it belongs to no topic or queue.';
