@@ -24,8 +24,7 @@ exception
         get stacked diagnostics context = pg_exception_context;
         done := '{}';
         error_code := sqlstate;
-        -- Without the callers, which differ from try to try.
-        error := format('%s. %s', sqlerrm, split_part(context, 'PL/pgSQL function _try_part', 1));
+        error := format('%s. %s', sqlerrm, context);
         return next;
 end
 $$;
