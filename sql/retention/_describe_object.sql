@@ -7,7 +7,9 @@ select
         when not pgq._may_use(t.topic, q.queue, 'monitor') then '(restricted)'
         else coalesce(
             w.write_id::text, q.queue, t.topic || coalesce('/' || g.consumer_group, ''),
+            case when part = 'writes' and object = 0 then 'ended writes' end,
             case part
+                when 'dropped messages' then 'partition_id '
                 when 'truncation' then 'segment '
                 when 'closing' then 'segment '
                 when 'sealing' then 'storage class '

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from support.bulk import begin
+from support.bulk import begin, numbers, stage
 from support.clock import Clock
 from support.failing import failing, ids, many_queues
 from support.queue import claim, enqueue_many, stats
@@ -90,7 +90,7 @@ def dropped_messages(session: Session, clock: Clock) -> Work:
     for topic in ("bad", "good"):
         session.drop_topic(topic=topic)
     return Work(
-        f"id {bad}", "delete on pgq.dropped_range", f"old.partition_id = {bad}",
+        f"partition_id {bad}", "delete on pgq.dropped_range", f"old.partition_id = {bad}",
         _marks(session, "select from pgq.dropped_range where partition_id = %s", bad, good),
     )  # fmt: skip
 
@@ -317,6 +317,39 @@ def test_a_full_disk_is_not_the_fault_of_an_object(
     connection.cleanup()
     assert failures(connection) == []
     assert row(connection, "select count(*) from pgq.job") == (0,)
+
+
+def test_what_belongs_to_no_object(connection: Session, clock: Clock) -> None:
+    """Chunks of a write that is forgotten are not in the way of other writes."""
+    connection.create_topic(topic="t")
+    for producer in ("p", "q"):
+        write_id = begin(connection, topic="t", producer=producer, seq=1, timeout="2 hours")
+        if producer == "p":
+            stage(connection, write_id, numbers(1, 2))
+    clock.advance("1 day")
+    with failing(connection, "delete on pgq.staged_write", "true"):
+        # as long as the write is known they are no remains
+        assert ("failed", "writes: 22P02") in cleaned(connection)
+        assert ("failed", "writes of ended writes: 22P02") in cleaned(connection)
+        assert row(connection, "select count(*) from pgq.bulk_write") == (0,)
+        assert failures(connection) == [("writes", "ended writes", "22P02")]
+    assert [action for action, _ in cleaned(connection)] == ["staged write removed"] * 2
+    assert failures(connection) == []
+    assert row(connection, "select count(*) from pgq.staged_write") == (0,)
+
+
+def test_what_is_left_of_a_dropped_queue(connection: Session, clock: Clock) -> None:
+    """It is an object too, though there is no queue."""
+    many_queues(connection, clock, 2)
+    connection.execute(
+        "insert into pgq.unique_job (queue_id, unique_key, job_id) values (1000000, 'k', 1)"
+    )
+    with failing(connection, "delete on pgq.unique_job", "old.queue_id = 1000000"):
+        assert ("failed", "jobs of id 1000000: 22P02") in cleaned(connection)
+        assert row(connection, "select count(*) from pgq.job") == (0,)
+    connection.cleanup()
+    assert failures(connection) == []
+    assert row(connection, "select count(*) from pgq.unique_job") == (0,)
 
 
 def test_an_object_that_is_locked(connection: Session, clock: Clock) -> None:
