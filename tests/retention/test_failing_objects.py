@@ -387,22 +387,3 @@ def test_a_part_that_fails_for_all(connection: Session, clock: Clock) -> None:
     assert later.failed_since == first.failed_since < later.tried_at
     connection.cleanup()
     assert failures(connection) == []
-
-
-def test_the_metric(connection: Session, clock: Clock) -> None:
-    """A figure for each part that fails, and none where all works."""
-
-    def figures() -> list[tuple[dict[str, str], float]]:
-        return [
-            (each.labels, each.value)
-            for each in connection.metrics()
-            if each.name == "pgq_cleanup_failures"
-        ]
-
-    bad, worse, _ = many_queues(connection, clock, 3)
-    assert figures() == []
-    with failing(connection, "delete on pgq.job", f"old.queue_id in ({bad}, {worse})"):
-        connection.cleanup()
-        assert figures() == [({"part": "jobs"}, 2)]
-    connection.cleanup()
-    assert figures() == []

@@ -140,3 +140,22 @@ def test_no_table_is_open(roles: Session) -> None:
     roles.execute(f"set role {OTHER}".encode())
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         roles.execute("select error from pgq.cleanup_failure")
+
+
+def test_the_metric(connection: Session, clock: Clock) -> None:
+    """A figure for each part that fails, and none where all works."""
+
+    def figures() -> list[tuple[dict[str, str], float]]:
+        return [
+            (each.labels, each.value)
+            for each in connection.metrics()
+            if each.name == "pgq_cleanup_failures"
+        ]
+
+    bad, worse, _ = many_queues(connection, clock, 3)
+    assert figures() == []
+    with failing(connection, "delete on pgq.job", f"old.queue_id in ({bad}, {worse})"):
+        connection.cleanup()
+        assert figures() == [({"part": "jobs"}, 2)]
+    connection.cleanup()
+    assert figures() == []

@@ -76,7 +76,6 @@ GIVEN: dict[str, Arguments] = {
     "watermark": TOPIC,
     "list_schedules": {},
     "list_workers": {},
-    "list_cleanup_failures": {},
     "nack": {"job_id": "$job", "lease_token": "$job_token"},
     "nack_batch": {"job_ids": "$jobs", "lease_token": "$job_token"},
     "nack_offsets": {**PLACE, "consumer_group": "leased", "lease_token": "$poll_token"},

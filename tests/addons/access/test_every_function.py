@@ -87,7 +87,6 @@ OTHERS = {
     "create_schedule",
     "create_topic",
     "list_access",
-    "list_cleanup_failures",
     "list_groups",
     "list_schedules",
     "list_workers",
