@@ -113,7 +113,7 @@ def settle(stage: Stage, breaker: Breaker) -> list[Violation]:
     found = [
         Violation("client", f"{name} has ended by itself") for name in stage.ended_by_themselves()
     ]
-    # first: where the clock has stepped back, sessions that wait for one another are not told of it
+    # first: where the clock has stepped back, who waits for one another is not told of it
     stage.tell_true_time()
     found += [Violation("stuck client", told) for told in stage.end_producers(PATIENCE)]
     # no lease, delay or backoff is left, wherever the clock has been

@@ -27,7 +27,7 @@ from support.clock import Clock
 from support.pooler import PgBouncer
 from support.waiting import wait_until
 
-__all__ = ["PRODUCING", "SCENES", "Scene", "Stage", "false_time_library"]
+__all__ = ["PRODUCING", "SCENES", "Scene", "Stage", "has_compiler"]
 
 SETTINGS = {
     # a process that dies takes nothing of the system's memory with it

@@ -57,7 +57,7 @@ def test_no_fault_breaks_a_promise(folder: Path, scene: str) -> None:
 def test_a_round_ends_though_the_clock_hides_a_deadlock(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A clock that steps back puts off the timers of a waiting session, such as that for deadlocks."""
+    """A clock that steps back puts off the timers of a waiting session, also that for deadlocks."""
     if not has_compiler():
         pytest.skip("no C compiler: on Debian, apt-get install gcc libc6-dev")
     monkeypatch.setattr("fault_runs.round.PATIENCE", 60.0)
