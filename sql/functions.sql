@@ -228,6 +228,7 @@
 \ir queue/_lock_floor.sql
 \ir queue/_read_floors.sql
 \ir queue/_is_proved.sql
+\ir queue/_write_floor.sql
 \ir queue/_raise_floor.sql
 \ir queue/_raise_label_floor.sql
 \ir queue/_met_jobs.sql

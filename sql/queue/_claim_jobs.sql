@@ -138,7 +138,9 @@ begin
 end
 $$;
 
-comment on function pgq._claim_jobs(text, integer, integer, interval, text, bigint, boolean, boolean) is
+comment on function pgq._claim_jobs(
+    text, integer, integer, interval, text, bigint, boolean, boolean
+) is
 'Claims jobs where the fast path of claim_job and finish_and_claim does not apply: many jobs,
 priorities above 0, labels.
 met_spent: the caller has just dead-lettered the first job, and there may be more of these.';

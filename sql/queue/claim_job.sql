@@ -69,11 +69,11 @@ long the caller has the jobs, counted by the clock, not from the start of the tr
 default the lease of the queue. label: only jobs with exactly this label. No row: no job is due, or
 the queue is paused, or one of its limits (max_leased, max_leased_per_key, rate_limit) is reached.
 max_bytes: at most this much content in several jobs (64 MiB by default); one is always returned.
-prefetch: only the first of the jobs begins now. A job whose worker is lost before it has begun loses
-no attempt, and is then handed out alone, since nobody knows whether it ended the worker. A job has
-begun once ack_batch or extend_lease_batch names it in begun. A worker must say so before it begins a
-job whose attempt is its max_attempts, lest that one begin once more; of others it may.
-cut_short tells that max_bytes, or a job to be handed out alone, left some out.
+prefetch: only the first of the jobs begins now. A job whose worker is lost before it has begun
+loses no attempt; the next claim returns it alone, since it may be what ended the worker. A job has
+begun once ack_batch or extend_lease_batch names it in begun. Name a job before it begins if its
+attempt is its max_attempts: or else it may begin once more. Naming others is optional.
+cut_short tells that max_bytes, or a job that is returned alone, left some out.
 Only in a queue with such a limit do claims wait for each other, until the transaction ends.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad max_jobs, lease, label or
 max_bytes, 40001 above READ COMMITTED when another transaction was first (try again).';

@@ -94,7 +94,9 @@ begin
 end
 $$;
 
-comment on function pgq.finish_and_claim(text, bigint[], uuid, integer, interval, text, bigint, boolean) is
+comment on function pgq.finish_and_claim(
+    text, bigint[], uuid, integer, interval, text, bigint, boolean
+) is
 'Finishes the jobs of a worker and leases it the next ones; MQ006 when it does not hold them.
 Both happen in one call and one transaction. job_ids with their lease_token are finished as by
 ack_batch; null or an empty array finishes none. They may be of another queue. Then up to max_jobs

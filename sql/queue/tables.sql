@@ -162,8 +162,8 @@ comment on column pgq.job.segment is 'The segment of its payload.';
 comment on column pgq.job.priority is '0 (first) to 9 (last).';
 comment on column pgq.job.attempt is 'Number of attempts, including the current one.';
 comment on column pgq.job.last_attempt is
-'Whether this attempt was the last one allowed when it was claimed; null: prefetched, and not known to
-have begun: attempt does not count it yet.';
+'Whether this attempt was the last one allowed when it was claimed; null: prefetched and not known
+to have begun, and not yet counted by attempt.';
 comment on column pgq.job.visible_at is
 'The time from which it may be claimed; of a leased job, the end of its lease; infinity: blocked by
 another job of its key.';

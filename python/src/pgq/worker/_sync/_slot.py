@@ -22,6 +22,7 @@ from pgq.worker._reports import logger
 
 __all__ = ["Slot"]
 
+
 class Slot(Execution):
     """Claims jobs, calls their handler, and finishes them with the next claim."""
 
