@@ -237,7 +237,7 @@ def options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--plot", type=Path, help="draw the figures into this SVG file")
     chosen = parser.parse_args(arguments)
     if chosen.quick:
-        chosen.seconds = 6
+        chosen.seconds = 3
     if min(chosen.seconds, chosen.log_rate, chosen.queue_rate) < 1:
         parser.error("seconds and rates start at 1")
     return chosen

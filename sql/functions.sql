@@ -228,6 +228,7 @@
 \ir queue/_lock_floor.sql
 \ir queue/_read_floors.sql
 \ir queue/_is_proved.sql
+\ir queue/_write_floor.sql
 \ir queue/_raise_floor.sql
 \ir queue/_raise_label_floor.sql
 \ir queue/_met_jobs.sql
@@ -236,6 +237,7 @@
 \ir queue/_with_label_floors.sql
 \ir queue/_plan_claim.sql
 \ir queue/_choose_jobs.sql
+\ir queue/_cut_jobs.sql
 \ir queue/_fit_jobs.sql
 \ir queue/_end_claim.sql
 \ir queue/_claim_jobs.sql
@@ -260,6 +262,7 @@
 \ir queue/_job_message.sql
 \ir queue/get_job.sql
 \ir queue/peek_jobs.sql
+\ir queue/_begun_job.sql
 \ir queue/_extend_lease.sql
 \ir queue/extend_lease.sql
 \ir queue/extend_lease_batch.sql

@@ -12,7 +12,9 @@ declare
     largest bigint;
     refused record;
 begin
-    select max(greatest(m.bytes, m.attributes)) into largest from pgq._sizes(payloads, keys, headers, bodies) as m;
+    select max(greatest(m.bytes, m.attributes))
+    into largest
+    from pgq._sizes(payloads, keys, headers, bodies) as m;
 
     if largest > least(most, 98304) then
         select m.*

@@ -1,6 +1,6 @@
 create function pgq._has_large(payloads jsonb[], keys text[], headers jsonb[], bodies bytea[])
 returns boolean
-language sql immutable parallel safe
+language sql stable parallel safe
 as $$
 select
     greatest(pg_column_size(payloads), pg_column_size(bodies), pg_column_size(keys)) > 12288

@@ -1,6 +1,6 @@
 create function pgq._is_large(payload jsonb, key text, headers jsonb, body bytea)
 returns boolean
-language sql immutable parallel safe
+language sql stable parallel safe
 as $$
 select
     greatest(octet_length(key), octet_length(body), pg_column_size(payload)) > 12288

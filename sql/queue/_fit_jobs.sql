@@ -52,17 +52,7 @@ begin
     into fitting
     using chosen.tids, chosen.leaves, max_bytes;
 
-    if fitting < cardinality(chosen.tids) then
-        chosen.tids := chosen.tids[:fitting];
-        chosen.leaves := chosen.leaves[:fitting];
-        chosen.job_ids := chosen.job_ids[:fitting];
-        select array_agg(j.job_id)
-        into chosen.unique_ids
-        from pgq.job as j
-        where j.ctid = any(chosen.tids) and j.unique_key is not null;
-        chosen.cut_short := true;
-    end if;
-    return chosen;
+    return pgq._cut_jobs(chosen, fitting);
 end
 $$;
 

@@ -104,13 +104,9 @@ begin
 
     state.seq := state.seq + 1;
     state.recorded_at := now_at;
-    begin
-        insert into pgq.queue_floor values (state.*);
-    exception
-        -- REPEATABLE READ: another transaction has raised them since the snapshot.
-        when unique_violation then
-            return;
-    end;
+    if not pgq._write_floor(state) then
+        return;
+    end if;
 
     -- Delete one old row for each new one, by its exact seq: no scan over dead rows.
     delete from pgq.queue_floor as f

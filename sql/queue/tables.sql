@@ -127,7 +127,7 @@ create table pgq.job (
     segment integer not null,
     attempt integer not null,
     priority smallint not null,
-    last_attempt boolean not null default false,
+    last_attempt boolean default false,
     lease_token uuid,
     label text collate "C",
     last_error text,
@@ -162,7 +162,8 @@ comment on column pgq.job.segment is 'The segment of its payload.';
 comment on column pgq.job.priority is '0 (first) to 9 (last).';
 comment on column pgq.job.attempt is 'Number of attempts, including the current one.';
 comment on column pgq.job.last_attempt is
-'Whether this attempt was the last one allowed when it was claimed.';
+'Whether this attempt was the last one allowed when it was claimed; null: prefetched and not known
+to have begun, and not yet counted by attempt.';
 comment on column pgq.job.visible_at is
 'The time from which it may be claimed; of a leased job, the end of its lease; infinity: blocked by
 another job of its key.';

@@ -87,7 +87,8 @@ create type pgq.claimed_job as (
     headers jsonb,
     payload jsonb,
     body bytea,
-    cut_short boolean
+    cut_short boolean,
+    max_attempts integer
 );
 
 comment on type pgq.claimed_job is 'A job that is leased to the caller.';
@@ -106,7 +107,9 @@ comment on column pgq.claimed_job.headers is 'Headers, a JSON object; null: none
 comment on column pgq.claimed_job.payload is 'Content as JSON; null if it has a body.';
 comment on column pgq.claimed_job.body is 'Content as raw bytes; null if it has a payload.';
 comment on column pgq.claimed_job.cut_short is
-'Whether max_bytes left out jobs that are due and that max_jobs would allow: ask again at once.';
+'Whether there are more that are due and that max_jobs would allow: ask again at once.';
+comment on column pgq.claimed_job.max_attempts is
+'Attempts before it becomes a dead letter; null: any number.';
 
 create type pgq.job_info as (
     job_id bigint,
@@ -220,7 +223,8 @@ create type pgq._met_job as (
     job_id bigint,
     priority smallint,
     visible_at timestamptz,
-    unique_key text collate "C"
+    unique_key text collate "C",
+    last_attempt boolean
 );
 
 comment on type pgq._met_job is
@@ -271,7 +275,8 @@ create type pgq._chosen_jobs as (
     job_ids bigint array,
     stamps jsonb,
     raising boolean,
-    cut_short boolean
+    cut_short boolean,
+    unbegun tid array
 );
 
 comment on type pgq._chosen_jobs is 'The jobs that a claim takes.';
@@ -281,5 +286,7 @@ comment on column pgq._chosen_jobs.unique_ids is 'Ids of those that have a uniqu
 comment on column pgq._chosen_jobs.job_ids is 'Their ids.';
 comment on column pgq._chosen_jobs.stamps is
 'For each job with a key, by job id: the key to store as its ordered_key.';
-comment on column pgq._chosen_jobs.cut_short is 'Whether max_bytes left some out.';
+comment on column pgq._chosen_jobs.cut_short is 'Whether some are left for the next claim.';
+comment on column pgq._chosen_jobs.unbegun is
+'tids of those whose lease ran out before the worker said that they had begun; null: none.';
 comment on column pgq._chosen_jobs.raising is 'Whether it is time to raise the floors.';

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fault_runs.round import Outcome, play_round
-from fault_runs.stage import SCENES, false_time_library
+from fault_runs.stage import SCENES, has_compiler
 
 FEW = 5
 """Broken promises of a kind that are told."""
@@ -80,8 +80,8 @@ def can_be_played(scene: str) -> bool:
     if scene == "disk" and os.geteuid() != 0:
         print("a full disk: left out, since only root can mount a small one", flush=True)
         return False
-    if scene == "time" and false_time_library() is None:
-        print("the server's clock: left out, there is no libfaketime", flush=True)
+    if scene == "time" and not has_compiler():
+        print("the server's clock: left out, there is no C compiler (cc)", flush=True)
         return False
     return True
 

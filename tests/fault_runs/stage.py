@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import shutil
+import struct
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -26,7 +27,7 @@ from support.clock import Clock
 from support.pooler import PgBouncer
 from support.waiting import wait_until
 
-__all__ = ["PRODUCING", "SCENES", "Scene", "Stage", "false_time_library"]
+__all__ = ["PRODUCING", "SCENES", "Scene", "Stage", "has_compiler"]
 
 SETTINGS = {
     # a process that dies takes nothing of the system's memory with it
@@ -51,7 +52,7 @@ class Scene:
     standby: bool = False
     small_disk: bool = False
     false_time: bool = False
-    """The server's own clock is one that can be moved, by libfaketime."""
+    """The server's own clock is one that can be moved (``clock.c``)."""
 
 
 SCENES = {
@@ -96,10 +97,9 @@ class Running:
     pooled: bool
 
 
-def false_time_library() -> Path | None:
-    """Where libfaketime is, if it is installed."""
-    places = Path("/usr/lib").glob("**/faketime/libfaketime.so.1")
-    return next(places, None)
+def has_compiler() -> bool:
+    """Whether the library can be built that moves a server's clock."""
+    return shutil.which("cc") is not None
 
 
 class Stage:
@@ -275,16 +275,13 @@ class Stage:
         if not self.scene.false_time:
             yield
             return
-        library = false_time_library()
-        assert library is not None
-        if not (self.folder / "time").exists():
+        library = self.folder / "clock.so"
+        if not library.exists():
+            source = Path(__file__).with_name("clock.c")
+            subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source], check=True)
+            library.chmod(0o755)
             self.step_server_clock(0)
-        settings = {
-            "LD_PRELOAD": str(library),
-            "FAKETIME_TIMESTAMP_FILE": str(self.folder / "time"),
-            "FAKETIME_NO_CACHE": "1",
-            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-        }
+        settings = {"LD_PRELOAD": str(library), "SERVER_CLOCK": str(self.folder / "clock")}
         with pytest.MonkeyPatch.context() as patch:
             for name, value in settings.items():
                 patch.setenv(name, value)
@@ -292,10 +289,11 @@ class Stage:
 
     def step_server_clock(self, seconds: float) -> None:
         """Let the server's clock be so far ahead of the true one."""
-        written = self.folder / "time.new"
-        written.write_text(f"{seconds:+.3f}\n")
-        written.chmod(0o644)
-        written.replace(self.folder / "time")
+        path = self.folder / "clock"
+        # in place, since the server's processes have mapped it
+        with path.open("r+b" if path.exists() else "wb") as file:
+            file.write(struct.pack("=q", round(seconds * 1_000_000)))
+        path.chmod(0o644)
 
     # ------------------------------------------------------------------ clients
 

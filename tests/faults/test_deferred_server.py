@@ -48,9 +48,7 @@ def everything(log: Session) -> dict[str, list[int]]:
         assert offsets(rows) == list(range(1, highest + 1))
         for message in rows:
             found[message.key].append(message.payload)
-    assert row(log, "select count(*) from pgq.message where partition_id < 0") == (
-        0,
-    )
+    assert row(log, "select count(*) from pgq.message where partition_id < 0") == (0,)
     return found
 
 

@@ -36,7 +36,12 @@ def batch(log: Session, topic: str, **given: Any) -> Any:
     for name, value in given.items():
         if name in ("body", "payload", "key", "headers"):
             many = {"body": "bodies", "payload": "payloads", "key": "keys"}.get(name, name)
-            small = {"body": b"", "payload": 0, "key": "k", "headers": "{}" if isinstance(value, str) else {}}[name]
+            small = {
+                "body": b"",
+                "payload": 0,
+                "key": "k",
+                "headers": "{}" if isinstance(value, str) else {},
+            }[name]
             arguments[many] = [small, value]
         else:
             arguments[name] = value
@@ -204,9 +209,7 @@ def test_messages_from_before_the_limit_was_lowered(log: Session) -> None:
     log.publish(topic=topic, body=bytes(MEGABYTE), headers={"h": "x" * 250_000})
     for name in (topic, dead):
         log.alter_topic(topic=name, max_message_bytes=1024)
-    log.alter_group(
-        topic=topic, consumer_group="readers", max_attempts=1, dead_letter_topic=dead
-    )
+    log.alter_group(topic=topic, consumer_group="readers", max_attempts=1, dead_letter_topic=dead)
     [message] = log.poll(topic=topic, consumer_group="readers")
     assert log.nack_offsets(
         topic=topic,

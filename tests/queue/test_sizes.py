@@ -74,9 +74,9 @@ def test_a_claim_returns_at_most_so_many_bytes(
                 more = len(claimed) < len(sizes)
                 assert {job.cut_short for job in rows} == {more}
                 assert not more or total + sizes[len(claimed)] > most
-                [stats] = [s for s in connection.execute(
+                [stats] = connection.execute(
                     "select ready, leased from pgq.queue_stats where queue = %s", [queue]
-                )]
+                ).fetchall()
                 assert stats == (len(sizes) - len(claimed), len(claimed))
             assert [len(job.body) for job in claimed] == sizes
             assert {job.attempt for job in claimed} == {1}

@@ -105,8 +105,10 @@ $$;
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("limit", ["3", None])
-@pytest.mark.parametrize("step", ["reading", "planned", "writing", "committed"])
+@pytest.mark.parametrize(
+    ("step", "limit"),
+    [("reading", None), ("planned", "3"), ("writing", None), ("writing", "3"), ("committed", "3")],
+)
 def test_a_driver_that_is_killed(
     spark: Any,
     broker: Any,

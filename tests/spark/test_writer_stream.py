@@ -154,7 +154,7 @@ def test_a_spark_whose_streams_hand_over_rows(
     spark: Any, lines: Any, own: Session, tmp_path: Path, location: Location, headers: str
 ) -> None:
     """As Spark 4.0 does."""
-    from pgq.spark import PgqDataSource, register
+    from pgq.spark import PgqDataSource
     from pgq.spark._write_options import parse_writer_options
     from pgq.spark._writer import RowStreamWriter
 
@@ -162,24 +162,25 @@ def test_a_spark_whose_streams_hand_over_rows(
         # so that the workers get it by value
         __module__ = "__main__"
 
+        @classmethod
+        def name(cls) -> str:
+            return "rows"
+
         def streamWriter(self, schema: Any, overwrite: bool) -> Any:  # noqa: N802
             return RowStreamWriter(parse_writer_options(self.options, streaming=True), schema)
 
     topic = new_topic(own)
     rows = lines.selectExpr("value", f"if(value = '7', null, {headers}) as headers")
     spark.dataSource.register(RowSink)
-    try:
-        url, properties = location
-        query = (
-            rows.writeStream.format("pgq")
-            .options(url=url, **properties, topic=topic, chunkRows=3)
-            .option("checkpointLocation", str(tmp_path / "checkpoint"))
-            .trigger(availableNow=True)
-            .start()
-        )
-        query.awaitTermination()
-    finally:
-        register(spark)
+    url, properties = location
+    query = (
+        rows.writeStream.format("rows")
+        .options(url=url, **properties, topic=topic, chunkRows=3)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
     assert found(own, topic) == ALL
     found_headers = [headers for (headers,) in messages(own, topic, "headers")]
     assert found_headers.count({"h": "a"}) == len(ALL) - 1

@@ -40,6 +40,7 @@ class Job:
     payload: Any
     body: bytes | None
     cut_short: bool = False
+    max_attempts: int | None = None
 
 
 def claim(session: Session, queue: str, max_jobs: int = 1, **options: Any) -> list[Job]:

@@ -17,18 +17,14 @@ LIMIT = 20_000
 @pytest.mark.parametrize("json", [False, True])
 @pytest.mark.parametrize("kind", ["topic", "queue"])
 @MODES
-def test_content_up_to_the_limit(
-    connection: Session, atomic: bool, kind: str, json: bool
-) -> None:
+def test_content_up_to_the_limit(connection: Session, atomic: bool, kind: str, json: bool) -> None:
     """The call that brings more is refused, and the write goes on."""
     target = {kind: new_topic(connection) if kind == "topic" else new_queue(connection)}
     alter = connection.alter_topic if kind == "topic" else connection.alter_queue
     alter(**target, max_message_bytes=LIMIT)
     write_id = begin(connection, **target, atomic=atomic)
     content = b'"' + b"x" * (LIMIT - 2) + b'"'
-    error = refused(
-        "22023", lambda: stage(connection, write_id, [b"1", content + b" "], json=json)
-    )
+    error = refused("22023", lambda: stage(connection, write_id, [b"1", content + b" "], json=json))
     assert f'{kind} "{target[kind]}"' in str(error)
     assert error.diag.message_detail == (
         f"Number 2 of 2 has {LIMIT + (10 if json else 1)} bytes; max_message_bytes is {LIMIT};"

@@ -17,7 +17,8 @@ __all__ = ["add"]
 
 Partitions = Annotated[int | None, typer.Option(min=1, help="how many partitions; default: 8")]
 MaxMessage = Annotated[
-    int | None, typer.Option(min=1024, help="largest content of a message, in bytes; default: 1 MiB")
+    int | None,
+    typer.Option(min=1024, help="largest content of a message, in bytes; default: 1 MiB"),
 ]
 MaxBytes = Annotated[int | None, typer.Option(min=1, help="the oldest go when there are more")]
 Notify = Annotated[

@@ -24,6 +24,8 @@ class BulkWriteState:
     committed_at: datetime | None
     duplicate: bool
     """Whether it had been committed before this call, which then changed nothing."""
+    max_message_bytes: int | None = None
+    """The largest content that its topic or queue takes; None: committed."""
 
 
 @dataclass(frozen=True, slots=True)
