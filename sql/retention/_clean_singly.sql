@@ -17,6 +17,8 @@ declare
     -- Ranges of positions in ids that are still to be done.
     spans int4range[] := array[int4range(1, middle), int4range(middle, cardinality(ids) + 1)];
     span int4range;
+    -- The other half of what failed: if the first half works, this one is known to fail.
+    suspect int4range := spans[2];
     attempt record;
     found_one boolean := false;
 begin
@@ -42,28 +44,33 @@ begin
         spans := spans[2:];
         continue when isempty(span);
 
-        tries := tries + 1;
-        select t.*
-        into attempt
-        from pgq._try_part(
-            part, int8multirange(int8range(ids[lower(span)], ids[upper(span) - 1], '[]')) - failed,
-            started, horizon, oldest_xid, now_at
-        ) as t;
-        done := done || attempt.done;
-        continue when attempt.error is null;
+        middle := (lower(span) + upper(span)) / 2;
+        if span is distinct from suspect or middle = lower(span) then
+            tries := tries + 1;
+            select t.*
+            into attempt
+            from pgq._try_part(
+                part,
+                int8multirange(int8range(ids[lower(span)], ids[upper(span) - 1], '[]')) - failed,
+                started, horizon, oldest_xid, now_at
+            ) as t;
+            done := done || attempt.done;
+            continue when attempt.error is null;
 
-        if attempt.error_code ~ '^53' then
-            done := done
-                || pgq._note_failure(part, null, attempt.error_code, attempt.error, now_at);
-            return next;
-            return;
+            if attempt.error_code ~ '^53' then
+                done := done
+                    || pgq._note_failure(part, null, attempt.error_code, attempt.error, now_at);
+                return next;
+                return;
+            end if;
         end if;
 
-        middle := (lower(span) + upper(span)) / 2;
         if middle > lower(span) then
-            spans := array[int4range(lower(span), middle), int4range(middle, upper(span))] || spans;
+            suspect := int4range(middle, upper(span));
+            spans := array[int4range(lower(span), middle), suspect] || spans;
         else
             found_one := true;
+            suspect := null;
             done := done || pgq._note_failure(
                 part, ids[middle], attempt.error_code, attempt.error, now_at
             );

@@ -127,7 +127,7 @@ def checker(contents: str | None, *, strict: bool = False, most_bytes: int | Non
         import pyarrow.compute as pc
 
         sizes = pc.binary_length(column)
-        if not (pc.max(sizes).as_py() or 0) > most_bytes:
+        if most_bytes is None or (pc.max(sizes).as_py() or 0) <= most_bytes:
             return {}
         return {
             place: f"column value has {size} bytes; at most {most_bytes} are taken"
@@ -137,8 +137,7 @@ def checker(contents: str | None, *, strict: bool = False, most_bytes: int | Non
         }
 
     def check(batch: Any) -> dict[int, str]:
-        is_bounded = contents is None and most_bytes is not None
-        reasons = too_large(batch.column(0)) if is_bounded else {}
+        reasons = too_large(batch.column(0)) if contents is None else {}
         if batch.column(0).null_count:
             for place, is_null in enumerate(batch.column(0).is_null().to_pylist()):
                 if is_null:
