@@ -44,6 +44,7 @@ begin
         q.queue_id, coalesce(claim_job.lease, q.lease), coalesce(q.max_attempts, 2147483647),
         gen_random_uuid(), pgq._clock(),
         (max_jobs <> 1) is not true
+        and (max_bytes < 1) is not true
         and label is null
         and q.has_fast_claim
         and (

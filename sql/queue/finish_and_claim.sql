@@ -55,6 +55,7 @@ begin
         gen_random_uuid(),
         pgq._clock(),
         (max_jobs <> 1) is not true
+        and (max_bytes < 1) is not true
         and label is null
         and q.has_fast_claim
         and (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import pytest
@@ -131,7 +132,8 @@ def test_bytes_that_are_refused(connection: Session, queue: str) -> None:
     connection.enqueue_batch(queue=queue, payloads=[1, 2])
     for most in (0, -1):
         with unchanged(connection):
-            refused("22023", connection.claim_job, queue=queue, max_jobs=2, max_bytes=most)
+            for call, jobs in product((connection.claim_job, connection.finish_and_claim), (1, 2)):
+                refused("22023", call, queue=queue, max_jobs=jobs, max_bytes=most)
 
 
 def test_jobs_from_before_the_limit_was_lowered(connection: Session, queue: str) -> None:

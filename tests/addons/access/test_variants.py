@@ -77,6 +77,7 @@ VALUES: dict[str, Any] = {
     "partition": 0,
     "partitions": 3,
     "per_second": 1.0,
+    "prefetch": True,
     "priority": 1,
     "producer": "p",
     "published_at": "2029-12-31 23:00+00",

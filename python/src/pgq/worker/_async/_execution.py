@@ -102,16 +102,16 @@ class Execution:
         wait = claim.handler.ack_after if claim.handler.idempotent else 0.0
         rested = time.monotonic()
         for job in claim.jobs:
-            now = time.monotonic()
             if job is not first:
                 # so that it is not begun once more if that ends this process
                 tell = job.is_last_attempt and not claim.handler.idempotent
-                if tell or (claim.done and now - claim.done_since >= wait):
+                if tell or (claim.done and time.monotonic() - claim.done_since >= wait):
                     await self._ack(claim, [job.job_id] if tell else [])
             if state.stopping:
                 break
             if job.job_id not in claim.lost:
                 await self._single(claim, job)
+            now = time.monotonic()
             if now - rested >= LONGEST_TURN:
                 await asyncio.sleep(0)
                 rested = time.monotonic()
