@@ -91,7 +91,7 @@ The actions:
   does not help. The target is like "jobs of q: 22P02", or "jobs: 22P02" for all; a warning has the
   message, for those who administer the object;
 - more: a part of the work has more to do than one call does; call again at once.
-A part runs for all its objects at once. If it fails, it runs again for half of them, and so on, in a
-call at most 18 times for all parts. Objects that fail are left out from then on and tried last, until it works
-again; `list_cleanup_failures` has them.
+A part runs for all its objects at once. If it fails, it runs again for half of them, and so on: 18
+times at most in a call, for all parts together. Objects that fail are left out from then on and
+tried last, until it works again; `list_cleanup_failures` has them.
 Errors: 25001 not under READ COMMITTED.';
