@@ -34,8 +34,12 @@ __attribute__((constructor)) static void start(void)
 
 int clock_gettime(clockid_t clock, struct timespec *now)
 {
-    int failed = real_clock(clock, now);
+    int failed;
 
+    /* another library may ask before this one has started */
+    if (!real_clock)
+        start();
+    failed = real_clock(clock, now);
     if (!failed && moved && clock == CLOCK_REALTIME) {
         int64_t ns = now->tv_sec * INT64_C(1000000000) + now->tv_nsec + *moved * 1000;
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import os
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -69,6 +70,8 @@ def test_a_round_ends_though_the_clock_hides_a_deadlock(
     ):
         breaker = Breaker(stage, "7", Journal(stage.folder / "faults"))
         stage.step_server_clock(FAR)
+        [(told,)] = observer.execute("select extract(epoch from clock_timestamp())").fetchall()
+        assert float(told) - time.time() > FAR / 2
         observer.execute("create table elsewhere ()")
         other.execute("set deadlock_timeout = '20s'")
         one.execute("lock table elsewhere")

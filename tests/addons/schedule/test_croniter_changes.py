@@ -169,7 +169,7 @@ def test_random_expressions_around_changes(connection: Session) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2, 4))
 def test_many_random_expressions_around_changes(connection: Session, seed: int) -> None:
-    """More than a thousand."""
+    """The same with other seeds, and more of them."""
     kinds, wrong = differences(connection, seed=seed, number=70)
     assert wrong == []
     assert set(kinds) == set(LISTED)
