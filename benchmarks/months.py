@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "python" / "tools")]
 
 import psycopg  # noqa: E402
 from benchmarks import months_house as house  # noqa: E402

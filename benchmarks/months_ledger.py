@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
+from stored_state import wrong_state
 
 __all__ = ["Digest", "Ledger", "Recorder", "check"]
 
@@ -138,20 +139,6 @@ class Ledger:
             self.turns[key] = number
 
 
-STATES_ONCE = """
-select count(*)
-from (
-    select job_id from pgq.archived_jobs
-    union all
-    select job_id from pgq.job
-    union all
-    select job_id from pgq.dead_job
-) as states
-group by job_id
-having count(*) > 1
-"""
-
-
 def check(connection: psycopg.Connection[Any], ledger: Ledger, readers: Sequence[str]) -> list[str]:
     """What is not as it should be, once all work is done; readers are "topic by group"."""
     troubles = list(ledger.troubles)
@@ -179,9 +166,7 @@ def check(connection: psycopg.Connection[Any], ledger: Ledger, readers: Sequence
         if ledger.read[queue] != ledger.written[queue]:
             troubles.append(f"{queue}: {ledger.read[queue]}, not {ledger.written[queue]}")
     troubles += _wrong_ticks(connection, ledger)
-    doubled = connection.execute(STATES_ONCE).fetchall()
-    if doubled:
-        troubles.append(f"{len(doubled)} jobs are in more than one state")
+    troubles += wrong_state(lambda query: connection.execute(query.encode()).fetchall())
     left = connection.execute(
         "select queue, ready, leased, delayed, waiting from pgq.queue_stats"
         " where ready + leased + delayed + waiting > 0"

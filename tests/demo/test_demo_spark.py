@@ -160,6 +160,7 @@ def test_demo_cleans_up_when_it_is_stopped(
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_demo_is_stopped_in_the_middle_of_a_question_to_java(
     dsn: str, connection: psycopg.Connection[Any]
 ) -> None:

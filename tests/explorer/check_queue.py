@@ -63,7 +63,6 @@ def check_queues(history: History, link: Link, clock: int) -> None:
         if queue.ordered:
             check_order(queue)
         check_room(queue)
-        _check_disjoint(queue, link)
         check_key_limits(queue)
         check_handed_out(queue)
         check_archive(queue, row["archive"], link)
@@ -138,17 +137,6 @@ def _check_claims(queue: Queue) -> None:
 
 def _tied(before: Claimed, after: Claimed) -> bool:
     return before.event.order[:2] == after.event.order[:2]
-
-
-def _check_disjoint(queue: Queue, link: Link) -> None:
-    rows = link.rows(
-        "select s.job_id, count(*) as copies from ("
-        "select job_id from pgq.job union all select job_id from pgq.dead_letters"
-        " union all select job_id from pgq.archived_jobs) as s"
-        " group by s.job_id having count(*) > 1"
-    )
-    for row in rows:
-        queue.history.violate("job twice", f"job {row['job_id']} stands in {row['copies']} places")
 
 
 def _drain(queue: Queue, link: Link) -> None:

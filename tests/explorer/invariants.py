@@ -24,6 +24,7 @@ from explorer.errors import check_errors
 from explorer.history import History
 from explorer.settings import check_settings
 from explorer.writes import check_writes
+from stored_state import wrong_state
 
 __all__ = ["check"]
 
@@ -45,7 +46,8 @@ def check(history: History, link: Link) -> None:
     check_keys_of_order(history, link)
     check_limits(history, link)
     check_rooms(history, link)
-    _check_segments(history, link)
+    for told in wrong_state(link.rows):
+        history.violate("wrong state", told)
     deferred = settle_deferred(link)
     topics = check_topics(history, link)
     for topic in topics:
@@ -60,18 +62,3 @@ def check(history: History, link: Link) -> None:
     check_ticks(history, link)
     check_poison(history, link)
     check_followers(history, link, topics)
-
-
-def _check_segments(history: History, link: Link) -> None:
-    for row in link.rows(
-        "select storage_class_id, count(*) as opened from pgq.segment where state = 'open'"
-        " group by storage_class_id having count(*) > 1"
-    ):
-        history.violate("segments", f"{row['opened']} are open for class {row['storage_class_id']}")
-    # what is wrong here is lost by and by
-    for row in link.rows(
-        "select q.queue, q.segment, s.state from pgq.queue as q"
-        " left join pgq.segment as s on s.segment = q.segment"
-        " where s.state is distinct from 'open' or s.storage_class_id <> q.storage_class_id"
-    ):
-        history.violate("misplaced", f"queue {row['queue']} writes to segment {row}")

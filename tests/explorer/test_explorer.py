@@ -17,6 +17,10 @@ from explorer.plant import Fault, plant
 from support.databases import Databases
 
 SEED = 1
+PLANTED = [
+    pytest.param(fault, id=name, marks=pytest.mark.long if number % 8 else ())
+    for number, (name, fault) in enumerate(FAULTS.items())
+]
 UNTIL_FOUND = 1600
 """Trials within which a planted fault has to be found."""
 
@@ -39,7 +43,7 @@ def explorer(databases: Databases) -> Iterator[Explorer]:
         ("random", 45),
         ("pairs", 40),
         pytest.param("random", 200, marks=pytest.mark.slow),
-        pytest.param("pairs", 150, marks=pytest.mark.slow),
+        pytest.param("pairs", 150, marks=[pytest.mark.slow, pytest.mark.long]),
     ],
 )
 def test_no_interleaving_breaks_a_promise(explorer: Explorer, mode: str, trials: int) -> None:
@@ -119,7 +123,7 @@ def found_within(explorer: Explorer, fault: Fault) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", FAULTS.values(), ids=list(FAULTS))
+@pytest.mark.parametrize("fault", PLANTED)
 def test_a_planted_fault_is_found(explorer: Explorer, fault: Fault) -> None:
     explorer.anew()
     plant(explorer.database.house, fault)

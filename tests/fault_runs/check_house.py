@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fault_runs.evidence import Evidence
+from stored_state import wrong_state
 from support.clock import Clock
 from support.session import Session
 from support.storage import clean
@@ -21,36 +22,17 @@ EXPECTED = {
 
 DISK = {"53100", "53200", "58030", "58P01", "XX001"}
 
-ORPHANS = {
-    "a job without its message": (
-        "select j.job_id from pgq.job as j left join pgq.message as m"
-        " on (m.segment, m.partition_id, m.log_offset) = (j.segment, j.partition_id, j.log_offset)"
-        " where m.partition_id is null"
-    ),
-    "a dead letter without its message": (
-        "select j.job_id from pgq.dead_job as j left join pgq.message as m"
-        " on (m.segment, m.partition_id, m.log_offset) = (j.segment, j.partition_id, j.log_offset)"
-        " where m.partition_id is null"
-    ),
-    "a unique key of no job": (
-        "select u.unique_key from pgq.unique_job as u"
-        " where not exists (select from pgq.job as j where j.job_id = u.job_id)"
-        " and not exists (select from pgq.dead_job as d where d.job_id = u.job_id)"
-    ),
-    "a message of nobody": (
-        "select distinct m.partition_id from pgq.message as m where m.partition_id <> 0"
-        " and not exists (select from pgq.partition as p where p.partition_id = m.partition_id)"
-        " and not exists (select from pgq.queue as q where q.partition_id = m.partition_id)"
-        " and not exists (select from pgq.segment_range as r"
-        " where r.stored_partition_id = m.partition_id)"
-        " and not exists (select from pgq.partition as p"
-        " where p.stored_partition_id = m.partition_id)"
-    ),
-    "two open segments of a class": (
-        "select storage_class_id from pgq.segment where state = 'open'"
-        " group by storage_class_id having count(*) > 1"
-    ),
-}
+MESSAGES_OF_NOBODY = """
+select distinct m.partition_id
+from pgq.message as m
+where m.partition_id <> 0
+    and not exists (select from pgq.partition as p where p.partition_id = m.partition_id)
+    and not exists (select from pgq.queue as q where q.partition_id = m.partition_id)
+    and not exists (
+        select from pgq.segment_range as r where r.stored_partition_id = m.partition_id
+    )
+    and not exists (select from pgq.partition as p where p.stored_partition_id = m.partition_id)
+"""
 
 LASTING = {"access_change", "leaf", "segment", "storage_bound", "storage_class", "view_key"}
 """Tables that have rows in an empty database too."""
@@ -68,10 +50,11 @@ def check_codes(evidence: Evidence) -> None:
 
 def check_house(evidence: Evidence, clock: Clock) -> None:
     """Look for orphans, then let all of it go, and look what is left."""
-    for name, query in ORPHANS.items():
-        found = evidence.ask(query)
-        if found:
-            evidence.violate("orphan", f"{name}: {found[:5]}")
+    for told in wrong_state(evidence.ask):
+        evidence.violate("wrong state", told)
+    found = evidence.ask(MESSAGES_OF_NOBODY)
+    if found:
+        evidence.violate("orphan", f"messages of nobody: {found[:5]}")
     with Session.connect(clock.dsn, autocommit=True) as session:
         clock.advance("2 days")
         clean(session, limit=500)

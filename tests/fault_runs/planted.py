@@ -207,6 +207,11 @@ PLANTED = {
         " select queue, -1, name from done where queue = 'ticks' limit 1",
     ),
     "a code that nobody knows": Planted("code", _code),
-    "an orphan": _sql("orphan", "insert into pgq.unique_job values (1, 'key', -1)"),
+    "a key of no job": _sql("wrong state", "insert into pgq.unique_job values (1, 'key', -1)"),
+    "a message of nobody": _sql(
+        "orphan",
+        "insert into pgq.message (partition_id, log_offset, published_at, segment)"
+        " select 999999, 1, now(), segment from pgq.segment where state = 'open' limit 1",
+    ),
     "storage that is kept": Planted("storage", _nothing_truncated),
 }

@@ -12,6 +12,7 @@ from model.machine import Machine
 from model.queues import Ended, Waiting
 from model.schedules import SHOWN
 from pgq import Client
+from stored_state import wrong_state
 
 __all__ = ["Looking"]
 
@@ -134,6 +135,7 @@ class Looking(Machine):
         assert {s.subscription for s in self.run.clients[0].list_subscriptions()} == set(
             self.broker.subscriptions
         )
+        assert [*wrong_state(lambda query: self.run.connections[0].execute(query).fetchall())] == []
 
     def look_at_schedules(self, client: Client) -> None:
         assert [

@@ -19,7 +19,7 @@ INSERT = "insert into pgq.write_chunks%"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fate", ["commits", "rolls back"])
+@pytest.mark.parametrize("fate", [pytest.param("commits", marks=pytest.mark.long), "rolls back"])
 def test_an_executor_is_killed_while_its_commit_runs(
     cluster: Cluster, driver: Driver, stage: Stage, fate: str
 ) -> None:
@@ -48,7 +48,7 @@ def test_an_executor_is_killed_while_its_commit_runs(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fate", ["commits", "rolls back"])
+@pytest.mark.parametrize("fate", [pytest.param("commits", marks=pytest.mark.long), "rolls back"])
 def test_an_executor_is_killed_amid_chunks_that_are_published_as_they_come(
     cluster: Cluster, driver: Driver, stage: Stage, fate: str
 ) -> None:

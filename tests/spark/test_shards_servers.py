@@ -81,7 +81,13 @@ def next_driver(tmp_path: Path) -> Iterator[Driver]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("work", "fate"), [("publish", "rolls back"), ("save", "commits")])
+@pytest.mark.parametrize(
+    ("work", "fate"),
+    [
+        ("publish", "rolls back"),
+        pytest.param("save", "commits", marks=pytest.mark.long),
+    ],
+)
 def test_the_driver_is_killed_between_two_commits(
     driver: Driver, next_driver: Driver, both: Shards, second: Stage, work: str, fate: str
 ) -> None:

@@ -59,7 +59,7 @@ class Query:
         return found
 
 
-@pytest.fixture(params=["pgq", "pgq_plain"])
+@pytest.fixture(params=["pgq", pytest.param("pgq_plain", marks=pytest.mark.long)])
 def query(
     request: pytest.FixtureRequest, spark: Any, shards: Shards, plain: str, tmp_path: Path
 ) -> Query:

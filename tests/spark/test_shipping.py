@@ -153,6 +153,7 @@ def assert_shipped(found: Any, own: Session, topic: str) -> None:
     assert sorted(text for (text,) in own.execute(query, [topic]).fetchall()) == twice
 
 
+@pytest.mark.long
 def test_a_wheel_is_installed_and_the_driver_is_a_jar(
     cluster: Cluster, wheel: Path, own: Session, location: Location, tmp_path: Path
 ) -> None:

@@ -30,7 +30,14 @@ DRIVER = Path(__file__).resolve().parent / "source_driver.py"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", ["jdbc", "properties", "libpq"])
+@pytest.mark.parametrize(
+    "form",
+    [
+        pytest.param("jdbc", marks=pytest.mark.long),
+        "properties",
+        pytest.param("libpq", marks=pytest.mark.long),
+    ],
+)
 def test_the_password_is_shown_nowhere(
     stream: Stream, spark: Any, own: Session, location: Location, form: str
 ) -> None:
@@ -107,7 +114,13 @@ $$;
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("step", "limit"),
-    [("reading", None), ("planned", "3"), ("writing", None), ("writing", "3"), ("committed", "3")],
+    [
+        pytest.param("reading", None, marks=pytest.mark.long),
+        ("planned", "3"),
+        pytest.param("writing", None, marks=pytest.mark.long),
+        pytest.param("writing", "3", marks=pytest.mark.long),
+        ("committed", "3"),
+    ],
 )
 def test_a_driver_that_is_killed(
     spark: Any,

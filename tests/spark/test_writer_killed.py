@@ -26,7 +26,9 @@ def order(stage: Stage, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("column", [False, True], ids=["by option", "by column"])
+@pytest.mark.parametrize(
+    "column", [pytest.param(False, marks=pytest.mark.long), True], ids=["by option", "by column"]
+)
 def test_an_executor_is_killed_while_its_commit_runs(
     cluster: Cluster, driver: Driver, stage: Stage, clock: Clock, column: bool
 ) -> None:
