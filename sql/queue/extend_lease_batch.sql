@@ -14,7 +14,7 @@ set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 begin
-    perform pgq._check_leases(job_ids, lease_token);
+    perform pgq._check_leases(job_ids, lease_token, begun);
 
     return query select e from pgq._extend_lease(job_ids, lease_token, lease, begun) as e;
 end
@@ -24,5 +24,5 @@ comment on function pgq.extend_lease_batch(bigint[], uuid, interval, bigint[]) i
 'Extends the leases of jobs of one claim, and returns the ids of those that it extended.
 See extend_lease. An id that is missing in the result: that lease has ended. begun: those of them
 that were prefetched and have begun, see claim_job.
-Errors: 22004 a required argument is null, or a null is in job_ids, 22023 bad lease, or job_ids of
-several dimensions, 40001 above READ COMMITTED when another transaction was first (try again).';
+Errors: 22004 a required argument is null, or a null is in job_ids or begun, 22023 bad lease, or
+job_ids or begun of several dimensions, 40001 above READ COMMITTED when another transaction was first (try again).';

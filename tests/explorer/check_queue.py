@@ -91,6 +91,12 @@ def _check_claims(queue: Queue) -> None:
         for event in history.committed("release_job_batch")
         for row in event.rows
     }
+    begun = {
+        (job_id, event.arguments["lease_token"])
+        for event in history.committed("ack_batch", "extend_lease_batch")
+        for job_id in event.arguments.get("begun", ())
+        if {"job_id": job_id} in event.rows
+    }
     redriven = any(next(iter(e.rows[0].values())) for e in queue.since_cut("redrive"))
     extended: dict[tuple[int, str], int] = {}
     for event in history.committed("extend_lease"):
@@ -122,7 +128,8 @@ def _check_claims(queue: Queue) -> None:
             if most < until and not died and held not in given_back | released:
                 history.violate("two leases", told)
             later = after.attempt > before.attempt
-            if held in released:
+            counted = before.begun or held in given_back | begun
+            if held in released or not counted:
                 later = after.attempt == before.attempt
             if not (later or redriven or _tied(before, after)):
                 history.violate("attempts", f"{told}: attempt {after.attempt} is the wrong one")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
 
 from support.clock import Clock
@@ -231,3 +232,24 @@ def test_null_is_as_if_it_were_not_given(connection: Session, queue: str) -> Non
     ids = enqueue_many(connection, queue, 2)
     claim(connection, queue, 2, prefetch=None)
     assert attempts(connection, ids) == [1, 1]
+
+
+@pytest.mark.parametrize("function", ["ack_batch", "extend_lease_batch"])
+@pytest.mark.parametrize(
+    ("begun", "error"),
+    [
+        ([[1], [2]], psycopg.errors.InvalidParameterValue),
+        ([1, None], psycopg.errors.NullValueNotAllowed),
+    ],
+)
+def test_bad_ids_of_what_begins(
+    connection: Session, function: str, begun: list[Any], error: type[Exception]
+) -> None:
+    queue = new_queue(connection)
+    enqueue_many(connection, queue, 1)
+    [job] = claim(connection, queue, 1)
+    with pytest.raises(error, match='argument "begun"'):
+        getattr(connection, function)(
+            job_ids=[job.job_id], lease_token=job.lease_token, begun=begun
+        )
+    assert connection.ack(job_id=job.job_id, lease_token=job.lease_token)
