@@ -207,7 +207,7 @@ PLANTED = {
     ),
     "a code that nobody knows": Planted("code", _code),
     "a key of no job": _sql("wrong state", "insert into pgq.unique_job values (1, 'key', -1)"),
-    "a message of nobody": _sql(
+    "a message of no topic": _sql(
         "orphan",
         "insert into pgq.message (partition_id, log_offset, published_at, segment)"
         " select 999999, 1, now(), segment from pgq.segment where state = 'open' limit 1",
