@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
+
 from stored_state import wrong_state
 
 __all__ = ["Digest", "Ledger", "Recorder", "check"]
