@@ -39,7 +39,8 @@ begin
     end if;
     perform pgq._forget_failures(part, null);
 
-    while spans <> '{}' and tries < max_tries loop
+    -- An action may have had a subtransaction of its own.
+    while spans <> '{}' and tries < max_tries and cardinality(done) < 10 loop
         span := spans[1];
         spans := spans[2:];
         continue when isempty(span);
@@ -90,4 +91,5 @@ comment on function pgq._clean_singly(
     text, text, text, integer, pg_snapshot, xid8, xid8, timestamptz
 ) is
 'Runs a part of cleanup that failed once more for half of its objects, and so on, down to each one
-that fails, with at most max_tries subtransactions; returns its actions and the tries.';
+that fails, with at most max_tries subtransactions, until it has done 10 actions; returns its
+actions and the tries.';

@@ -6,8 +6,9 @@ declare
     class_id bigint;
     sealed integer;
     met_lock boolean := false;
-    -- A limit for each call, which keeps locks on the leaves that it creates.
-    room integer := 100;
+    -- A limit for each call, which keeps locks on the leaves that it creates, and whose
+    -- subtransactions count: past 64 the snapshots of all other sessions get slow.
+    room integer := 10;
 begin
     foreach class_id in array array(
         select c.storage_class_id
@@ -43,4 +44,4 @@ $$;
 
 comment on function pgq._seal_segments(int8multirange, timestamptz) is
 'The part of cleanup that moves these storage classes to new segments, and deletes those out of
-use. It seals 100 segments at most.';
+use. It seals 10 segments at most.';

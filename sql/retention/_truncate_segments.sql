@@ -8,8 +8,9 @@ declare
     budget bigint := 10000;
     report pgq.cleanup_action;
     met_reader boolean := false;
-    -- A limit for each call, which keeps locks on all of their tables.
-    room integer := 100;
+    -- A limit for each call, which keeps locks on all of their tables, and whose subtransactions
+    -- count: past 64 the snapshots of all other sessions get slow.
+    room integer := 10;
     unfinished boolean := false;
 begin
     -- The clock was ahead when they were closed.
@@ -100,4 +101,4 @@ $$;
 
 comment on function pgq._truncate_segments(int8multirange, timestamptz) is
 'The part of cleanup that truncates those of these segments that are closed, and past their
-retention or not needed for max_bytes, 100 at most.';
+retention or not needed for max_bytes, 10 at most.';
