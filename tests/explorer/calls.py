@@ -157,7 +157,9 @@ def claim_job(draw: Draw) -> Arguments:
 
 def prefetching(draw: Draw) -> Arguments:
     """Often only the first of the jobs begins, where trials are of this."""
-    return {"prefetch": True} if draw.prefetched and draw.some(0.7) else {}
+    if not draw.prefetched or draw.some(0.3):
+        return {}
+    return {"max_jobs": draw.rng.choice([2, 100]), "prefetch": True}
 
 
 @call("queue limits", 4)
@@ -204,7 +206,7 @@ def extend_lease(draw: Draw) -> Arguments:
     return {"*": draw.late("job"), "lease": draw.rng.choice(LEASES)}
 
 
-@call("queue prefetch", 0.5)
+@call("queue prefetch", 2)
 def extend_lease_batch(draw: Draw) -> Arguments:
     jobs = draw.rng.choice(["jobs", "running"]) if draw.prefetched else "jobs"
     return {"*": draw.late(jobs), "lease": draw.rng.choice(LEASES)}
@@ -298,8 +300,9 @@ def known_from(name: str, arguments: Arguments, rows: list[Row]) -> Iterator[tup
             yield "id", {"job_id": row["job_id"]}
         job_ids = [row["job_id"] for row in rows]
         yield "jobs", {"job_ids": job_ids, "lease_token": token}
-        yield "running", {"job_ids": job_ids, "lease_token": token, "begun": job_ids}
-        yield "next job", {"job_ids": job_ids[:1], "lease_token": token, "begun": job_ids[1:2]}
+        if len(rows) > 1 and arguments.get("prefetch"):
+            yield "running", {"job_ids": job_ids, "lease_token": token, "begun": job_ids}
+            yield "next job", {"job_ids": job_ids[:1], "lease_token": token, "begun": job_ids[1:]}
     elif rows and {"job_id", "duplicate"} <= rows[0].keys():
         for row in rows:
             yield "id", {"job_id": row["job_id"]}

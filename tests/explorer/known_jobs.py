@@ -34,8 +34,8 @@ class Claimed:
     event: Event
     token: str
     attempt: int
-    begun: bool
-    """Whether the claim itself began it, and did not only prefetch it."""
+    counts: bool
+    """Whether its attempt counts: at first unless it was only prefetched; see check_queue."""
 
 
 @dataclass

@@ -160,8 +160,8 @@ def setup_of(draw: Draw, areas: set[str]) -> list[Step]:
         for _ in range(rng.choice([0, 1, 1, 2])):
             drawn("claim_job")
     if draw.prefetched:
-        drawn("enqueue_batch")
-        drawn("claim_job")
+        for call in ("enqueue_batch", "enqueue_batch", "claim_job"):
+            drawn(call)
         house("move_clock", seconds=rng.choice([0, 660, 3700]))
     if "bulk" in areas:
         for _ in range(rng.choice([1, 1, 2])):
