@@ -319,10 +319,15 @@ class _Sender:
             try:
                 cursor.execute(_CHUNK, {**chunk, "write_id": self.write_ids[target]})
             except (psycopg.DataError, psycopg.errors.StatementTooComplex) as error:
+                task = chunk["task"]
                 found = self._refused(target, chunk["packed"])
-                if found is None:
-                    raise
-                raise RowRefused(f"row {found[0]} of task {chunk['task']}: {found[1]}") from error
+                if found is not None:
+                    raise RowRefused(f"row {found[0]} of task {task}: {found[1]}") from error
+                if isinstance(error, psycopg.errors.InvalidParameterValue):
+                    # of a chunk that is too large, say: another try of the task would not help
+                    told = f"{error.diag.message_primary}. {error.diag.message_detail or ''}"
+                    raise RowRefused(f"task {task}: {told.strip()}") from error
+                raise
 
     def _contents_of(self, target: str) -> str:
         """What the contents are in a chunk."""
