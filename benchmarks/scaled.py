@@ -30,6 +30,7 @@ LEFT_ALONE: Mapping[str, str] = {
     "_clock": "is replaced",
     "_found_in": "a tenth of a second, whichever",
     "_check_room": "how long it took to count, and how old that count is",
+    "_clean_jobs": "how old the count of a full queue is",
     "_holder_samples": "how long transactions have been open, which the server tells",
     "_hash_position": "a number as good as any",
     "metrics": "how long it took",

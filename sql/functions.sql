@@ -11,6 +11,11 @@
 \ir core/_check_read_committed.sql
 \ir core/_oldest_xid.sql
 \ir core/_check_interval.sql
+\ir core/_is_large.sql
+\ir core/_has_large.sql
+\ir core/_message_bytes.sql
+\ir core/_sizes.sql
+\ir core/_check_size.sql
 \ir core/_check_content.sql
 \ir core/_check_batch.sql
 \ir core/_check_lease_token.sql
@@ -47,6 +52,10 @@
 \ir core/_check_admin_of_all.sql
 
 -- The message store
+\ir store/_note_size.sql
+\ir store/_copy_size.sql
+\ir store/_fit.sql
+\ir store/_staged_id.sql
 \ir store/_create_leaf.sql
 \ir store/_lock_leaf.sql
 \ir store/_mark_segment.sql
@@ -76,6 +85,8 @@
 \ir log/_fail_lease_lost.sql
 \ir log/_fail_truncated.sql
 \ir log/_topic_settings.sql
+\ir log/_has_delivery.sql
+\ir log/_measure.sql
 \ir log/_check_out_of_range.sql
 \ir log/_check_dead_letters.sql
 \ir log/_check_both_set.sql
@@ -91,6 +102,7 @@
 \ir log/_extents.sql
 \ir log/_published_at.sql
 \ir log/_messages_across.sql
+\ir log/_fit_across.sql
 \ir log/_offset_at.sql
 \ir log/list_offsets.sql
 \ir log/_unlocked_partitions.sql
@@ -216,6 +228,7 @@
 \ir queue/_lock_floor.sql
 \ir queue/_read_floors.sql
 \ir queue/_is_proved.sql
+\ir queue/_write_floor.sql
 \ir queue/_raise_floor.sql
 \ir queue/_raise_label_floor.sql
 \ir queue/_met_jobs.sql
@@ -224,6 +237,8 @@
 \ir queue/_with_label_floors.sql
 \ir queue/_plan_claim.sql
 \ir queue/_choose_jobs.sql
+\ir queue/_cut_jobs.sql
+\ir queue/_fit_jobs.sql
 \ir queue/_end_claim.sql
 \ir queue/_claim_jobs.sql
 \ir queue/claim_job.sql
@@ -247,6 +262,7 @@
 \ir queue/_job_message.sql
 \ir queue/get_job.sql
 \ir queue/peek_jobs.sql
+\ir queue/_begun_job.sql
 \ir queue/_extend_lease.sql
 \ir queue/extend_lease.sql
 \ir queue/extend_lease_batch.sql
@@ -300,7 +316,16 @@
 \ir retention/_truncate_segment.sql
 \ir retention/_truncate_segments.sql
 \ir retention/_clean_part.sql
+\ir retention/_try_part.sql
+\ir retention/_objects_of.sql
+\ir retention/_failed_objects.sql
+\ir retention/_forget_failures.sql
+\ir retention/_describe_object.sql
+\ir retention/_note_failure.sql
+\ir retention/_clean_singly.sql
+\ir retention/_retry_failures.sql
 \ir retention/cleanup.sql
+\ir retention/list_cleanup_failures.sql
 \ir retention/repair_clock.sql
 \ir retention/schedule_cleanup.sql
 \ir retention/unschedule_cleanup.sql
@@ -387,6 +412,7 @@
 \ir addons/bulk/_check_no_write.sql
 \ir addons/bulk/_check_lengths.sql
 \ir addons/bulk/_starts.sql
+\ir addons/bulk/_largest.sql
 \ir addons/bulk/_check_contents.sql
 \ir addons/bulk/_fail_other_chunk.sql
 \ir addons/bulk/_check_chunk.sql

@@ -20,6 +20,7 @@
 \ir store/tables.sql
 \ir log/tables.sql
 \ir queue/tables.sql
+\ir retention/tables.sql
 \ir addons/subscription/tables.sql
 \ir addons/deferred/tables.sql
 \ir addons/ordered/tables.sql

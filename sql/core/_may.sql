@@ -5,7 +5,11 @@ as $$
 begin
     return roles is null
         or pgq._has_role(pgq._caller(), roles)
-        or exists (select from pgq.acting as a where a.xid = txid_current_if_assigned());
+        or exists (
+            select
+            from pgq.acting as a
+            where a.xid = txid_current_if_assigned() and not a.own_access
+        );
 end
 $$;
 

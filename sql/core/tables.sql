@@ -1,11 +1,14 @@
 create table pgq.acting (
-    xid bigint primary key
+    xid bigint primary key,
+    own_access boolean not null default false
 );
 
 comment on table pgq.acting is
-'Transactions that publish or enqueue on behalf of another role, see _act_for. Its rows are deleted
+'Transactions that publish or enqueue what pgq was given before, see _act_for. Its rows are deleted
 before commit.';
 comment on column pgq.acting.xid is 'The transaction id.';
+comment on column pgq.acting.own_access is
+'Whether the access of the caller counts all the same: then only sizes are not checked.';
 
 create table pgq.view_key (
     key uuid not null

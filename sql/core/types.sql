@@ -9,7 +9,7 @@ comment on column pgq.cleanup_action.action is
 'The name of the action: one of those in the comment of cleanup.';
 comment on column pgq.cleanup_action.target is
 'The target: a queue, a group as topic/group, a write_id, a segment; for busy and more, the part of
-the work; for failed, the part and the SQLSTATE of its error.';
+the work; for failed, the part, the object and the SQLSTATE of its error.';
 comment on column pgq.cleanup_action.amount is 'How many items the action concerned.';
 
 create type pgq._setting as (

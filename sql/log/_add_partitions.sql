@@ -5,10 +5,10 @@ returns void
 language plpgsql volatile parallel unsafe
 as $$
 begin
-    if (topic).deferred and (select s.last_value from pgq.partition_id as s) > 8380000 then
+    if (topic).deferred and (select s.last_value from pgq.partition_id as s) > 68719000000 then
         raise exception 'there have been too many partitions and queues for deferred topics'
             using errcode = '54000',
-                detail = 'Up to 8380000 of their ids leave room for the ids of transactions.';
+                detail = 'Up to 68719000000 of their ids leave room for the ids of transactions.';
     end if;
 
     with added as (
@@ -36,11 +36,7 @@ begin
             (_add_partitions.topic).topic,
             last_partition + 1,
             pgq._free_position((_add_partitions.topic).topic, n.new_partition, last_partition + 1),
-            (_add_partitions.topic).notify or exists (
-                select
-                from pgq.subscription as s
-                where s.topic_id = (_add_partitions.topic).topic_id
-            ),
+            pgq._has_delivery(_add_partitions.topic),
             (class).segment,
             1,
             '-infinity',

@@ -1,6 +1,6 @@
 create function pgq._claim_any(
     topic text, consumer_group text, max_messages integer, partition integer, lease interval,
-    hint_first boolean
+    hint_first boolean, max_bytes bigint
 )
 returns pgq._claim_state
 language plpgsql volatile parallel unsafe
@@ -12,9 +12,11 @@ declare
     claimed pgq._claim_state;
     first_available bigint;
     failed_to bigint;
+    fit pgq._fit;
     hint integer;
 begin
     perform pgq._check_count('max_messages', wanted, 1, 1000000);
+    perform pgq._check_count('max_bytes', max_bytes, 1, 9223372036854775807);
 
     loop
         hint := case when hint_first then pgq._partition_hint(topic, consumer_group) end;
@@ -82,6 +84,14 @@ begin
                 then claimed.first_offset
             else least(state.last_offset, claimed.first_offset + wanted - 1, failed_to)
         end;
+        claimed.cut_short := false;
+        if claimed.last_offset > claimed.first_offset then
+            fit := pgq._fit_across(
+                state.partition_id, claimed.first_offset, claimed.last_offset, max_bytes
+            );
+            claimed.cut_short := fit.cut_short;
+            claimed.last_offset := fit.last_offset;
+        end if;
         if lease is not null then
             claimed.lease_token := gen_random_uuid();
             claimed.leased_until := pgq._clock() + lease;
@@ -119,8 +129,8 @@ begin
 end
 $$;
 
-comment on function pgq._claim_any(text, text, integer, integer, interval, boolean) is
+comment on function pgq._claim_any(text, text, integer, integer, interval, boolean, bigint) is
 'Claims messages where the fast path of _claim cannot: in other partitions, older segments or a
 named partition, and in groups that count attempts.
 hint_first: whether it looks at the partitions of _partition_hint before it scans all; null: it
-always scans all.';
+always scans all. max_bytes: see _claim.';

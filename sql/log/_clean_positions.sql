@@ -1,4 +1,4 @@
-create function pgq._clean_positions()
+create function pgq._clean_positions(objects int8multirange)
 returns setof pgq.cleanup_action
 language plpgsql volatile parallel unsafe
 as $$
@@ -21,7 +21,7 @@ begin
             order by k.seq
             limit 1
         ) as s
-        where s.seq < e.seq - 1000
+        where s.seq < e.seq - 1000 and l.group_id <@ objects
     loop
         -- SKIP LOCKED: do not wait for a member. The update below makes a member whose snapshot is
         -- older than the trim fail with 40001.
@@ -55,6 +55,6 @@ begin
 end
 $$;
 
-comment on function pgq._clean_positions() is
-'Step of cleanup: trims the journals of positions to their last 1000 rows each; removes at most
-20000 rows.';
+comment on function pgq._clean_positions(int8multirange) is
+'Step of cleanup: trims the journals of positions of these groups to their last 1000 rows each;
+removes at most 20000 rows.';

@@ -43,7 +43,12 @@ begin
             headers => coalesce(poison.headers, '{}') || jsonb_build_object(
                 'pgq_topic', topic, 'pgq_partition', poison.partition,
                 'pgq_offset', poison.log_offset, 'pgq_group', consumer_group,
-                'pgq_attempts', current.attempt, 'pgq_error', current.last_error,
+                'pgq_attempts', current.attempt,
+                -- Cut to fit in beside the headers, which may be as large as 256 KiB.
+                'pgq_error', left(
+                    current.last_error,
+                    greatest(1000, least(8000, 65000 - pg_column_size(poison.headers) / 4))
+                ),
                 'pgq_published_at', poison.published_at
             ),
             body => poison.body

@@ -1,5 +1,6 @@
 create function pgq._messages_across(
-    partition_id bigint, partition integer, first_offset bigint, last_offset bigint
+    partition_id bigint, partition integer, first_offset bigint, last_offset bigint,
+    cut_short boolean default false
 )
 returns setof pgq.message_record
 language plpgsql stable parallel safe
@@ -14,7 +15,8 @@ begin
         return query
         select
             {partition}, m.log_offset + {extent.shift},
-            coalesce({extent.published_at}, m.published_at), m.key, m.headers, m.payload, m.body
+            coalesce({extent.published_at}, m.published_at), m.key, m.headers, m.payload, m.body,
+            {_messages_across.cut_short}
         from pgq.message_{leaf} as m
         where m.partition_id = {extent.stored_partition_id}
             and m.log_offset between {extent.first_offset} - {extent.shift} and {extent.last_offset}
@@ -25,5 +27,5 @@ begin
 end
 $$;
 
-comment on function pgq._messages_across(bigint, integer, bigint, bigint) is
+comment on function pgq._messages_across(bigint, integer, bigint, bigint, boolean) is
 'Returns the messages of a range of a partition in order; the range may span several segments.';

@@ -25,6 +25,7 @@ declare
     ordinal integer;
 begin
     perform pgq._check_access(topic, null, 'publish');
+    perform pgq._measure(topic, true, null, null, payloads, keys, headers, bodies);
 
     -- Take the xid before reading the window: _note_keys relies on this order.
     if pg_current_xact_id() is null then

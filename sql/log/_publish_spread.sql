@@ -127,6 +127,10 @@ begin
         return;
     end if;
 
+    perform pgq._measure(
+        topic, has_delivery, segments, stored_ids, payloads, keys, headers, bodies
+    );
+
     insert into pgq.message (
         partition_id, log_offset, published_at, segment, key, headers, payload, body
     )

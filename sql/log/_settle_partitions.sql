@@ -1,4 +1,6 @@
-create function pgq._settle_partitions(topic_id bigint, max_partitions integer)
+create function pgq._settle_partitions(
+    topic_id bigint, objects int8multirange, max_partitions integer
+)
 returns integer
 language plpgsql volatile parallel unsafe
 as $$
@@ -12,6 +14,7 @@ begin
         inner join pgq.topic as t on t.topic_id = p.topic_id
         inner join pgq.storage_class as c on c.storage_class_id = t.storage_class_id
         where t.topic_id = coalesce(_settle_partitions.topic_id, t.topic_id)
+            and p.segment::bigint <@ objects
             and (
                 p.segment <> c.segment
                 or p.partitions <> t.partitions
@@ -22,10 +25,7 @@ begin
                     where o.topic = p.topic and o.hash_position = p.hash_position
                         and o.partition < p.partition
                 )
-                or p.has_delivery <> (
-                    t.notify
-                    or exists (select from pgq.subscription as s where s.topic_id = t.topic_id)
-                )
+                or p.has_delivery <> pgq._has_delivery(t)
             )
         limit max_partitions
         for no key update of p skip locked
@@ -36,9 +36,7 @@ begin
         set
             partitions = t.partitions,
             hash_position = pgq._free_position(p.topic, p.partition, t.partitions),
-            has_delivery = t.notify or exists (
-                select from pgq.subscription as s where s.topic_id = t.topic_id
-            )
+            has_delivery = pgq._has_delivery(t)
         from pgq.topic as t
         where p.partition_id = target.partition_id and t.topic_id = p.topic_id;
 
@@ -50,7 +48,7 @@ begin
 end
 $$;
 
-comment on function pgq._settle_partitions(bigint, integer) is
+comment on function pgq._settle_partitions(bigint, int8multirange, integer) is
 'Updates partitions of one topic, or of all, to the settings of their topic and the segment that its
-storage class writes to now; returns the number updated. Locked partitions are left for the next
-call.';
+storage class writes to now, if they write to one of these segments; returns the number updated.
+Locked partitions are left for the next call.';

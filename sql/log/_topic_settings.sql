@@ -10,7 +10,8 @@ from (
     ('max_bytes', 'count', null, true, 1, 9223372036854775807),
     ('notify', 'flag', 'false', false, null, null),
     ('idempotency_window', 'window', '1 day', false, null, null),
-    ('deferred', 'flag', 'false', false, null, null)
+    ('deferred', 'flag', 'false', false, null, null),
+    ('max_message_bytes', 'count', '1048576', false, 1024, 268435456)
 ) as v (name, kind, standard, may_lift, least, most)
 $$;
 

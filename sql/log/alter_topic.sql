@@ -5,6 +5,7 @@ create function pgq.alter_topic(
     max_bytes bigint default null,
     notify boolean default null,
     idempotency_window interval default null,
+    max_message_bytes integer default null,
     no_limit text[] default null,
     restricted boolean default null,
     end_dependents boolean default false
@@ -26,6 +27,7 @@ begin
     given.max_bytes := max_bytes;
     given.notify := notify;
     given.idempotency_window := idempotency_window;
+    given.max_message_bytes := max_message_bytes;
 
     perform pgq._check_access(topic collate "C", null, 'admin');
     if exists (
@@ -81,12 +83,12 @@ begin
     set
         partitions = settings.partitions, storage_class_id = class.storage_class_id,
         notify = settings.notify, idempotency_window = settings.idempotency_window,
-        updated_at = pgq._clock()
+        max_message_bytes = settings.max_message_bytes, updated_at = pgq._clock()
     where t.topic_id = target.topic_id
     returning t.*
     into target;
 
-    perform pgq._settle_partitions(target.topic_id, 1024);
+    perform pgq._settle_partitions(target.topic_id, '{(,)}', 1024);
 
     if settings.partitions > before.partitions then
         perform pgq._add_partitions(target, class, before.partitions, settings.partitions - 1);
@@ -97,7 +99,7 @@ end
 $$;
 
 comment on function pgq.alter_topic(
-    text, integer, interval, bigint, boolean, interval, text[], boolean, boolean
+    text, integer, interval, bigint, boolean, interval, integer, text[], boolean, boolean
 ) is
 'Changes settings of a topic and returns it; a null argument leaves the setting as it is.
 A partition that an open transaction publishes to gets the new settings at the next cleanup.
@@ -106,7 +108,8 @@ before the change and after it, but not across it. A new retention or max_bytes 
 published from now on; with a shorter one, older messages are removed together with the first newer
 ones that it removes. A topic that has ever stored messages without a retention cannot get one. A
 new idempotency_window applies to keys recorded from now on; earlier keys expire by their old
-window. no_limit removes limits: retention, max_bytes.
+window. A lower max_message_bytes leaves stored
+messages as they are. no_limit removes limits: retention, max_bytes.
 restricted: true opens the topic only to roles with access, see grant_access; false opens it to all
 roles with EXECUTE, and removes its grants. end_dependents: as in grant_access.
 Errors: MQ001 unknown topic, 22004 a required argument is null, 22023 bad setting, 2BP01 what others

@@ -16,7 +16,9 @@ as $$
 declare
     claimed pgq._claim_state;
 begin
-    claimed := pgq._claim(topic collate "C", consumer_group, max_messages, partition, null);
+    claimed := pgq._claim(
+        topic collate "C", consumer_group, max_messages, partition, null, 9223372036854775807
+    );
     if claimed.partition is null then
         return;
     end if;

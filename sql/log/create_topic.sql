@@ -5,6 +5,7 @@ create function pgq.create_topic(
     max_bytes bigint default null,
     notify boolean default null,
     idempotency_window interval default null,
+    max_message_bytes integer default null,
     no_limit text[] default null,
     deferred boolean default null,
     restricted boolean default null
@@ -29,6 +30,7 @@ begin
     given.max_bytes := max_bytes;
     given.notify := notify;
     given.idempotency_window := idempotency_window;
+    given.max_message_bytes := max_message_bytes;
     given.deferred := deferred;
     given.restricted := restricted;
 
@@ -81,7 +83,8 @@ begin
             updated_at,
             idempotency_window,
             deferred,
-            made_by
+            made_by,
+            max_message_bytes
         )
         overriding system value
         values (
@@ -94,7 +97,8 @@ begin
             pgq._clock(),
             settings.idempotency_window,
             settings.deferred,
-            pgq._maker()
+            pgq._maker(),
+            settings.max_message_bytes
         )
         on conflict (topic) do nothing
         returning *
@@ -111,7 +115,7 @@ end
 $$;
 
 comment on function pgq.create_topic(
-    text, integer, interval, bigint, boolean, interval, text[], boolean, boolean
+    text, integer, interval, bigint, boolean, interval, integer, text[], boolean, boolean
 ) is
 'Creates a topic and returns it; an existing one is returned if it has the settings that are given.
 partitions (1 to 1024; by default 8): a partition takes one publishing transaction at a time, so
@@ -122,13 +126,15 @@ younger messages have at least this size, so about a third more can be stored; b
 notify: a publish notifies the channel pgq_topic with the topic''s name (for a restricted topic
 without the name); by default false, since it makes commits wait for each other. idempotency_window:
 how long an idempotency key stands for its first message, from 1 second to 366 days; by default 1
-day. no_limit: names of settings without a limit: retention (messages are never removed by age),
-max_bytes. deferred: a publish takes no lock and returns no offset, so that transactions may stay
-open for hours after it; messages get their offsets, in the order in which their commits become
-visible, when a consumer reads or assign_offsets is called; by default false; it cannot be changed
-later. restricted: only the caller and roles with access by grant_access may use the topic; by
-default false. Topics with the same retention share their storage, so use few different ones.
-Settings that are not given are not compared, so that an application can call this at each start.
+day. max_message_bytes (1024 to 268435456; by default 1048576): a publish with larger content is
+refused, see publish. no_limit: names of settings without a limit: retention (messages are never
+removed by age), max_bytes. deferred: a publish takes no lock and returns no offset, so that
+transactions may stay open for hours after it; messages get their offsets, in the order in which
+their commits become visible, when a consumer reads or assign_offsets is called; by default false;
+it cannot be changed later. restricted: only the caller and roles with access by grant_access may
+use the topic; by default false. Topics with the same retention share their storage, so use few
+different ones. Settings that are not given are not compared, so that an application can call this
+at each start.
 Errors: MQ005 the topic exists with other settings than those given, 22004 a required argument is
 null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
 (try again), 54000 no more deferred topics, or retentions, windows or sizes that are too many: see

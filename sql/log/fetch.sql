@@ -2,7 +2,8 @@ create function pgq.fetch(
     topic text,
     consumer_group text,
     max_messages integer default 100,
-    partition integer default null
+    partition integer default null,
+    max_bytes bigint default 67108864
 )
 returns setof pgq.message_record
 language plpgsql stable parallel unsafe
@@ -19,13 +20,18 @@ declare
     last_offset bigint;
     first_available bigint;
     read_rows bigint;
+    fit pgq._fit;
+    bytes_left bigint := coalesce(max_bytes, 67108864);
+    cut_short boolean := false;
 begin
+    perform pgq._check_count('max_bytes', bytes_left, 1, 9223372036854775807);
     perform pgq._check_count('max_messages', room, 1, 1000000);
     perform pgq._check_group("fetch".topic collate "C", "fetch".consumer_group, "fetch".partition);
 
     for source in
         select
-            p.partition, p.partition_id, p.segment_first_offset, l.out_of_range, q.next_offset,
+            p.partition, p.partitions, p.partition_id, p.segment_first_offset, l.out_of_range,
+            q.next_offset,
             pgq._last_offset(p.stored_partition_id, p.segment, p.segment_first_offset)
                 as newest_offset
         from pgq.group_partition as l
@@ -52,10 +58,31 @@ begin
         last_offset := least(source.newest_offset, source.next_offset + room - 1);
         continue when last_offset < source.next_offset;
 
+        -- Stop early, rather than at a message of the next partition that does not fit: these rows
+        -- could not tell it any more.
+        if last_offset > source.next_offset or bytes_left < coalesce(max_bytes, 67108864) then
+            fit := pgq._fit_across(
+                source.partition_id, source.next_offset, last_offset, bytes_left
+            );
+            bytes_left := bytes_left - fit.bytes;
+            cut_short := fit.cut_short
+            or (
+                last_offset - source.next_offset + 1 < room
+                and "fetch".partition is null
+                and source.partition < source.partitions - 1
+                and bytes_left < (
+                    select t.max_message_bytes + 524288
+                    from pgq.topic as t
+                    where t.topic = "fetch".topic collate "C"
+                )
+            );
+            last_offset := fit.last_offset;
+        end if;
+
         return query
         select m.*
         from pgq._messages_across(
-            source.partition_id, source.partition, source.next_offset, last_offset
+            source.partition_id, source.partition, source.next_offset, last_offset, cut_short
         ) as m;
         get diagnostics read_rows = row_count;
 
@@ -72,17 +99,18 @@ begin
         end if;
 
         room := room - (last_offset - source.next_offset + 1);
-        exit when room = 0;
+        exit when cut_short or room = 0;
     end loop;
 end
 $$;
 
-comment on function pgq.fetch(text, text, integer, integer) is
+comment on function pgq.fetch(text, text, integer, integer, bigint) is
 'Returns the next messages of a consumer group without moving its position.
 Calling it twice returns the same messages; commit_offset moves the position. Without a partition it
 returns those of all partitions one after the other, up to max_messages (1 to 1000000, by default
-100). Use it when the caller ensures that each partition has one reader; poll ensures that by
-leases. Read-only, so it works on a standby.
+100) and max_bytes, as in consume; the last rows have cut_short then. Use it when the caller ensures
+that each partition has one reader; poll ensures that by leases. Read-only, so it works on a
+standby.
 Errors: MQ001 unknown topic, MQ003 unknown group, MQ004 retention has removed the next message,
-MQ007 unknown partition, 22004 a required argument is null, 22023 bad max_messages, 40001 when
-retention removes what is being read (try again).';
+MQ007 unknown partition, 22004 a required argument is null, 22023 bad max_messages or max_bytes,
+40001 when retention removes what is being read (try again).';

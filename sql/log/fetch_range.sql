@@ -34,7 +34,7 @@ begin
     if first_offset >= source.segment_first_offset then
         -- for the first 48 leaves: source.segment
         return query
-        select {partition}, m.log_offset, m.published_at, m.key, m.headers, m.payload, m.body
+        select {partition}, m.log_offset, m.published_at, m.key, m.headers, m.payload, m.body, false
         from pgq.message_{leaf} as m
         where m.partition_id = {source.stored_partition_id}
             and m.log_offset between {first_offset} and {last_offset}

@@ -23,6 +23,7 @@ declare
     until timestamptz;
     has_delivery boolean;
     roles text[];
+    is_large boolean;
     state pgq._partition_state;
     newest_offset bigint;
     newest_at timestamptz;
@@ -33,9 +34,11 @@ begin
     if (payload is null) = (body is null)
         or headers is not null
         or idempotency_key is not null
+        or pgq._is_large(payload, key, headers, body)
         or current_setting('transaction_isolation') <> 'read committed'
     then
         perform pgq._check_content(payload, headers, body);
+        is_large := pgq._is_large(payload, key, headers, body);
         if idempotency_key is not null
             or current_setting('transaction_isolation') <> 'read committed'
         then
@@ -112,7 +115,9 @@ begin
         for no key update;
     end if;
 
-    if (until > pgq._clock() and not has_delivery and roles is null) is not true then
+    if (
+        until > pgq._clock() and not has_delivery and roles is null and is_large is not true
+    ) is not true then
         if roles is not null and not pgq._may(roles) then
             -- Report a forbidden topic as unknown, so that names do not leak.
             store_id := null;
@@ -121,7 +126,7 @@ begin
         end if;
         if store_id is null then
             published.partition := pgq._publish_deferred(
-                topic collate "C", payload, key, headers, partition, body
+                topic collate "C", payload, key, headers, partition, is_large, body
             );
             if published.partition is not null then
                 published.duplicate := false;
@@ -150,6 +155,14 @@ begin
                 topic collate "C", payload, key, headers, published.partition, null, body
             ) as g;
             return;
+        end if;
+        if is_large then
+            perform pgq._note_size(
+                leaf, store_id,
+                pgq._check_size(
+                    topic collate "C", null, array[payload], array[key], array[headers], array[body]
+                )
+            );
         end if;
     end if;
 
@@ -189,8 +202,9 @@ publishers until the transaction ends: publish last, or commit soon. An idempote
 characters) stands for the first message published with it, in any partition, for the
 idempotency_window of the topic: another call with the key writes nothing, whatever its other
 arguments are, and returns the partition and offset of that message as a duplicate. It waits for a
-transaction that is publishing that message. In a deferred topic no lock is taken, and log_offset is
-null: see create_topic.
+transaction that is publishing that message. The content may have as many bytes as the topic''s
+max_message_bytes, key and headers together 256 KiB. In a deferred topic no lock is taken, and
+log_offset is null: see create_topic.
 Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, or no
-content, 22023 two contents, headers that are no object, or a bad idempotency_key, 40001 above READ
-COMMITTED when another transaction was first (try again).';
+content, 22023 two contents, headers that are no object, a bad idempotency_key, or too large, 40001
+above READ COMMITTED when another transaction was first (try again).';

@@ -92,6 +92,12 @@ begin
 
     -- New statement: its snapshot is newer than the lock, so it shows the newest offset.
     newest := pgq._newest(state.stored_partition_id, state.segment, state.segment_first_offset);
+    if state.has_delivery or pgq._has_large(payloads, keys, headers, bodies) then
+        perform pgq._measure(
+            topic collate "C", true, array[state.segment], array[state.stored_partition_id],
+            payloads, keys, headers, bodies
+        );
+    end if;
 
     published.partition := state.partition;
     published.duplicate := false;
@@ -144,5 +150,5 @@ give the offsets of the messages that these keys stand for. An empty array write
 deferred topic no lock is taken, and the offsets are null: see create_topic.
 Errors: MQ001 unknown topic, MQ007 unknown partition, 22004 a required argument is null, no
 content, or a null in it, 22023 two contents, arrays of other lengths, headers that are no objects,
-or a bad idempotency key, 40001 above READ COMMITTED when another transaction was first (try
-again).';
+a bad idempotency key, or a message is too large, 40001 above READ COMMITTED when another
+transaction was first (try again).';

@@ -9,7 +9,8 @@ create table pgq.topic (
     idempotency_window interval not null default '1 day',
     deferred boolean not null default false,
     restricted boolean not null default false,
-    made_by text collate "C"
+    made_by text collate "C",
+    max_message_bytes integer not null
 );
 
 comment on table pgq.topic is 'A topic: a log of messages in one or more partitions.';
@@ -24,6 +25,8 @@ comment on column pgq.topic.idempotency_window is
 'How long an idempotency key stands for the first message published with it.';
 comment on column pgq.topic.restricted is
 'Whether only roles with a grant may use it, see grant_access.';
+comment on column pgq.topic.max_message_bytes is
+'Limit of the size of a message, in bytes; see create_topic.';
 comment on column pgq.topic.made_by is
 'Role that created it, which may restrict it; null: the owner of pgq.';
 comment on column pgq.topic.deferred is
@@ -67,7 +70,7 @@ comment on column pgq.partition.hash_position is
 'Hash position of the partition, from 0 to 1023. A session that may take any partition takes the one
 with the highest hash position at or below its own (see _hash_position).';
 comment on column pgq.partition.has_delivery is
-'Whether a publish must notify or deliver: the topic has notify, or subscriptions.';
+'Whether a publish must notify, deliver or measure every message, see _has_delivery.';
 comment on column pgq.partition.segment is 'Segment that the next message goes to.';
 comment on column pgq.partition.segment_first_offset is
 'First offset that is or will be stored in this segment under stored_partition_id.';

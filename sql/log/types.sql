@@ -8,7 +8,8 @@ create type pgq.topic_info as (
     updated_at timestamptz,
     idempotency_window interval,
     deferred boolean,
-    restricted boolean
+    restricted boolean,
+    max_message_bytes integer
 );
 
 comment on type pgq.topic_info is 'A topic and its settings.';
@@ -27,6 +28,8 @@ comment on column pgq.topic_info.deferred is
 'Whether messages get their offsets when they are consumed, not when they are published.';
 comment on column pgq.topic_info.restricted is
 'Whether only roles with a grant may use it; see grant_access.';
+comment on column pgq.topic_info.max_message_bytes is
+'Largest content of a message, in bytes.';
 
 create type pgq.group_info as (
     topic text,
@@ -57,7 +60,8 @@ create type pgq.message_record as (
     key text,
     headers jsonb,
     payload jsonb,
-    body bytea
+    body bytea,
+    cut_short boolean
 );
 
 comment on type pgq.message_record is 'A message as consumers get it.';
@@ -70,6 +74,8 @@ comment on column pgq.message_record.payload is
 'Content as JSON; null when the message has a body.';
 comment on column pgq.message_record.body is
 'Content as raw bytes; null when the message has a payload.';
+comment on column pgq.message_record.cut_short is
+'Whether max_bytes left out messages that max_messages would allow: ask again at once.';
 
 create type pgq.packed_messages as (
     first_offset bigint,
@@ -154,7 +160,8 @@ create type pgq.leased_message as (
     headers jsonb,
     payload jsonb,
     body bytea,
-    attempt integer
+    attempt integer,
+    cut_short boolean
 );
 
 comment on type pgq.leased_message is 'A message of a partition that is leased to the caller.';
@@ -173,6 +180,8 @@ comment on column pgq.leased_message.body is
 'Content as raw bytes; null when the message has a payload.';
 comment on column pgq.leased_message.attempt is
 'Number of attempts at these messages, including this one; null: the group counts none.';
+comment on column pgq.leased_message.cut_short is
+'Whether max_bytes left out messages that max_messages would allow: ask again at once.';
 
 create type pgq._partition_state as (
     partition integer,
@@ -239,7 +248,8 @@ create type pgq._claim_state as (
     lease_token uuid,
     leased_until timestamptz,
     attempt integer,
-    stored_partition_id bigint
+    stored_partition_id bigint,
+    cut_short boolean
 );
 
 comment on type pgq._claim_state is

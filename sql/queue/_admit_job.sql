@@ -20,6 +20,7 @@ begin
         admitted.job_id := nextval('pgq.job_id');
     end if;
 
+    admitted.has_small_limit := settings.max_message_bytes < 12288;
     admitted.enqueued_at := pgq._clock();
     admitted.expires_at := admitted.enqueued_at + settings.job_ttl;
     admitted.visible_at := admitted.enqueued_at + settings.delay;
@@ -58,6 +59,6 @@ end
 $$;
 
 comment on function pgq._admit_job(bigint, bigint, text, text, interval, timestamptz) is
-'Prepares one job that has a delay or a unique key, or whose queue is ordered, has a max_unfinished
-or notifies.
+'Prepares one job that has a delay or a unique key, or whose queue is ordered, has a max_unfinished,
+notifies, or takes less than the 12 KiB up to which enqueue does not look at the size.
 is_duplicate: another job holds the unique key; job_id is the id of that job.';

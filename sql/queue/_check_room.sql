@@ -11,25 +11,28 @@ declare
         when pgq._keeps_snapshot() then transaction_timestamp()
         else begun_at
     end;
-    name text := 'pgq.room_' || queue_id;
-    -- The last count of this session: max_unfinished, highest job_id with room, time of the count
-    -- and its duration, both in microseconds. A hint: other sessions do not see it.
-    seen numeric[] := string_to_array(nullif(current_setting(name, true), ''), ' ')::numeric[];
-    age numeric;
+    seen pgq.room_count;
+    age interval;
     unfinished bigint;
 begin
+    select r.*
+    into seen
+    from pgq.room_count as r
+    where r.queue_id = _check_room.queue_id and r.counted_at <= seen_at
+    order by r.counted_at desc
+    limit 1;
+
     -- At most as many jobs were added since as ids were drawn. Jobs put back under their old ids,
     -- or not committed at the time, are counted a second later.
-    age := extract(epoch from seen_at)::numeric * 1000000 - seen[3];
-    if seen[1] = max_unfinished
-        and age >= 0
+    age := seen_at - seen.counted_at;
+    if seen.max_unfinished = max_unfinished
         and (
-            age < 1000000 and last_id <= seen[2]
+            age < interval '1 second' and last_id <= seen.last_id
             -- Counting many jobs is slow: spend at most 1/20 of the time on it, and allow 1/20 more
             -- jobs until the next count.
             or max_unfinished > 10000
-            and age < seen[4] * 20
-            and last_id <= seen[2] + max_unfinished / 20
+            and age < seen.took * 20
+            and last_id <= seen.last_id + max_unfinished / 20
         )
     then
         return;
@@ -66,15 +69,15 @@ begin
                     'pgq.alter_queue.';
     end if;
 
-    perform set_config(
-        name,
-        concat_ws(
-            ' ', max_unfinished, last_id + max_unfinished - unfinished - new_jobs,
-            round(extract(epoch from seen_at)::numeric * 1000000),
-            round(extract(epoch from clock_timestamp() - begun_at)::numeric * 1000000)
-        ),
-        false
-    );
+    -- Near the limit the next call has to count again, whatever stands here.
+    unfinished := unfinished + new_jobs;
+    if unfinished < max_unfinished - 20 or max_unfinished > 10000 then
+        insert into pgq.room_count (queue_id, counted_at, took, max_unfinished, last_id)
+        values (
+            queue_id, seen_at, clock_timestamp() - begun_at, max_unfinished,
+            last_id + max_unfinished - unfinished
+        );
+    end if;
 end
 $$;
 

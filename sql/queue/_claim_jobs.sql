@@ -1,5 +1,6 @@
 create function pgq._claim_jobs(
-    queue text, max_jobs integer, least_jobs integer, lease interval, label text, met_spent boolean
+    queue text, max_jobs integer, least_jobs integer, lease interval, label text, max_bytes bigint,
+    prefetch boolean, met_spent boolean
 )
 returns setof pgq.claimed_job
 language plpgsql volatile parallel unsafe
@@ -17,11 +18,14 @@ declare
     tids tid[];
     leaves integer[];
     stamps jsonb;
+    begun tid;
     first integer := 1;
     last integer;
     leaf integer;
+    cut_short boolean;
 begin
     perform pgq._check_count('max_jobs', max_jobs, least_jobs, 100000);
+    perform pgq._check_count('max_bytes', max_bytes, 1, 9223372036854775807);
     perform pgq._check_label(label);
 
     plan := pgq._plan_claim(queue, max_jobs, lease, label);
@@ -29,12 +33,23 @@ begin
         return;
     end if;
     chosen := pgq._choose_jobs(plan, label, met_spent);
+    if cardinality(chosen.tids) > 1 then
+        if chosen.unbegun is not null then
+            -- It may have ended its worker: hand it out with nothing beside it.
+            chosen := pgq._cut_jobs(
+                chosen, greatest(array_position(chosen.tids, chosen.unbegun[1]) - 1, 1)
+            );
+        end if;
+        chosen := pgq._fit_jobs(chosen, max_bytes);
+    end if;
 
     -- Variables are faster to read than fields of a composite.
     most_attempts := plan.max_attempts;
     tids := chosen.tids;
     leaves := chosen.leaves;
     stamps := chosen.stamps;
+    cut_short := coalesce(chosen.cut_short, false);
+    begun := case when prefetch then tids[1] end;
 
     -- One segment per iteration; usually all rows are in the same. The tids stay valid: the rows
     -- are locked. Read the clock after locking: by then the transaction has its xid, on which the
@@ -56,7 +71,8 @@ begin
         with gone as (
             delete from pgq.job as j
             where j.ctid = any({tids[first:last]})
-            returning j.*
+            returning
+                j.*, case when {begun} is null or j.ctid = {begun} then j.attempt + 1 end as counted
         ),
 
         taken as (
@@ -86,9 +102,9 @@ begin
                 g.expires_at,
                 {lease_end},
                 g.segment,
-                g.attempt + 1,
+                coalesce(g.counted, g.attempt),
                 g.priority,
-                g.attempt + 1 >= coalesce(g.max_attempts, {most_attempts}),
+                g.counted >= coalesce(g.max_attempts, {most_attempts}),
                 {token},
                 g.label,
                 g.last_error,
@@ -100,7 +116,8 @@ begin
 
         select
             g.job_id, {token}, g.attempt + 1, {lease_end}, m.published_at, g.priority::integer,
-            m.key, g.label, m.headers, m.payload, m.body
+            m.key, g.label, m.headers, m.payload, m.body, {cut_short},
+            nullif(coalesce(g.max_attempts, {most_attempts}), 2147483647)
         from gone as g
         left join lateral (
             select k.published_at, k.key, k.headers, k.payload, k.body
@@ -116,12 +133,14 @@ begin
 
     if pgq._end_claim(plan, chosen, label) then
         -- The clock had been set back, and there were jobs below the floors, which are lowered now.
-        return query select c.* from pgq._claim_jobs($1, $2, $3, $4, $5, false) as c;
+        return query select c.* from pgq._claim_jobs($1, $2, $3, $4, $5, $6, $7, false) as c;
     end if;
 end
 $$;
 
-comment on function pgq._claim_jobs(text, integer, integer, interval, text, boolean) is
+comment on function pgq._claim_jobs(
+    text, integer, integer, interval, text, bigint, boolean, boolean
+) is
 'Claims jobs where the fast path of claim_job and finish_and_claim does not apply: many jobs,
 priorities above 0, labels.
 met_spent: the caller has just dead-lettered the first job, and there may be more of these.';

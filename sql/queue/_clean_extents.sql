@@ -1,4 +1,4 @@
-create function pgq._clean_extents(now_at timestamptz, max_jobs integer)
+create function pgq._clean_extents(objects int8multirange, now_at timestamptz, max_jobs integer)
 returns boolean
 language plpgsql volatile parallel unsafe
 set enable_seqscan = on
@@ -12,7 +12,7 @@ begin
     for extent in
         select r.*
         from pgq.job_extent as r
-        where r.expires_at <= now_at
+        where r.expires_at <= now_at and r.queue_id <@ objects
         limit max_jobs
         for update skip locked
     loop
@@ -26,7 +26,8 @@ begin
     where (r.queue_id, r.visible_at, r.extent_id) in (
         select s.queue_id, s.visible_at, s.extent_id
         from pgq.job_extent as s
-        where not exists (select from pgq.queue as q where q.queue_id = s.queue_id)
+        where s.queue_id <@ objects
+            and not exists (select from pgq.queue as q where q.queue_id = s.queue_id)
         limit max_jobs
     );
     get diagnostics removed = row_count;
@@ -35,6 +36,6 @@ begin
 end
 $$;
 
-comment on function pgq._clean_extents(timestamptz, integer) is
+comment on function pgq._clean_extents(int8multirange, timestamptz, integer) is
 'Expands job extents that are past the job_ttl of their queue into jobs, and deletes those
 of dropped queues; returns whether there is more to do. Part of cleanup.';

@@ -1,4 +1,4 @@
-create function pgq._clean_jobs(now_at timestamptz)
+create function pgq._clean_jobs(objects int8multirange, now_at timestamptz)
 returns setof pgq.cleanup_action
 language plpgsql volatile parallel unsafe
 as $$
@@ -11,20 +11,21 @@ declare
     legacy_table text;
     dead_letters pgq._ended_job[];
 begin
-    unfinished := pgq._clean_extents(now_at, batch);
+    unfinished := pgq._clean_extents(objects, now_at, batch);
 
-    for report in select r.* from pgq._expire_jobs(pgq._expired_jobs(now_at, batch), now_at) as r
+    for report in
+        select r.* from pgq._expire_jobs(pgq._expired_jobs(objects, now_at, batch), now_at) as r
     loop
         ended := ended + report.amount;
         return next report;
     end loop;
 
-    for report in select r.* from pgq._dead_letter_lost(now_at, batch - ended) as r loop
+    for report in select r.* from pgq._dead_letter_lost(objects, now_at, batch - ended) as r loop
         ended := ended + report.amount;
         return next report;
     end loop;
 
-    return query select r.* from pgq._sweep_floors(10) as r;
+    return query select r.* from pgq._sweep_floors(objects, 10) as r;
 
     -- SKIP LOCKED: leave a dead letter to the redrive or purge that has locked it.
     with old as materialized (
@@ -38,6 +39,7 @@ begin
             limit batch
             for update skip locked
         ) as d
+        where q.queue_id <@ objects
         limit batch
     ),
 
@@ -71,17 +73,24 @@ begin
     foreach legacy_table in array array[
         'job', 'dead_job', 'unique_job', 'queue_floor', 'claim_count'
     ] loop
-        unfinished := pgq._clean_dropped_queues(legacy_table, batch) or unfinished;
+        unfinished := pgq._clean_dropped_queues(legacy_table, objects, batch) or unfinished;
     end loop;
 
-    unfinished := pgq._clean_order(batch) or unfinished;
-    unfinished := pgq._clean_limited_keys(batch) or unfinished;
+    delete from pgq.room_count as r
+    where r.queue_id <@ objects
+        and (
+            r.counted_at < clock_timestamp() - interval '1 hour'
+            or not exists (select from pgq.queue as q where q.queue_id = r.queue_id)
+        );
+
+    unfinished := pgq._clean_order(objects, batch) or unfinished;
+    unfinished := pgq._clean_limited_keys(objects, batch) or unfinished;
     if unfinished then
         return next row('more', 'jobs', 1)::pgq.cleanup_action;
     end if;
 end
 $$;
 
-comment on function pgq._clean_jobs(timestamptz) is
+comment on function pgq._clean_jobs(int8multirange, timestamptz) is
 'Removes expired jobs and old dead letters, and dead-letters jobs whose lease ran out on the last
-attempt. Part of cleanup.';
+attempt, of these queues. Part of cleanup.';

@@ -1,4 +1,4 @@
-create function pgq._dead_letter_lost(now_at timestamptz, max_jobs bigint)
+create function pgq._dead_letter_lost(objects int8multirange, now_at timestamptz, max_jobs bigint)
 returns setof pgq.cleanup_action
 language plpgsql volatile parallel unsafe
 as $$
@@ -13,6 +13,7 @@ begin
             from pgq.job as j
             inner join pgq.queue as p on p.queue_id = j.queue_id
             where j.last_attempt
+                and j.queue_id <@ objects
                 and j.visible_at <= now_at
                 -- max_attempts may have been raised since last_attempt was set.
                 and j.attempt >= coalesce(j.max_attempts, p.max_attempts)
@@ -30,5 +31,5 @@ begin
 end
 $$;
 
-comment on function pgq._dead_letter_lost(timestamptz, bigint) is
-'Dead-letters jobs whose lease ran out on the last attempt, max_jobs at most.';
+comment on function pgq._dead_letter_lost(int8multirange, timestamptz, bigint) is
+'Dead-letters jobs of these queues whose lease ran out on the last attempt, max_jobs at most.';

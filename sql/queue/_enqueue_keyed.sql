@@ -24,6 +24,7 @@ declare
     rank integer := 0;
 begin
     perform pgq._check_access(null, queue, 'publish');
+    perform pgq._check_size(null, queue, payloads, keys, headers, bodies);
 
     -- Assign the xid before reading the window: see _note_keys.
     perform pg_current_xact_id();

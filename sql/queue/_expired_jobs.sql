@@ -1,4 +1,4 @@
-create function pgq._expired_jobs(now_at timestamptz, max_jobs integer)
+create function pgq._expired_jobs(objects int8multirange, now_at timestamptz, max_jobs integer)
 returns bigint[]
 language plpgsql volatile parallel unsafe
 as $$
@@ -40,7 +40,8 @@ begin
                 limit few
             ) as j
         ) as f
-        where f.expired_ids is not null
+        where q.queue_id <@ objects
+            and f.expired_ids is not null
             and (q.ordered or q.max_leased_per_key is not null or s.due_before is not null)
     loop
         found_ids := found_ids || batch.expired_ids;
@@ -67,5 +68,6 @@ begin
 end
 $$;
 
-comment on function pgq._expired_jobs(timestamptz, integer) is
-'Returns jobs that are past the job_ttl of their queue and not leased, max_jobs at most.';
+comment on function pgq._expired_jobs(int8multirange, timestamptz, integer) is
+'Returns jobs that are past the job_ttl of their queue, one of these, and not leased; max_jobs at
+most.';

@@ -1,4 +1,6 @@
-create function pgq._extend_lease(job_ids bigint[], lease_token uuid, lease interval)
+create function pgq._extend_lease(
+    job_ids bigint[], lease_token uuid, lease interval, begun bigint[]
+)
 returns setof bigint
 language plpgsql volatile parallel unsafe
 as $$
@@ -51,7 +53,12 @@ begin
                 ) as leased_until
             ) as t
             cross join lateral pgq._moved_job(
-                g.job, t.leased_until, (g.job).lease_token, (g.job).ordered_key, null
+                case
+                    when (g.job).last_attempt is null and (g.job).job_id = any(begun)
+                    then pgq._begun_job(g.job)
+                    else g.job
+                end,
+                t.leased_until, (g.job).lease_token, (g.job).ordered_key, null
             ) as m
             returning job_id
         )
@@ -78,5 +85,5 @@ begin
 end
 $$;
 
-comment on function pgq._extend_lease(bigint[], uuid, interval) is
+comment on function pgq._extend_lease(bigint[], uuid, interval, bigint[]) is
 'Extends leases that are current and have not run out; returns the ids of these jobs.';

@@ -14,6 +14,8 @@ begin
         when state.candidate_xid <= pg_snapshot_xmin(pg_current_snapshot()) then true
         when state.candidate_xid >= pg_snapshot_xmax(pg_current_snapshot())
             then state.candidate_xid <> pg_current_xact_id()
+        -- What has ended since may have written jobs that a kept snapshot does not show.
+        when pgq._keeps_snapshot() then false
         when state.seq % 16 = 0
             or state.recorded_at < now_at - interval '10 seconds'
             then state.candidate_xid <= pgq._oldest_xid(array['queue', 'job'])

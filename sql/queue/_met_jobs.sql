@@ -24,7 +24,8 @@ begin
                             k.job_id,
                             k.priority,
                             k.visible_at,
-                            k.unique_key
+                            k.unique_key,
+                            k.last_attempt
                         )::pgq._met_job as met
                     from pgq.job as k
                     where k.queue_id = _met_jobs.queue_id
@@ -58,7 +59,8 @@ begin
                         k.job_id,
                         k.priority,
                         k.visible_at,
-                        k.unique_key
+                        k.unique_key,
+                        k.last_attempt
                     )::pgq._met_job as met
                 from pgq.job as k
                 where -k.queue_id = -_met_jobs.queue_id

@@ -26,7 +26,7 @@ begin
         with gone as (
             delete from pgq.job as j
             where j.job_id = any(rest) and j.lease_token = _nack.lease_token
-            returning j.*
+            returning j.*, j.attempt + (j.last_attempt is null)::integer as counted
         ),
 
         given_back as (
@@ -56,14 +56,14 @@ begin
                     delay,
                     (
                         select
-                            pgq._retry_delay(g.attempt, q.backoff, q.backoff_max, q.backoff_jitter)
+                            pgq._retry_delay(g.counted, q.backoff, q.backoff_max, q.backoff_jitter)
                         from pgq.queue as q
                         where q.queue_id = g.queue_id
                     ),
                     interval '0'
                 ),
                 g.segment,
-                g.attempt - uncounted,
+                g.counted - uncounted,
                 g.priority,
                 g.label,
                 coalesce(error, g.last_error),

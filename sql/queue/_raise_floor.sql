@@ -12,7 +12,7 @@ declare
     begun_at timestamptz := least(now_at, now_at - (clock_timestamp() - now()));
 begin
     -- Another transaction is changing the floors: skip.
-    if not pgq._lock_floor(queue_id) then
+    if not pgq._lock_floor(queue_id, repeatable => true) then
         return;
     end if;
 
@@ -104,7 +104,9 @@ begin
 
     state.seq := state.seq + 1;
     state.recorded_at := now_at;
-    insert into pgq.queue_floor values (state.*);
+    if not pgq._write_floor(state) then
+        return;
+    end if;
 
     -- Delete one old row for each new one, by its exact seq: no scan over dead rows.
     delete from pgq.queue_floor as f

@@ -8,7 +8,7 @@ declare
     common pgq.queue_floor;
     state pgq.queue_floor;
 begin
-    if not pgq._lock_floor(queue_id) then
+    if not pgq._lock_floor(queue_id, repeatable => true) then
         return;
     end if;
 
@@ -91,7 +91,9 @@ begin
     common.floor_ids := state.floor_ids;
     common.recorded_at := now_at;
     common.wakeup_floor := null;
-    insert into pgq.queue_floor values (common.*);
+    if not pgq._write_floor(common) then
+        return;
+    end if;
 
     -- Keep one row per label, as there may be many. Delete by exact seq: no scan over dead rows.
     delete from pgq.queue_floor as f

@@ -53,6 +53,7 @@ begin
         )
     );
     perform pgq._lock_leaf(h.segment) from unnest(queues) as h;
+    perform pgq._copy_size(leaf, null, h.segment, h.partition_id) from unnest(queues) as h;
 
     -- Copy each payload into the queue's partition with job_id as its offset; a message of a topic
     -- also stays where it is. A job whose message is missing moves without one.

@@ -1,4 +1,4 @@
-create function pgq._sweep_floors(turns integer)
+create function pgq._sweep_floors(objects int8multirange, turns integer)
 returns setof pgq.cleanup_action
 language plpgsql volatile parallel unsafe
 as $$
@@ -33,6 +33,7 @@ begin
                     ) as labels
                 from pgq.queue as o
                 cross join lateral pgq._read_floors(o.queue_id, '') as g
+                where o.queue_id <@ objects
             ) as n
             where n.labels
                 or exists (select from pgq.job as j where j.queue_id = n.queue_id)
@@ -59,6 +60,6 @@ begin
 end
 $$;
 
-comment on function pgq._sweep_floors(integer) is
-'Raises the floors of queues, of all where the clock was set back and else of up to `turns` queues
-in turn, and lowers those above a claimable job; a step of cleanup.';
+comment on function pgq._sweep_floors(int8multirange, integer) is
+'Raises the floors of these queues, of all where the clock was set back and else of up to `turns`
+queues in turn, and lowers those above a claimable job; a step of cleanup.';

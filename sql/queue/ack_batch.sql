@@ -1,4 +1,4 @@
-create function pgq.ack_batch(job_ids bigint[], lease_token uuid)
+create function pgq.ack_batch(job_ids bigint[], lease_token uuid, begun bigint[] default null)
 returns table (job_id bigint)
 language plpgsql volatile parallel unsafe
 security definer
@@ -9,14 +9,20 @@ set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 begin
-    perform pgq._check_leases(job_ids, lease_token);
+    perform pgq._check_leases(job_ids, lease_token, begun);
 
     return query select f from pgq._finish(job_ids, lease_token, 'acked', null, false) as f;
+
+    if begun is not null then
+        return query select e from pgq._extend_lease(begun, lease_token, null, begun) as e;
+    end if;
 end
 $$;
 
-comment on function pgq.ack_batch(bigint[], uuid) is
+comment on function pgq.ack_batch(bigint[], uuid, bigint[]) is
 'Finishes jobs of one claim and returns the ids of those that it finished; see ack.
-An id that is missing in the result was not held under this token any more.
-Errors: 22004 a required argument is null, or a null is in job_ids, 22023 job_ids of several
-dimensions, 40001 above READ COMMITTED when another transaction was first (try again).';
+An id that is missing in the result was not held under this token any more. begun: prefetched jobs
+of the same claim that begin now, see claim_job; their leases are extended, and their ids returned,
+unless a lease has ended.
+Errors: 22004 a required argument is null, or a null is in job_ids or begun, 22023 job_ids or begun
+of several dimensions, 40001 above READ COMMITTED when another transaction was first (try again).';

@@ -19,6 +19,7 @@ create function pgq.alter_queue(
     rate_burst integer default null,
     max_unfinished integer default null,
     max_leased_per_key integer default null,
+    max_message_bytes integer default null,
     no_limit text[] default null,
     restricted boolean default null,
     end_dependents boolean default false
@@ -40,7 +41,7 @@ begin
         null, lease, max_attempts, delay, job_ttl, retention, backoff, backoff_max, backoff_jitter,
         archive, notify, null, null, null, idempotency_window, unique_until, null,
         after_dead_letter, max_leased, rate_limit, rate_interval, rate_burst, max_unfinished,
-        max_leased_per_key, null
+        max_leased_per_key, null, max_message_bytes
     );
 
     perform pgq._check_access(null, queue collate "C", 'admin');
@@ -113,7 +114,7 @@ $$;
 comment on function pgq.alter_queue(
     text, interval, integer, interval, interval, interval, interval, interval, double precision,
     boolean, boolean, interval, text, text, integer, integer, interval, integer, integer, integer,
-    text[], boolean, boolean
+    integer, text[], boolean, boolean
 ) is
 'Changes settings of a queue and returns it; a setting whose argument is null keeps its value.
 See create_queue for the settings. no_limit removes the limit of settings: max_attempts, job_ttl,
@@ -126,6 +127,7 @@ stored anything without a retention does not get one. A new idempotency_window a
 recorded from now on; earlier keys end by the window they were recorded with. A max_leased below the
 number of leased jobs takes no job away: claims return nothing until the number is lower;
 max_leased_per_key is lowered in the same way, and removing it waits for claims in progress.
+A lower max_message_bytes leaves stored jobs as they are.
 rate_burst follows the rate_limit unless it was given. restricted: true opens the queue only to
 roles with access, see grant_access; false opens it to all roles with EXECUTE, and removes its
 grants. end_dependents: as in grant_access.

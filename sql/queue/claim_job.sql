@@ -2,7 +2,9 @@ create function pgq.claim_job(
     queue text,
     max_jobs integer default 1,
     lease interval default null,
-    label text default null
+    label text default null,
+    max_bytes bigint default 67108864,
+    prefetch boolean default false
 )
 returns setof pgq.claimed_job
 language plpgsql volatile parallel unsafe
@@ -42,6 +44,7 @@ begin
         q.queue_id, coalesce(claim_job.lease, q.lease), coalesce(q.max_attempts, 2147483647),
         gen_random_uuid(), pgq._clock(),
         (max_jobs <> 1) is not true
+        and (max_bytes < 1) is not true
         and label is null
         and q.has_fast_claim
         and (
@@ -56,7 +59,7 @@ begin
 end
 $$;
 
-comment on function pgq.claim_job(text, integer, interval, text) is
+comment on function pgq.claim_job(text, integer, interval, text, bigint, boolean) is
 'Leases up to max_jobs (1 to 100000) jobs of a queue to the caller and returns them.
 A worker calls ack (or archive_job) when it has finished a job and nack when the job failed, with
 the lease token; if it calls neither before leased_until, the job goes to the next claim, with the
@@ -66,6 +69,12 @@ a transaction that is rolled back, or whose client dies before commit, has no ef
 long the caller has the jobs, counted by the clock, not from the start of the transaction; by
 default the lease of the queue. label: only jobs with exactly this label. No row: no job is due, or
 the queue is paused, or one of its limits (max_leased, max_leased_per_key, rate_limit) is reached.
+max_bytes: at most this much content in several jobs (64 MiB by default); one is always returned.
+prefetch: only the first of the jobs begins now. A job whose worker is lost before it has begun
+loses no attempt; the next claim returns it alone, since it may be what ended the worker. A job has
+begun once ack_batch or extend_lease_batch names it in begun. Name a job before it begins if its
+attempt is its max_attempts: or else it may begin once more. Naming others is optional.
+cut_short tells that max_bytes, or a job that is returned alone, left some out.
 Only in a queue with such a limit do claims wait for each other, until the transaction ends.
-Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad max_jobs, lease or label,
-40001 above READ COMMITTED when another transaction was first (try again).';
+Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad max_jobs, lease, label or
+max_bytes, 40001 above READ COMMITTED when another transaction was first (try again).';

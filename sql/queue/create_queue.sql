@@ -20,6 +20,7 @@ create function pgq.create_queue(
     rate_burst integer default null,
     max_unfinished integer default null,
     max_leased_per_key integer default null,
+    max_message_bytes integer default null,
     no_limit text[] default null,
     restricted boolean default null
 )
@@ -39,7 +40,7 @@ begin
         queue, lease, max_attempts, delay, job_ttl, retention, backoff, backoff_max, backoff_jitter,
         archive, notify, null, null, null, idempotency_window, unique_until, ordered,
         after_dead_letter, max_leased, rate_limit, rate_interval, rate_burst, max_unfinished,
-        max_leased_per_key, restricted
+        max_leased_per_key, restricted, max_message_bytes
     );
 
     perform pgq._check_name('queue', queue collate "C");
@@ -126,7 +127,7 @@ $$;
 comment on function pgq.create_queue(
     text, interval, integer, interval, interval, interval, interval, interval, double precision,
     boolean, boolean, interval, text, boolean, text, integer, integer, interval, integer, integer,
-    integer, text[], boolean
+    integer, integer, text[], boolean
 ) is
 'Creates a queue and returns it; an existing one is returned if it has the settings that are given.
 lease: how long a worker has a job before another one may get it; by default 30 seconds.
@@ -157,10 +158,12 @@ rate_interval (by default 1 second), and after a pause up to rate_burst (1 to 10
 the rate_limit) at once; by default no limit. Claims of a queue with max_leased, max_leased_per_key
 or rate_limit wait for each other until the transaction ends, so claim in short transactions.
 max_unfinished: enqueue fails with MQ010 while the queue has this many unfinished jobs; by default
-no limit. no_limit: names of settings that shall have no limit: max_attempts, job_ttl, retention,
-max_leased, max_leased_per_key, rate_limit, max_unfinished. restricted: only roles that get access
-by grant_access may use the queue, beside the caller; by default false. Settings that are not given
-are not compared with those of an existing queue, so an application can call this at each start.
+no limit. max_message_bytes (1024 to 268435456; by default 1048576): an enqueue with larger content
+is refused, see enqueue. no_limit: names of settings that shall have no limit: max_attempts,
+job_ttl, retention, max_leased, max_leased_per_key, rate_limit, max_unfinished. restricted: only
+roles that get access by grant_access may use the queue, beside the caller; by default false.
+Settings that are not given are not compared with those of an existing queue, so an application can
+call this at each start.
 Errors: MQ005 the queue exists with other settings than those given, 22004 a required argument is
 null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
 (try again), 54000 retentions or windows that are too many: see set_storage_bounds.';

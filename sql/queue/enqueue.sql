@@ -27,6 +27,7 @@ declare
     ttl interval;
     fast_path boolean;
     roles text[];
+    is_large boolean;
     added pgq.enqueue_result;
     admitted pgq._admitted_job;
 begin
@@ -36,6 +37,7 @@ begin
     if (payload is null) = (body is null)
         or priority <> 0
         or num_nonnulls(headers, label, idempotency_key, unique_key, max_attempts) > 0
+        or pgq._is_large(payload, key, headers, body)
         or current_setting('transaction_isolation') <> 'read committed'
         or pg_current_xact_id() is null
     then
@@ -57,6 +59,7 @@ begin
             return;
         end if;
 
+        is_large := pgq._is_large(payload, key, headers, body);
         perform pg_current_xact_id();
 
         -- An old snapshot may name a segment that was emptied since: raise 40001.
@@ -96,7 +99,7 @@ begin
     from pgq.queue as q
     where q.queue = enqueue.queue collate "C";
 
-    if (fast_path and roles is null) is not true then
+    if (fast_path and roles is null and is_large is not true) is not true then
         if target_id is null or (roles is not null and not pgq._may(roles)) then
             perform pgq._check_access(null, queue collate "C", 'publish');
             perform pgq._fail_unknown_queue(queue collate "C");
@@ -111,6 +114,14 @@ begin
                 return next added;
                 return;
             end if;
+        end if;
+        if is_large or admitted.has_small_limit then
+            perform pgq._note_size(
+                leaf, store_id,
+                pgq._check_size(
+                    null, queue collate "C", array[payload], array[key], array[headers], array[body]
+                )
+            );
         end if;
     end if;
 
@@ -173,11 +184,12 @@ idempotency_window of the queue, even after that job has ended: another call wit
 nothing, whatever its other arguments are, and returns that job''s id as a duplicate. unique_key (1
 to 255 characters): if the queue has a job of this key, nothing is added either, and that job''s id
 is returned as a duplicate; the queue''s unique_until decides how long a job keeps others out. The
-call waits for another transaction that enqueues the same key. max_attempts: the limit of this job,
-instead of the queue''s setting now or later. In an ordered queue the jobs of one key, of at most
-255 characters, are handed out one after the other in the order of their commits, and an enqueue of
-a key waits for open transactions that have enqueued a job of this key.
+call waits for another transaction that enqueues the same key. The content may have as many bytes as
+the queue''s max_message_bytes, key and headers together 256 KiB. max_attempts: the limit of this
+job, instead of the queue''s setting now or later. In an ordered queue the jobs of one key, of at
+most 255 characters, are handed out one after the other in the order of their commits, and an
+enqueue of a key waits for open transactions that have enqueued a job of this key.
 Errors: MQ002 unknown queue, MQ010 the queue has as many unfinished jobs as its max_unfinished
-allows, 22004 a required argument is null, or no content, 22023 bad argument, or the job would
-expire before it is due, 40001 above READ COMMITTED when another transaction was first (try
+allows, 22004 a required argument is null, or no content, 22023 bad argument, too large, or the job
+would expire before it is due, 40001 above READ COMMITTED when another transaction was first (try
 again).';

@@ -22,31 +22,21 @@ set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-    target_id bigint;
-    store_id bigint;
-    leaf integer;
-    queue_delay interval;
-    ttl interval;
-    notify boolean;
-    room integer;
-    roles text[];
+    target pgq.queue;
     now_at timestamptz;
     due timestamptz;
     size integer;
     added integer;
     ids bigint[];
     holders bigint[];
-    ordered boolean;
     free text[];
     turn_keys text[];
     turns boolean[];
 begin
     size := pgq._check_batch(payloads, keys collate "C", headers, labels, bodies);
     perform pgq._check_count('priority', coalesce(priority, 0), 0, 9);
-    if labels is not null then
-        perform pgq._check_label(l.label) from unnest(labels) as l (label);
-    end if;
-    if idempotency_keys is not null or unique_keys is not null or max_attempts is not null then
+    perform pgq._check_label(l.label) from unnest(labels) as l (label);
+    if num_nonnulls(idempotency_keys, unique_keys, max_attempts) > 0 then
         perform pgq._check_unique_keys(unique_keys collate "C", size);
         perform pgq._check_count('max_attempts', coalesce(max_attempts, 1), 1, 2147483647);
         perform pgq._check_idempotency_keys('idempotency_keys', idempotency_keys collate "C", size);
@@ -64,43 +54,36 @@ begin
     -- Transaction id first, then the segment and the clock: cleanup and the floor rely on it, since
     -- they wait for all transactions that were running when a segment was sealed or a floor was
     -- proposed.
-    if pg_current_xact_id() is null then
-        return;
-    end if;
+    perform pg_current_xact_id();
 
-    select
-        q.queue_id,
-        q.partition_id,
-        q.segment,
-        q.delay,
-        q.job_ttl,
-        q.notify,
-        q.ordered,
-        q.max_unfinished,
-        q.publishers
-    into target_id, store_id, leaf, queue_delay, ttl, notify, ordered, room, roles
-    from pgq.queue as q
-    where q.queue = enqueue_batch.queue collate "C";
+    select q.* into target from pgq.queue as q where q.queue = enqueue_batch.queue collate "C";
 
-    if target_id is null or roles is not null and not pgq._may(roles) then
+    if target.queue_id is null or not pgq._may(target.publishers) then
         perform pgq._check_access(null, queue collate "C", 'publish');
         perform pgq._fail_unknown_queue(queue collate "C");
     end if;
 
     if pgq._keeps_snapshot() then
         -- An old snapshot may name a segment that was emptied since: raise 40001.
-        perform pgq._unchanged(target_id);
+        perform pgq._unchanged(target.queue_id);
+    end if;
+
+    if target.max_message_bytes < 12288 or pgq._has_large(payloads, keys, headers, bodies) then
+        perform pgq._note_size(
+            target.segment, target.partition_id,
+            pgq._check_size(null, queue collate "C", payloads, keys, headers, bodies)
+        );
     end if;
 
     -- Lock the keys before taking ids: ids of a key must be in commit order.
-    if ordered then
-        free := pgq._join_order(target_id, keys);
+    if target.ordered then
+        free := pgq._join_order(target.queue_id, keys);
     end if;
 
     now_at := pgq._clock();
     due := case
-        when delay is null and run_at is null then now_at + queue_delay
-        else pgq._due_at(queue collate "C", now_at, delay, run_at, ttl)
+        when delay is null and run_at is null then now_at + target.delay
+        else pgq._due_at(queue collate "C", now_at, delay, run_at, target.job_ttl)
     end;
 
     if size = 0 then
@@ -111,11 +94,7 @@ begin
     ids := array(select nextval('pgq.job_id') from generate_series(1, size));
 
     if unique_keys is not null then
-        holders := pgq._take_keys(target_id, unique_keys collate "C", ids, true);
-
-        return query
-        select h.holder, h.holder <> h.job_id
-        from unnest(holders, ids) as h (holder, job_id);
+        holders := pgq._take_keys(target.queue_id, unique_keys collate "C", ids, true);
 
         added := (
             select count(*)
@@ -124,23 +103,23 @@ begin
         );
     end if;
 
-    if room is not null and added > 0 then
-        perform pgq._check_room(target_id, room, added, ids[size]);
+    if target.max_unfinished is not null and added > 0 then
+        perform pgq._check_room(target.queue_id, target.max_unfinished, added, ids[size]);
     end if;
-    if ordered then
+    if target.ordered then
         -- A duplicate takes no turn.
         turn_keys := array(
             select case when coalesce(h.holder, h.job_id) = h.job_id then h.key end
             from unnest(ids, holders, keys) as h (job_id, holder, key)
         );
-        turns := pgq._turns(target_id, turn_keys, free);
+        turns := pgq._turns(target.queue_id, turn_keys, free);
     end if;
 
-    perform pgq._lock_leaf(leaf);
+    perform pgq._lock_leaf(target.segment);
     insert into pgq.message (
         partition_id, log_offset, published_at, segment, key, headers, payload, body
     )
-    select store_id, b.job_id, now_at, leaf, b.key, b.header, b.payload, b.body
+    select target.partition_id, b.job_id, now_at, target.segment, b.key, b.header, b.payload, b.body
     from (
         select
             unnest(ids) as job_id, unnest(holders) as holder, unnest(keys) as key,
@@ -166,12 +145,12 @@ begin
     )
     select
         b.job_id,
-        target_id,
-        store_id,
+        target.queue_id,
+        target.partition_id,
         b.job_id,
-        now_at + ttl,
+        now_at + target.job_ttl,
         case when b.waits then 'infinity' else due end,
-        leaf,
+        target.segment,
         0,
         coalesce(priority, 0),
         b.label,
@@ -186,10 +165,12 @@ begin
     ) as b
     where b.holder is null or b.holder = b.job_id;
 
-    return query select unnest(ids), false where holders is null;
+    return query
+    select coalesce(h.holder, h.job_id), coalesce(h.holder <> h.job_id, false)
+    from unnest(ids, holders) as h (job_id, holder);
 
-    if notify and added > 0 then
-        perform pg_notify('pgq_queue', case when roles is null then queue else '' end);
+    if target.notify and added > 0 then
+        perform pg_notify('pgq_queue', case when target.publishers is null then queue else '' end);
     end if;
 end
 $$;
@@ -208,5 +189,5 @@ that it repeats. An empty array adds nothing. In an ordered queue jobs of one ke
 in the order of the array.
 Errors: MQ002 unknown queue, MQ010 the queue has not room for all of them by its max_unfinished,
 22004 a required argument is null, no content, or a null in it, 22023 bad argument, arrays of other
-lengths, or the jobs would expire before they are due, 40001 above READ COMMITTED when another
-transaction was first (try again).';
+lengths, a job that is too large, or the jobs would expire before they are due, 40001 above READ
+COMMITTED when another transaction was first (try again).';

@@ -11,7 +11,7 @@ as $$
 begin
     perform pgq._check_lease(job_id, lease_token);
 
-    return exists (select from pgq._extend_lease(array[job_id], lease_token, lease));
+    return exists (select from pgq._extend_lease(array[job_id], lease_token, lease, array[job_id]));
 end
 $$;
 

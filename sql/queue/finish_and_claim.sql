@@ -4,7 +4,9 @@ create function pgq.finish_and_claim(
     lease_token uuid default null,
     max_jobs integer default 1,
     lease interval default null,
-    label text default null
+    label text default null,
+    max_bytes bigint default 67108864,
+    prefetch boolean default false
 )
 returns setof pgq.claimed_job
 language plpgsql volatile parallel unsafe
@@ -53,6 +55,7 @@ begin
         gen_random_uuid(),
         pgq._clock(),
         (max_jobs <> 1) is not true
+        and (max_bytes < 1) is not true
         and label is null
         and q.has_fast_claim
         and (
@@ -92,14 +95,16 @@ begin
 end
 $$;
 
-comment on function pgq.finish_and_claim(text, bigint[], uuid, integer, interval, text) is
+comment on function pgq.finish_and_claim(
+    text, bigint[], uuid, integer, interval, text, bigint, boolean
+) is
 'Finishes the jobs of a worker and leases it the next ones; MQ006 when it does not hold them.
 Both happen in one call and one transaction. job_ids with their lease_token are finished as by
 ack_batch; null or an empty array finishes none. They may be of another queue. Then up to max_jobs
-(0 to 100000; by default 1) jobs are leased and returned as by claim_job; 0: none. A paused queue
-hands out nothing, but the jobs are finished all the same. In a queue with max_leased or
-max_leased_per_key, the finished jobs make room for the leased ones.
+(0 to 100000; by default 1) jobs are leased and returned as by claim_job; 0: none. A
+paused queue hands out nothing, but the jobs are finished all the same. In a queue with max_leased
+or max_leased_per_key, the finished jobs make room for the leased ones.
 Errors: MQ002 unknown queue, MQ006 one of job_ids is not held under lease_token any more (nothing
 was finished or claimed; use ack_batch and claim_job), 22004 a required argument is null, job_ids
-are without lease_token, or a null is in them, 22023 bad job_ids, max_jobs or lease, or a bad label,
-40001 above READ COMMITTED when another transaction was first (try again).';
+are without lease_token, or a null is in them, 22023 bad job_ids, max_jobs, lease, label or
+max_bytes, 40001 above READ COMMITTED when another transaction was first (try again).';

@@ -17,7 +17,9 @@ begin
         return false;
     end if;
 
-    perform pgq._dead_letter_jobs(array[job_id], 0, false, error collate "C");
+    perform pgq._dead_letter_jobs(
+        array[job_id], -(held.last_attempt is null)::integer, false, error collate "C"
+    );
     return true;
 end
 $$;

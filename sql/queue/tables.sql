@@ -29,7 +29,10 @@ create table pgq.queue (
     subscribed boolean not null default false,
     max_leased_per_key integer,
     has_fast_enqueue boolean not null generated always as (
-        not notify and not ordered and max_unfinished is null
+        not notify
+        and not ordered
+        and max_unfinished is null
+        and max_message_bytes >= 12288
     ) stored,
     has_fast_claim boolean not null generated always as (
         not paused
@@ -42,11 +45,14 @@ create table pgq.queue (
     restricted boolean not null default false,
     publishers text[] collate "C",
     consumers text[] collate "C",
-    made_by text collate "C"
+    made_by text collate "C",
+    max_message_bytes integer not null
 );
 
 comment on table pgq.queue is 'Queues of jobs and their settings.';
 comment on column pgq.queue.queue is 'Queue name.';
+comment on column pgq.queue.max_message_bytes is
+'Limit of the size of a job''s content, in bytes; see create_queue.';
 comment on column pgq.queue.made_by is
 'The role that created it, which may restrict it; null: the owner of pgq.';
 comment on column pgq.queue.partition_id is 'Its id in the message store.';
@@ -121,7 +127,7 @@ create table pgq.job (
     segment integer not null,
     attempt integer not null,
     priority smallint not null,
-    last_attempt boolean not null default false,
+    last_attempt boolean default false,
     lease_token uuid,
     label text collate "C",
     last_error text,
@@ -156,7 +162,8 @@ comment on column pgq.job.segment is 'The segment of its payload.';
 comment on column pgq.job.priority is '0 (first) to 9 (last).';
 comment on column pgq.job.attempt is 'Number of attempts, including the current one.';
 comment on column pgq.job.last_attempt is
-'Whether this attempt was the last one allowed when it was claimed.';
+'Whether this attempt was the last one allowed when it was claimed; null: prefetched and not known
+to have begun, and not yet counted by attempt.';
 comment on column pgq.job.visible_at is
 'The time from which it may be claimed; of a leased job, the end of its lease; infinity: blocked by
 another job of its key.';
@@ -302,6 +309,28 @@ comment on column pgq.job_archive.last_error is 'Error of the last failed attemp
 comment on column pgq.job_archive.partition_id is
 'The partition_id under which its payload is stored; null: the queue''s own.';
 comment on column pgq.job_archive.log_offset is 'Offset of its payload; null: the job_id.';
+
+create table pgq.room_count (
+    queue_id bigint not null,
+    counted_at timestamptz not null,
+    took interval not null,
+    max_unfinished integer not null,
+    last_id bigint not null
+);
+
+create index room_count_counted on pgq.room_count (queue_id, counted_at);
+
+-- It has no key, so that no enqueue waits for another one that counts.
+alter table pgq.room_count replica identity full;
+
+comment on table pgq.room_count is
+'How many more jobs fit into queues with max_unfinished, for enqueues of all sessions to use for a
+while, see _check_room.';
+comment on column pgq.room_count.counted_at is
+'When the jobs were counted, by the clock of the server.';
+comment on column pgq.room_count.took is 'How long the count took.';
+comment on column pgq.room_count.max_unfinished is 'The limit at that time.';
+comment on column pgq.room_count.last_id is 'Jobs with ids up to this one fit.';
 
 create table pgq.queue_floor_lock (
     queue_id bigint primary key references pgq.queue (queue_id) on delete cascade,

@@ -23,7 +23,8 @@ create type pgq.queue_info as (
     rate_burst integer,
     max_unfinished integer,
     max_leased_per_key integer,
-    restricted boolean
+    restricted boolean,
+    max_message_bytes integer
 );
 
 comment on type pgq.queue_info is 'A queue and its settings.';
@@ -71,6 +72,8 @@ comment on column pgq.queue_info.max_leased_per_key is
 'Limit of jobs of one key leased at one time; null: no limit.';
 comment on column pgq.queue_info.restricted is
 'Whether only roles with a grant may use it, see grant_access.';
+comment on column pgq.queue_info.max_message_bytes is
+'Largest content of a job, in bytes.';
 
 create type pgq.claimed_job as (
     job_id bigint,
@@ -83,7 +86,9 @@ create type pgq.claimed_job as (
     label text,
     headers jsonb,
     payload jsonb,
-    body bytea
+    body bytea,
+    cut_short boolean,
+    max_attempts integer
 );
 
 comment on type pgq.claimed_job is 'A job that is leased to the caller.';
@@ -101,6 +106,10 @@ comment on column pgq.claimed_job.label is 'Label; null: none.';
 comment on column pgq.claimed_job.headers is 'Headers, a JSON object; null: none.';
 comment on column pgq.claimed_job.payload is 'Content as JSON; null if it has a body.';
 comment on column pgq.claimed_job.body is 'Content as raw bytes; null if it has a payload.';
+comment on column pgq.claimed_job.cut_short is
+'Whether there are more that are due and that max_jobs would allow: ask again at once.';
+comment on column pgq.claimed_job.max_attempts is
+'Attempts before it becomes a dead letter; null: any number.';
 
 create type pgq.job_info as (
     job_id bigint,
@@ -214,7 +223,8 @@ create type pgq._met_job as (
     job_id bigint,
     priority smallint,
     visible_at timestamptz,
-    unique_key text collate "C"
+    unique_key text collate "C",
+    last_attempt boolean
 );
 
 comment on type pgq._met_job is
@@ -251,7 +261,8 @@ create type pgq._admitted_job as (
     expires_at timestamptz,
     ordered_key text collate "C",
     due_at timestamptz,
-    is_duplicate boolean
+    is_duplicate boolean,
+    has_small_limit boolean
 );
 
 comment on type pgq._admitted_job is
@@ -263,7 +274,9 @@ create type pgq._chosen_jobs as (
     unique_ids bigint array,
     job_ids bigint array,
     stamps jsonb,
-    raising boolean
+    raising boolean,
+    cut_short boolean,
+    unbegun tid array
 );
 
 comment on type pgq._chosen_jobs is 'The jobs that a claim takes.';
@@ -273,4 +286,7 @@ comment on column pgq._chosen_jobs.unique_ids is 'Ids of those that have a uniqu
 comment on column pgq._chosen_jobs.job_ids is 'Their ids.';
 comment on column pgq._chosen_jobs.stamps is
 'For each job with a key, by job id: the key to store as its ordered_key.';
+comment on column pgq._chosen_jobs.cut_short is 'Whether some are left for the next claim.';
+comment on column pgq._chosen_jobs.unbegun is
+'tids of those whose lease ran out before the worker said that they had begun; null: none.';
 comment on column pgq._chosen_jobs.raising is 'Whether it is time to raise the floors.';

@@ -1,5 +1,5 @@
 create function pgq._clean_dropped(
-    started pg_snapshot, horizon xid8, oldest_xid xid8, now_at timestamptz
+    objects int8multirange, started pg_snapshot, horizon xid8, oldest_xid xid8, now_at timestamptz
 )
 returns setof pgq.cleanup_action
 language plpgsql volatile parallel unsafe
@@ -13,9 +13,12 @@ begin
     for gone in
         select o.*
         from pgq.dropped_range as o
-        where o.horizon is null
-            or o.horizon <= oldest_xid
-            or o.horizon >= pg_snapshot_xmax(pg_current_snapshot())
+        where o.partition_id <@ objects
+            and (
+                o.horizon is null
+                or o.horizon <= oldest_xid
+                or o.horizon >= pg_snapshot_xmax(pg_current_snapshot())
+            )
         for update skip locked
     loop
         -- Relocate the payloads of jobs that live on first: jobs of the queue, or jobs that point
@@ -118,6 +121,6 @@ begin
 end
 $$;
 
-comment on function pgq._clean_dropped(pg_snapshot, xid8, xid8, timestamptz) is
+comment on function pgq._clean_dropped(int8multirange, pg_snapshot, xid8, xid8, timestamptz) is
 'The part of cleanup that deletes messages of dropped topics and queues in segments that are never
 truncated.';

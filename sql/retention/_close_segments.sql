@@ -1,5 +1,5 @@
 create function pgq._close_segments(
-    started pg_snapshot, horizon xid8, oldest_xid xid8, now_at timestamptz
+    objects int8multirange, started pg_snapshot, horizon xid8, oldest_xid xid8, now_at timestamptz
 )
 returns setof pgq.cleanup_action
 language plpgsql volatile parallel unsafe
@@ -13,6 +13,7 @@ begin
         select s.segment
         from pgq.segment as s
         where s.state = 'sealed'
+            and s.segment::bigint <@ objects
             and (
                 s.horizon is null
                 -- A transaction that takes its id from now on sees the segment sealed, even while
@@ -49,14 +50,14 @@ begin
     end loop;
 
     -- Partitions without a new message still point to a sealed segment.
-    if pgq._settle_partitions(null, 1000) = 1000 then
+    if pgq._settle_partitions(null, objects, 1000) = 1000 then
         return next row('more', 'closing', 1)::pgq.cleanup_action;
     end if;
 
     for target in
         select s.segment
         from pgq.segment as s
-        where s.state = 'sealed' and s.horizon <= oldest_xid
+        where s.state = 'sealed' and s.segment::bigint <@ objects and s.horizon <= oldest_xid
         order by s.segment
         for update skip locked
     loop
@@ -73,5 +74,6 @@ begin
 end
 $$;
 
-comment on function pgq._close_segments(pg_snapshot, xid8, xid8, timestamptz) is
-'The part of cleanup that closes sealed segments once no transaction can write to them any more.';
+comment on function pgq._close_segments(int8multirange, pg_snapshot, xid8, xid8, timestamptz) is
+'The part of cleanup that closes those of these segments that are sealed, once no transaction can
+write to them any more.';

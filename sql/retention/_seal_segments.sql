@@ -1,4 +1,4 @@
-create function pgq._seal_segments(now_at timestamptz)
+create function pgq._seal_segments(objects int8multirange, now_at timestamptz)
 returns setof pgq.cleanup_action
 language plpgsql volatile parallel unsafe
 as $$
@@ -6,11 +6,15 @@ declare
     class_id bigint;
     sealed integer;
     met_lock boolean := false;
-    -- A limit for each call, which keeps locks on the leaves that it creates.
-    room integer := 100;
+    -- A limit for each call, which keeps locks on the leaves that it creates, and whose
+    -- subtransactions count: past 64 the snapshots of all other sessions get slow.
+    room integer := 10;
 begin
     foreach class_id in array array(
-        select c.storage_class_id from pgq.storage_class as c order by c.storage_class_id
+        select c.storage_class_id
+        from pgq.storage_class as c
+        where c.storage_class_id <@ objects
+        order by c.storage_class_id
     ) loop
         -- One subtransaction for each class, so that a locked one does not stop the others.
         begin
@@ -38,6 +42,6 @@ begin
 end
 $$;
 
-comment on function pgq._seal_segments(timestamptz) is
-'The part of cleanup that moves storage classes to new segments, and deletes classes out of use. It
-seals 100 segments at most.';
+comment on function pgq._seal_segments(int8multirange, timestamptz) is
+'The part of cleanup that moves these storage classes to new segments, and deletes those out of
+use. It seals 10 segments at most.';

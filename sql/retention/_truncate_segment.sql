@@ -30,6 +30,7 @@ begin
 
     perform pgq._delete_segment(segment);
     delete from pgq.dropped_range as o where o.segment = _truncate_segment.segment;
+    delete from pgq.size_bound as b where b.segment = _truncate_segment.segment;
     delete from pgq.segment as s where s.segment = _truncate_segment.segment;
     update pgq.leaf as l set free = true where l.leaf = segment;
 

@@ -1,4 +1,4 @@
-create function pgq._truncate_segments(now_at timestamptz)
+create function pgq._truncate_segments(objects int8multirange, now_at timestamptz)
 returns setof pgq.cleanup_action
 language plpgsql volatile parallel unsafe
 as $$
@@ -8,12 +8,15 @@ declare
     budget bigint := 10000;
     report pgq.cleanup_action;
     met_reader boolean := false;
-    -- A limit for each call, which keeps locks on all of their tables.
-    room integer := 100;
+    -- A limit for each call, which keeps locks on all of their tables, and whose subtransactions
+    -- count: past 64 the snapshots of all other sessions get slow.
+    room integer := 10;
     unfinished boolean := false;
 begin
     -- The clock was ahead when they were closed.
-    update pgq.segment as s set closed_at = now_at where s.closed_at > now_at;
+    update pgq.segment as s
+    set closed_at = now_at
+    where s.closed_at > now_at and s.segment::bigint <@ objects;
 
     for target in
         select
@@ -25,7 +28,7 @@ begin
             false as due
         from pgq.segment as s
         inner join pgq.storage_class as c on c.storage_class_id = s.storage_class_id
-        where s.state = 'closed'
+        where s.state = 'closed' and s.segment::bigint <@ objects
         order by s.closed_at
         for update of s skip locked
     loop
@@ -96,6 +99,6 @@ begin
 end
 $$;
 
-comment on function pgq._truncate_segments(timestamptz) is
-'The part of cleanup that truncates closed segments that are past their retention or not needed for
-max_bytes, 100 at most.';
+comment on function pgq._truncate_segments(int8multirange, timestamptz) is
+'The part of cleanup that truncates those of these segments that are closed, and past their
+retention or not needed for max_bytes, 10 at most.';

@@ -16,8 +16,13 @@ declare
     oldest_xid xid8 := pgq._oldest_xid(null);
     now_at timestamptz := pgq._clock();
     part text;
-    done pgq.cleanup_action[];
-    context text;
+    objects int8multirange;
+    attempt record;
+    singly record;
+    failure_ids bigint[] := array(select f.cleanup_failure_id from pgq.cleanup_failure as f);
+    -- Subtransactions for what failed: past 64 that write, the snapshots of all other sessions get
+    -- slow. With the first tries below they are 30 at most.
+    max_tries integer := 18;
 begin
     perform pgq._check_read_committed('cleanup');
 
@@ -27,30 +32,34 @@ begin
         'jobs', 'effects', 'subscriptions', 'workers', 'writes', 'dropped messages', 'truncation',
         'positions', 'windows', 'offsets', 'closing', 'sealing'
     ] loop
-        begin
-            done := array(
-                select r
-                from pgq._clean_part(part, started, horizon, oldest_xid, now_at) as r
-            );
-        exception
-            when lock_not_available or deadlock_detected then
-                done := array[row('busy', part, 1)::pgq.cleanup_action];
-            -- OTHERS does not catch query_canceled, which ends the call. A full disk is caught:
-            -- truncation, a later part, frees space.
-            when others then
-                done := array[row('failed', part || ': ' || sqlstate, 1)::pgq.cleanup_action];
-                get stacked diagnostics context = pg_exception_context;
-                raise warning 'cleanup could not do its part "%"', part
-                    using errcode = sqlstate,
-                        detail = case
-                            -- The message may have names that are hidden from the caller.
-                            when pgq._may('{}') then format('%s. %s', sqlerrm, context)
-                            else format('SQLSTATE %s; the owner of pgq is told more.', sqlstate)
-                        end,
-                        hint = 'What it did is undone, the other parts are done.';
-        end;
-        return query select r.* from unnest(done) as r;
+        objects := '{(,)}';
+        if failure_ids <> '{}' then
+            objects := objects - pgq._failed_objects(part);
+        end if;
+        select t.*
+        into attempt
+        from pgq._try_part(part, objects, started, horizon, oldest_xid, now_at) as t;
+
+        if attempt.error is not null then
+            select s.*
+            into singly
+            from pgq._clean_singly(
+                part, attempt.error_code, attempt.error, max_tries, started, horizon, oldest_xid,
+                now_at
+            ) as s;
+            max_tries := max_tries - singly.tries;
+            attempt.done := singly.done;
+        elsif attempt.error_code is null and failure_ids <> '{}' then
+            perform pgq._forget_failures(part, null);
+        end if;
+        return query select r.* from unnest(attempt.done) as r;
     end loop;
+
+    if failure_ids <> '{}' then
+        return query
+        select r.*
+        from pgq._retry_failures(failure_ids, max_tries, started, horizon, oldest_xid, now_at) as r;
+    end if;
 end
 $$;
 
@@ -78,7 +87,11 @@ The actions:
 - segment truncated: it was past its retention, or not needed for max_bytes, and is empty now;
 - segment busy: due as well, but a transaction reads it or works on its jobs; a later call retries;
 - busy: a part of the work met a lock; it was rolled back, and the next call retries it;
-- failed: a part of the work met an error and was rolled back. The target is the part and the
-  SQLSTATE, like "jobs: 22P02"; a warning has the message, for the owner of pgq;
+- failed: a part of the work met an error and was rolled back, for one object, or for all where that
+  does not help. The target is like "jobs of q: 22P02", or "jobs: 22P02" for all; a warning has the
+  message, for those who administer the object;
 - more: a part of the work has more to do than one call does; call again at once.
+A part runs for all its objects at once. If it fails, it runs again for half of them, and so on: 18
+times at most in a call, for all parts together. Objects that fail are left out from then on and
+tried last, until it works again; `list_cleanup_failures` has them.
 Errors: 25001 not under READ COMMITTED.';

@@ -29,7 +29,7 @@ begin
     return query select r.* from pgq._repair_schedules(now_at, most) as r;
     return query select r.* from pgq._repair_groups(now_at, most) as r;
     return query select r.* from pgq._repair_jobs(now_at, longest, most) as r;
-    return query select r.* from pgq._sweep_floors(0) as r;
+    return query select r.* from pgq._sweep_floors('{(,)}', 0) as r;
 
     update pgq.worker as w
     set last_seen_at = now_at

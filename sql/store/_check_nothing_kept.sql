@@ -29,8 +29,8 @@ begin
                     (
                         select
                         from pgq.message_%1$s as m
-                        where m.partition_id >= i.partition_id << 40
-                            and m.partition_id < (i.partition_id + 1) << 40
+                        where m.partition_id >= pgq._staged_id(i.partition_id, 0)
+                            and m.partition_id < pgq._staged_id(i.partition_id + 1, 0)
                         limit 1
                     )
                 ) as m

@@ -41,6 +41,25 @@ comment on column pgq.storage_bound.max_retentions is
 'Highest number of different retentions and idempotency windows together.';
 comment on column pgq.storage_bound.max_sized_topics is 'Highest number of topics with max_bytes.';
 
+create table pgq.size_bound (
+    segment integer not null,
+    partition_id bigint not null,
+    bytes bigint not null
+);
+
+create index size_bound_partition on pgq.size_bound (segment, partition_id);
+
+-- It has no key: see _note_size.
+alter table pgq.size_bound replica identity full;
+
+comment on table pgq.size_bound is
+'Upper bounds for the sizes of stored messages, so that reading many of them seldom has to measure
+each one. A message of more than 32 KiB is stored together with a row here, unless there is one.';
+comment on column pgq.size_bound.segment is 'The segment that has such messages.';
+comment on column pgq.size_bound.partition_id is 'The partition_id under which they are stored.';
+comment on column pgq.size_bound.bytes is
+'A power of two: no message there is larger than the highest of these.';
+
 create table pgq.leaf (
     leaf integer primary key,
     free boolean not null

@@ -17,6 +17,14 @@ create type pgq._stored_message as (
 
 comment on type pgq._stored_message is 'A message as it is stored.';
 
+create type pgq._fit as (
+    last_offset bigint,
+    bytes bigint,
+    cut_short boolean
+);
+
+comment on type pgq._fit is 'How far a reader gets with a number of bytes, see the function _fit.';
+
 create type pgq._noted_key as (
     idempotency_key text collate "C",
     ends_at timestamptz,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -22,18 +23,31 @@ def broken(connection: Session, client: Client) -> Iterator[str]:
     client.publish("broken", 1, headers={"routing_key": "a"})
     yield "broken"
     connection.execute("update pgq.subscription set routing_regex = null")
+    client.cleanup()
+
+
+def _told_by_doctor(pgq: Run) -> list[dict[str, Any]]:
+    findings = pgq("doctor", "--json").json["findings"]
+    return [one for one in findings if one["what"].startswith("cleanup fails")]
 
 
 def test_a_part_that_fails(pgq: Run, broken: str) -> None:
     """Status 1 for cron, the part on the standard output, the reason on the other."""
     done = pgq("cleanup", "--json")
     assert done.status == 1
-    assert ("failed", "offsets: 2201B") in [(one["action"], one["target"]) for one in done.json]
+    failed = ("failed", "offsets of broken: 2201B")
+    assert failed in [(one["action"], one["target"]) for one in done.json]
     [warning] = done.err.splitlines()
-    assert warning.startswith('pgq: cleanup could not do its part "offsets"; invalid regular')
+    assert warning.startswith('pgq: cleanup could not do its part "offsets of broken"; invalid')
     assert "_assign_staged" in warning
+    [found] = _told_by_doctor(pgq)
+    assert found["what"] == "cleanup fails for offsets of broken: 2201B"
+    assert found["severity"] == "error"
+    assert "invalid regular expression" in found["why"]
+    assert found["since"]
     assert pgq("subscriptions", "drop", "to-mail", "--yes").status == 0
     assert pgq("cleanup").status == 0
+    assert _told_by_doctor(pgq) == []
     assert pgq("cleanup").err == ""
 
 

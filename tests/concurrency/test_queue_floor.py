@@ -24,9 +24,12 @@ from support.waiting import wait_until
 PAUSE = 0.06
 
 
-@pytest.fixture
-def connection(shared_connect: Connect) -> Session:
-    return shared_connect(autocommit=True)
+@pytest.fixture(params=["read committed", "repeatable read"])
+def connection(shared_connect: Connect, request: pytest.FixtureRequest) -> Session:
+    """Those who work with the queue meanwhile, and raise its floor."""
+    session = shared_connect(autocommit=True)
+    session.execute(f"set default_transaction_isolation = '{request.param}'".encode())
+    return session
 
 
 def floor(connection: Session, queue: str, priority: int = 0) -> datetime | None:

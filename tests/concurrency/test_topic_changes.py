@@ -354,7 +354,9 @@ def test_partitions_that_are_moved_while_their_topic_is_altered(
     holder, mover = connect(), connect(autocommit=True)
     holder.execute("select from pgq.storage_class where retention = '1 day' for update")
     moving = blocked(
-        connection, mover, lambda: mover.execute("select pgq._settle_partitions(null, 1000)")
+        connection,
+        mover,
+        lambda: mover.execute("select pgq._settle_partitions(null, '{(,)}', 1000)"),
     )
     connection.alter_topic(topic="last", partitions=3, notify=True)
     holder.rollback()

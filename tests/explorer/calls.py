@@ -135,7 +135,7 @@ def enqueue(draw: Draw) -> Arguments:
     return {"queue": draw.queue(), "payload": document(number), **more, "#": [number]}
 
 
-@call("queue store limits", 3)
+@call("queue store limits prefetch", 3)
 def enqueue_batch(draw: Draw) -> Arguments:
     numbers = [draw.number() for _ in range(draw.rng.choice([1, 2, 3]))]
     more: Arguments = {}
@@ -145,13 +145,21 @@ def enqueue_batch(draw: Draw) -> Arguments:
     return {"queue": draw.queue(), **more, "#": numbers}
 
 
-@call("queue limits", 8)
+@call("queue limits prefetch", 8)
 def claim_job(draw: Draw) -> Arguments:
     return {
         "queue": draw.queue(),
         "max_jobs": draw.rng.choice([1, None, 2, 100]),
         "lease": draw.rng.choice(LEASES),
+        **prefetching(draw),
     }
+
+
+def prefetching(draw: Draw) -> Arguments:
+    """Often only the first of the jobs begins, where trials are of this."""
+    if not draw.prefetched or draw.some(0.3):
+        return {}
+    return {"max_jobs": draw.rng.choice([2, 100]), "prefetch": True}
 
 
 @call("queue limits", 4)
@@ -159,12 +167,12 @@ def ack(draw: Draw) -> Arguments:
     return {"*": draw.late("job")}
 
 
-@call("queue", 2)
+@call("queue prefetch", 2)
 def ack_batch(draw: Draw) -> Arguments:
-    return {"*": draw.late("jobs")}
+    return {"*": draw.late(draw.rng.choice(["jobs", "next job"]) if draw.prefetched else "jobs")}
 
 
-@call("queue limits", 4)
+@call("queue limits prefetch", 4)
 def finish_and_claim(draw: Draw) -> Arguments:
     nothing: list[Arguments] = [{}, {"job_ids": None}, {"job_ids": []}]
     done = {"*": draw.late("jobs")} if draw.some(0.8) else draw.rng.choice(nothing)
@@ -173,16 +181,17 @@ def finish_and_claim(draw: Draw) -> Arguments:
         "queue": draw.queue(),
         "max_jobs": draw.rng.choice([0, 1, 1, 2, 100]),
         "lease": draw.rng.choice(LEASES),
+        **prefetching(draw),
     }
 
 
-@call("queue limits", 4)
+@call("queue limits prefetch", 4)
 def nack(draw: Draw) -> Arguments:
     more = {"delay": draw.rng.choice(["0", "1 minute"])} if draw.some(0.7) else {}
     return {"*": draw.late("job"), **more}
 
 
-@call("queue", 1)
+@call("queue prefetch", 1)
 def nack_batch(draw: Draw) -> Arguments:
     return {"*": draw.late("jobs"), "delay": "0"}
 
@@ -197,9 +206,10 @@ def extend_lease(draw: Draw) -> Arguments:
     return {"*": draw.late("job"), "lease": draw.rng.choice(LEASES)}
 
 
-@call("queue", 0.5)
+@call("queue prefetch", 2)
 def extend_lease_batch(draw: Draw) -> Arguments:
-    return {"*": draw.late("jobs"), "lease": draw.rng.choice(LEASES)}
+    jobs = draw.rng.choice(["jobs", "running"]) if draw.prefetched else "jobs"
+    return {"*": draw.late(jobs), "lease": draw.rng.choice(LEASES)}
 
 
 @call("queue", 1)
@@ -288,7 +298,11 @@ def known_from(name: str, arguments: Arguments, rows: list[Row]) -> Iterator[tup
         for row in rows:
             yield "job", {"job_id": row["job_id"], "lease_token": token}
             yield "id", {"job_id": row["job_id"]}
-        yield "jobs", {"job_ids": [row["job_id"] for row in rows], "lease_token": token}
+        job_ids = [row["job_id"] for row in rows]
+        yield "jobs", {"job_ids": job_ids, "lease_token": token}
+        if len(rows) > 1 and arguments.get("prefetch"):
+            yield "running", {"job_ids": job_ids, "lease_token": token, "begun": job_ids}
+            yield "next job", {"job_ids": job_ids[:1], "lease_token": token, "begun": job_ids[1:]}
     elif rows and {"job_id", "duplicate"} <= rows[0].keys():
         for row in rows:
             yield "id", {"job_id": row["job_id"]}

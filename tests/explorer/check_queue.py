@@ -11,10 +11,10 @@ from explorer.check_log import number_of
 from explorer.check_order import check_order, check_round
 from explorer.check_readers import check_peeks
 from explorer.check_room import check_room, probe_room
-from explorer.database import Link
+from explorer.database import Link, Row
 from explorer.follow_calls import FOLLOWERS, IN_ORDER
 from explorer.history import History
-from explorer.known_jobs import Claimed, Queue, note_claims, note_jobs, same_id
+from explorer.known_jobs import Claimed, Job, Queue, note_claims, note_jobs, same_id
 from explorer.script import written
 from explorer.tick_calls import TICKS
 
@@ -91,6 +91,12 @@ def _check_claims(queue: Queue) -> None:
         for event in history.committed("release_job_batch")
         for row in event.rows
     }
+    begun = {
+        (job_id, event.arguments["lease_token"])
+        for event in history.committed("ack_batch", "extend_lease_batch")
+        for job_id in event.arguments.get("begun", ())
+        if {"job_id": job_id} in event.rows
+    }
     redriven = any(next(iter(e.rows[0].values())) for e in queue.since_cut("redrive"))
     extended: dict[tuple[int, str], int] = {}
     for event in history.committed("extend_lease"):
@@ -106,6 +112,10 @@ def _check_claims(queue: Queue) -> None:
             key = (row["job_id"], event.arguments["lease_token"])
             extended[key] = max(until, extended.get(key, until))
     for job in queue.jobs.values():
+        for claimed in job.claims:
+            held = (job.job_id or 0, claimed.token)
+            claimed.counts |= held in given_back | begun
+            claimed.counts &= held not in released
         if len(job.finished) > 1:
             told = "; ".join(event.statement for event in job.finished)
             history.violate("job twice", f"job {job.job_id} was finished twice: {told}")
@@ -121,10 +131,7 @@ def _check_claims(queue: Queue) -> None:
             died = redriven and seen >= until
             if most < until and not died and held not in given_back | released:
                 history.violate("two leases", told)
-            later = after.attempt > before.attempt
-            if held in released:
-                later = after.attempt == before.attempt
-            if not (later or redriven or _tied(before, after)):
+            if not (_follows(before, after.attempt) or redriven or _tied(before, after)):
                 history.violate("attempts", f"{told}: attempt {after.attempt} is the wrong one")
         for claimed in job.claims:
             if any(e.order[:2] < claimed.event.order[:2] for e in job.finished):
@@ -133,6 +140,11 @@ def _check_claims(queue: Queue) -> None:
                     f"job {job.job_id} was given by {claimed.event.statement} after it"
                     " had been finished",
                 )
+
+
+def _follows(before: Claimed, attempt: int) -> bool:
+    """Whether the next claim of the job has this attempt."""
+    return attempt > before.attempt if before.counts else attempt == before.attempt
 
 
 def _tied(before: Claimed, after: Claimed) -> bool:
@@ -206,6 +218,7 @@ def _work_off(queue: Queue, link: Link, given: dict[int, int]) -> None:
     limited = any(event.rows[0]["max_leased_per_key"] for event in settings)
     enough = 2 if limited or queue.ordered or queue.history.went_back() else 1
     idle = 0
+    redriven = any(next(iter(e.rows[0].values())) for e in queue.since_cut("redrive"))
     for _ in queue.history.rounds(f"the drain of {queue.name}"):
         answer = link.ask(
             f"select c.*, pgq.ack(c.job_id, c.lease_token) from pgq.claim_job({name}, 1000) as c"
@@ -225,8 +238,21 @@ def _work_off(queue: Queue, link: Link, given: dict[int, int]) -> None:
             given[number] = given.get(number, 0) + 1
             if number in queue.jobs:
                 same_id(queue, queue.jobs[number], row, "the drain")
+                if not redriven:
+                    _check_last(queue, queue.jobs[number], row)
             if not row["ack"]:
                 violate("job twice", f"draining {queue.name}: ack refused for {row}")
+        redriven = redriven or bool(revived.rows[0]["redrive"])
         idle = 0 if answer.rows or revived.rows[0]["redrive"] else idle + 1
         if idle == enough:
             break
+
+
+def _check_last(queue: Queue, job: Job, row: Row) -> None:
+    """The drain has the attempt that comes after the last claim."""
+    if not job.claims or (len(job.claims) > 1 and _tied(*job.claims[-2:])):
+        return
+    last = job.claims[-1]
+    if not _follows(last, row["attempt"]):
+        told = f"job {job.job_id} of {last.event.statement} was drained as {row}"
+        queue.history.violate("attempts", told)

@@ -26,8 +26,9 @@ class Draw:
     """Draws arguments. ``topics`` has the number of partitions of each topic of the set-up;
     ``deferred``: new ones may be deferred. ``followed``: what is published has headers and keys
     that subscriptions look at. ``keyed``: queues have max_leased_per_key. ``limited``: they have
-    other limits of claims. ``guarded``: roles call. ``mixed``: schedules and bulk writes write to
-    an ordered queue. ``wide``: there are two of each thing in any case. ``place``: see Near."""
+    other limits of claims. ``prefetched``: claims prefetch. ``guarded``: roles call. ``mixed``:
+    schedules and bulk writes write to an ordered queue. ``wide``: there are two of each thing in
+    any case. ``place``: see Near."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
@@ -38,6 +39,7 @@ class Draw:
         self.keyed = False
         self.limited = False
         self.mixed = False
+        self.prefetched = False
         self.guarded = False
         self.wide = False
         self.place: int | None = None

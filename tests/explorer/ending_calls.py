@@ -56,7 +56,7 @@ def release_job(draw: Draw) -> Arguments:
     return {"*": draw.late("job")}
 
 
-@call("endings", 1)
+@call("endings prefetch", 1)
 def release_job_batch(draw: Draw) -> Arguments:
     return {"*": draw.late("jobs")}
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from explorer.access_faults import ACCESS_FAULTS
 from explorer.job_faults import JOB_FAULTS
 from explorer.plant import Fault
+from explorer.prefetch_faults import PREFETCH_FAULTS
 
 __all__ = ["FAULTS"]
 
 FAULTS = {
     **ACCESS_FAULTS,
     **JOB_FAULTS,
+    **PREFETCH_FAULTS,
     "a publish that looks for its offset before it has its lock": Fault(
         "publish",
         """

@@ -193,11 +193,11 @@ JOB_FAULTS = {
         ("queue", "limits"),
         frozenset({"claimed though paused"}),
     ),
-    "room that is never used up": Fault(
+    "room that new jobs do not take": Fault(
         "_check_room",
         """
         begin
-            perform {true}(queue_id, max_unfinished, new_jobs, 0);
+            perform {true}(queue_id, max_unfinished, 0, last_id);
         end
         """,
         ("queue", "room"),

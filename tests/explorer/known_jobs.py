@@ -19,7 +19,9 @@ __all__ = ["Claimed", "Job", "Queue", "note_claims", "note_jobs", "same_id"]
 FINISHED: dict[str, Callable[[Event], list[int]]] = {
     "ack": lambda e: [e.arguments["job_id"]] if e.rows[0]["ack"] else [],
     "archive_job": lambda e: [e.arguments["job_id"]] if e.rows[0]["archive_job"] else [],
-    "ack_batch": lambda e: [row["job_id"] for row in e.rows],
+    "ack_batch": lambda e: [
+        row["job_id"] for row in e.rows if row["job_id"] in e.arguments["job_ids"]
+    ],
     "archive_job_batch": lambda e: [row["job_id"] for row in e.rows],
     "finish_and_claim": lambda e: e.arguments.get("job_ids") or [],
     "cancel_job": lambda e: [e.arguments["job_id"]] if e.rows[0]["cancel_job"] else [],
@@ -32,6 +34,8 @@ class Claimed:
     event: Event
     token: str
     attempt: int
+    counts: bool
+    """Whether its attempt counts: at first unless it was only prefetched; see check_queue."""
 
 
 @dataclass
@@ -133,7 +137,7 @@ def note_claims(queue: Queue) -> None:
     for event in queue.since_cut():
         if not (event.rows and {"job_id", "lease_token", "attempt"} <= event.rows[0].keys()):
             continue
-        for row in event.rows:
+        for place, row in enumerate(event.rows):
             number = number_of(row)
             job = queue.jobs.get(number) if number is not None else None
             if job is None:
@@ -142,7 +146,8 @@ def note_claims(queue: Queue) -> None:
                 continue
             same_id(queue, job, row, event.statement)
             by_id[row["job_id"]] = job
-            job.claims.append(Claimed(event, row["lease_token"], row["attempt"]))
+            begun = place == 0 or not event.arguments.get("prefetch")
+            job.claims.append(Claimed(event, row["lease_token"], row["attempt"], begun))
     for event in queue.history.committed():
         for job_id in FINISHED[event.call](event) if event.call in FINISHED else ():
             if job_id in by_id:

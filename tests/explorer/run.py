@@ -21,9 +21,6 @@ __all__ = ["RETRIED", "Runner"]
 RETRIED = ("40001", "40P01")
 """What a good client answers by trying the whole transaction again."""
 
-FORGET = "; ".join(f"set pgq.room_{queue_id} = ''" for queue_id in range(1, 9))
-"""What a session has noted of queues; those of the next trial have the same ids."""
-
 PATIENCE = 60.0
 """Seconds after which a statement that nobody blocks counts as endless."""
 
@@ -88,9 +85,6 @@ class Runner:
     def run(self, trial: Trial) -> History:
         """Run the trial; the database is left as it is then."""
         self.database.empty()
-        if any("max_unfinished" in step.arguments for step in trial.setup + trial.steps):
-            for actor in self.actors:
-                actor.link.rows(FORGET)
         self.trial = trial
         self.history = History()
         self._known = {}

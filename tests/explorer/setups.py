@@ -54,7 +54,8 @@ def setup_of(draw: Draw, areas: set[str]) -> list[Step]:
     draw.mixed = "mixed" in areas
     draw.guarded = "access" in areas
     with_log = bool(areas & {"log", "bulk", "settings", "store", "journal"}) and not draw.mixed
-    with_queue = bool(areas & {"queue", "bulk", "settings", "store", "limits"})
+    draw.prefetched = "prefetch" in areas
+    with_queue = bool(areas & {"queue", "bulk", "settings", "store", "limits", "prefetch"})
     if with_log:
         draw.topics["a"] = 2 if draw.wide else rng.choice([1, 1, 2])
         draw.deferred = "deferred" in areas
@@ -158,6 +159,10 @@ def setup_of(draw: Draw, areas: set[str]) -> list[Step]:
             drawn("enqueue_batch_unique" if draw.mixed else "enqueue_batch")
         for _ in range(rng.choice([0, 1, 1, 2])):
             drawn("claim_job")
+    if draw.prefetched:
+        for call in ("enqueue_batch", "enqueue_batch", "claim_job"):
+            drawn(call)
+        house("move_clock", seconds=rng.choice([0, 660, 3700]))
     if "bulk" in areas:
         for _ in range(rng.choice([1, 1, 2])):
             drawn("begin_write")

@@ -19,6 +19,8 @@ WRITE = "begin_write write_chunk"
 NEEDED = {
     "job": JOBS,
     "jobs": JOBS,
+    "running": JOBS,
+    "next job": JOBS,
     "id": JOBS,
     "lease": f"{MESSAGES} poll",
     "polled": f"{MESSAGES} poll",

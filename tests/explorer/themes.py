@@ -18,6 +18,8 @@ THEMES: tuple[tuple[float, frozenset[str]], ...] = (
     (2, frozenset({"queue", "room"})),
     (1, frozenset({"queue", "endings", "room"})),
     (1, frozenset({"queue", "bulk", "room"})),
+    (1, frozenset({"prefetch"})),
+    (1, frozenset({"queue", "prefetch"})),
     (2, frozenset({"queue", "keyed"})),
     (1, frozenset({"queue", "keyed", "endings"})),
     (1, frozenset({"queue", "keyed", "limits"})),

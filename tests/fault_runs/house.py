@@ -70,11 +70,11 @@ create table public.external_offset (partition integer primary key, following bi
 insert into public.external_offset select n, 1 from generate_series(0, 2) as g (n);
 """
 
-STOP = "        exception\n            when lock_not_available or deadlock_detected then"
+STOP = "    return next;\nexception"
 STOPPING = """
-            if part = current_setting('fault_run.stop_behind', true) then
-                perform pg_sleep(600);
-            end if;
+    if part = current_setting('fault_run.stop_behind', true) then
+        perform pg_sleep(600);
+    end if;
 """
 
 
@@ -114,7 +114,7 @@ def install(dsn: str) -> Clock:
 def _stop_cleanup(session: Session) -> None:
     """Have cleanup stop at the end of a part, where a session asks for it."""
     [(definition,)] = session.execute(
-        "select pg_get_functiondef('pgq.cleanup()'::regprocedure)"
+        "select pg_get_functiondef('pgq._try_part'::regproc)"
     ).fetchall()
     assert definition.count(STOP) == 1
     session.execute(definition.replace(STOP, STOPPING + STOP).encode())

@@ -147,7 +147,8 @@ def _lost_effect(evidence: Evidence, session: Session) -> None:
 
 def _nothing_truncated(evidence: Evidence, session: Session) -> None:
     session.execute(
-        "create or replace function pgq._truncate_segments(now_at timestamptz)"
+        "create or replace function"
+        " pgq._truncate_segments(objects int8multirange, now_at timestamptz)"
         " returns setof pgq.cleanup_action language plpgsql as 'begin end'"
     )
 

@@ -123,7 +123,7 @@ FAULTS = {
         begin
             return query select
                 p.lease_token, p.leased_until - '1 day'::interval, p.partition, p.log_offset,
-                p.published_at, p.key, p.headers, p.payload, p.body, p.attempt
+                p.published_at, p.key, p.headers, p.payload, p.body, p.attempt, p.cut_short
             from {true}(
                 poll.topic, poll.consumer_group, poll.max_messages, poll.partition, poll.lease
             ) as p;

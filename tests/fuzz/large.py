@@ -25,9 +25,12 @@ def large(catalog: Catalog, length: int) -> Plan:
             function, tuple((name, types[name], Drawn(sql)) for name, sql in arguments.items())
         )
 
+    most = str(256 * 1024 * 1024)
     chunk = {"task": "0", "task_attempt": "'a'", "chunk": "0", "lengths": f"array[{length}]"}
     return Plan(
         (
+            call("alter_topic", topic="'t'", max_message_bytes=most),
+            call("alter_queue", queue="'q'", max_message_bytes=most),
             call("publish", topic="'t'", payload=document),
             call("enqueue", queue="'q'", body=body),
             call("write_chunk", write_id=write, packed_bodies=body, last_chunk="true", **chunk),

@@ -40,6 +40,7 @@ def test_the_columns_are_those_of_fetch_range(log: Session) -> None:
         "headers",
         "payload",
         "body",
+        "cut_short",
     )
 
 

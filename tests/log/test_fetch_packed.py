@@ -84,6 +84,7 @@ def test_a_thousand_in_a_row(log: Session) -> None:
 
 def test_large_messages_are_fewer_in_a_row(log: Session) -> None:
     sizes = [10, 900_000, 200_000, 10, 3_000_000, 10]
+    log.alter_topic(**TOPIC, max_message_bytes=4_000_000)
     publish(log, [bytes(size) for size in sizes])
     packed = fetched(log, 1, 6)
     assert [[len(content) for content in row.contents] for row in packed] == [

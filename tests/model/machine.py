@@ -92,11 +92,8 @@ class Run:
         self.set_clock(BEGIN)
 
     def forget_rooms(self) -> None:
-        """What sessions remember of queues with a max_unfinished; it would be right a bit later."""
-        for connection in self.connections:
-            connection.execute(
-                "select set_config('pgq.room_' || n, '', false) from generate_series(1, 40) as n"
-            )
+        """What was counted of queues with a max_unfinished; it would be right a bit later."""
+        self.connections[0].execute("delete from pgq.room_count")
 
     def set_clock(self, moment: datetime) -> None:
         self.connections[0].execute(
@@ -137,7 +134,7 @@ class Run:
             " case when m.partition_id = p.partition_id then m.log_offset end,"
             " m.payload, m.body, m.key, m.headers"
             " from pgq.message as m inner join pgq.partition as p"
-            " on p.partition_id in (m.partition_id, m.partition_id >> 40)"
+            " on p.partition_id in (m.partition_id, (m.partition_id >> 27) + 68719476736)"
             " where m.headers ? 'pgq_group' order by m.partition_id, m.log_offset"
         )
         return Shown(

@@ -36,6 +36,7 @@ DEFAULTS: dict[str, Any] = {
     "after_dead_letter": "continue",
     "max_leased": None,
     "max_leased_per_key": None,
+    "max_message_bytes": 1048576,
     "rate_limit": None,
     "rate_interval": None,
     "rate_burst": None,
@@ -113,6 +114,7 @@ class Queue:
     after_dead_letter: str
     max_leased: int | None
     max_leased_per_key: int | None
+    max_message_bytes: int
     rate_limit: int | None
     rate_interval: timedelta | None
     rate_burst: int | None

@@ -114,7 +114,9 @@ def test_cleanup_passes_by_empty_queues(connection: Session) -> None:
     """It looks at each priority of a queue, and whether jobs wait: not of one that has none."""
 
     def pages() -> float:
-        explain = "explain (analyze, buffers, format json) select pgq._expired_jobs(now(), 100)"
+        explain = (
+            "explain (analyze, buffers, format json) select pgq._expired_jobs('{(,)}', now(), 100)"
+        )
         with connection.transaction():
             connection.execute("set local enable_seqscan = off")
             connection.execute(explain)

@@ -28,6 +28,7 @@ CHANGES: dict[str, Any] = {
     "unique_until": "claimed",
     "after_dead_letter": "stop",
     "max_leased": 7,
+    "max_message_bytes": 4096,
     "rate_limit": 20,
     "rate_interval": timedelta(minutes=1),
     "rate_burst": 50,

@@ -34,6 +34,7 @@ DEFAULTS = {
     "max_unfinished": None,
     "max_leased_per_key": None,
     "restricted": False,
+    "max_message_bytes": 1048576,
 }
 
 CHOSEN: dict[str, Any] = {
@@ -56,6 +57,7 @@ CHOSEN: dict[str, Any] = {
     "rate_interval": timedelta(minutes=1),
     "rate_burst": 50,
     "max_unfinished": 1000,
+    "max_message_bytes": 20000,
 }
 
 LIMITS = ["max_attempts", "job_ttl", "retention", "max_leased", "rate_limit", "max_unfinished"]
@@ -182,6 +184,7 @@ OTHERS: dict[str, tuple[Any, str, str]] = {
     "rate_interval": ("1 second", "00:00:01", "00:01:00"),
     "rate_burst": (1, "1", "50"),
     "max_unfinished": (1, "1", "1000"),
+    "max_message_bytes": (20001, "20001", "20000"),
 }
 
 

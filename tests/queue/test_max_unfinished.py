@@ -163,3 +163,55 @@ def test_what_an_old_snapshot_did_not_show_is_seen_once_its_transaction_is_over(
         enqueue(connection, queue)
         enqueue(connection, queue)
     refused("MQ010", connection.enqueue, queue=queue, payload=Jsonb(1))
+
+
+def test_no_setting_of_a_session_makes_room(connection: Session) -> None:
+    """Whatever a role writes into the settings that it may write."""
+    queue = new_queue(connection, max_unfinished=5)
+    enqueue_many(connection, queue, 5)
+    [(queue_id,)] = connection.execute(
+        "select queue_id from pgq.queue where queue = %s", [queue]
+    ).fetchall()
+    for name in (f"room_{queue_id}", "room", f"room_count_{queue_id}"):
+        connection.execute(
+            "select set_config(%s, '5 9223372036854775807 '"
+            " || round(extract(epoch from clock_timestamp()) * 1000000) || ' 0', false)",
+            [f"pgq.{name}"],
+        )
+    refused("MQ010", connection.enqueue, queue=queue, payload=Jsonb(1))
+
+
+def test_one_count_serves_all_sessions(connection: Session, connect: Connect) -> None:
+    """Those that come after its commit; one that counts waits for none."""
+    queue = new_queue(connection, max_unfinished=1_000_000)
+    enqueue_many(connection, queue, 30_000)
+    counts = (
+        "select count(*) from pgq.room_count as r inner join pgq.queue as q using (queue_id)"
+        " where q.queue = %s and r.took > '0'"
+    )
+    others = [connect(autocommit=True) for _ in range(3)]
+    connection.execute("delete from pgq.room_count")
+    with connection.transaction():
+        connection.enqueue(queue=queue, payload=Jsonb(1))
+        others[0].enqueue(queue=queue, payload=Jsonb(1))  # counts too
+    for other in others:
+        other.enqueue(queue=queue, payload=Jsonb(1))
+    assert row(connection, counts, [queue]) == (2,)
+
+
+def test_counts_go_with_time_and_with_their_queue(connection: Session) -> None:
+    queues = [new_queue(connection, max_unfinished=1000) for _ in range(3)]
+    for queue in queues:
+        enqueue_many(connection, queue, 1)
+    connection.drop_queue(queue=queues[0])
+    connection.execute(
+        "update pgq.room_count set counted_at = counted_at - interval '61 minutes'"
+        " where queue_id = (select queue_id from pgq.queue where queue = %s)",
+        [queues[1]],
+    )
+    connection.cleanup()
+    left = connection.execute(
+        "select q.queue from pgq.room_count as r left join pgq.queue as q using (queue_id)"
+    ).fetchall()
+    assert (queues[2],) in left
+    assert not {(queues[1],), (None,)} & {*left}

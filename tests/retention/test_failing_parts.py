@@ -170,7 +170,9 @@ def test_a_subscription_that_cannot_be_evaluated(connection: Session) -> None:
     connection.subscribe(subscription="s", topic="broken", queue=queue, routing_key="a")
     connection.execute("update pgq.subscription set routing_regex = '('")
     connection.publish(topic="broken", payload=1, headers={"routing_key": "a"})
-    assert [tuple(one) for one in connection.cleanup()] == [("failed", "offsets: 2201B", 1)]
+    assert [tuple(one) for one in connection.cleanup()] == [
+        ("failed", "offsets of broken: 2201B", 1)
+    ]
     enqueue(connection, queue)
     assert claim_one(connection, queue)
     connection.unsubscribe(subscription="s")

@@ -61,7 +61,9 @@ def test_a_job_is_finished_meanwhile(connect: Connect, connection: Session, cloc
     cleaning = blocked(
         connection,
         cleaner,
-        lambda: cleaner.execute("select * from pgq._truncate_segments(pgq._clock())").fetchall(),
+        lambda: cleaner.execute(
+            "select * from pgq._truncate_segments('{(,)}', pgq._clock())"
+        ).fetchall(),
     )
     worker.commit()
     blocker.rollback()

@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 from support.clock import Clock
 from support.queue import ack, claim, claim_one, enqueue, enqueue_many, new_queue, stats
 from support.session import Connect, Session, refused, row
-from support.storage import actions, held, publish, states
+from support.storage import actions, clean, held, publish, states
 from support.waiting import PATIENCE, aside, wait_until_blocked
 
 
@@ -200,7 +200,7 @@ def test_more_than_the_leaves_of_an_installation(connection: Session, clock: Clo
             assert job.payload == n
             assert ack(connection, job)
         clock.advance("8 hours")
-        for _ in range(2):
+        for _ in range(4):
             connection.cleanup()
     leaves = "select count(*) from pg_class where relname ~ '^message_[0-9]+$' and relkind = 'r'"
     made = row(connection, leaves)
@@ -209,8 +209,7 @@ def test_more_than_the_leaves_of_an_installation(connection: Session, clock: Clo
     for n in hours:
         connection.execute("select pgq.drop_topic(%s)", [f"t{n}"])
         connection.execute("select pgq.drop_queue(%s)", [f"q{n}"])
-    for _ in range(4):
-        connection.cleanup()
+    clean(connection)
     assert states(connection) == []
     assert held(connection) == (0, 0)
     for n in hours:

@@ -55,8 +55,8 @@ def _has_extension(connection: psycopg.Connection[Any]) -> bool:
     return bool(row and row[0])
 
 
-BUILD_STATEMENTS = r"pgq\.(_merge_settings|_standard_settings|_write_queue)\("
-"""Functions that build statements from the names of declared settings, never from arguments."""
+BUILD_STATEMENTS = r"pgq\.(_merge_settings|_standard_settings|_write_queue|_fit_jobs)\("
+"""Functions that build statements from names of declared settings or numbers of segments."""
 
 
 def _is_meant(signature: str, level: str, message: str, detail: str | None) -> bool:

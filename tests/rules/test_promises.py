@@ -13,7 +13,7 @@ from pathlib import Path
 
 from support.house import ROOT, refuse
 
-_UNHELD = 132
+_UNHELD = 131
 """How many promises have no test; it only shrinks."""
 
 

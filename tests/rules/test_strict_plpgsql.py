@@ -349,7 +349,7 @@ def use_schedules(pgq: Caller, clock: Clock) -> None:
     for worker in ("a", "b"):
         pgq.heartbeat(worker=worker, sources=["ticks"])
     [read() for read in (pgq.list_workers, pgq.metrics, pgq.metrics_text)]
-    pgq.delete_worker(worker="a")
+    _ = pgq.list_cleanup_failures(), pgq.delete_worker(worker="a")
 
 
 def use_subscriptions(pgq: Caller, clock: Clock) -> None:

@@ -43,7 +43,25 @@ def test_the_data_source_names_the_row(
     assert_nothing_left(own)
 
 
-def test_it_is_not_tried_again(spark: Any, save: Any, own: Session) -> None:
+LARGE = "repeat('x', 5000)"
+LARGE_JSON = f"concat('\"', {LARGE}, '\"')"
+
+
+@pytest.mark.parametrize(
+    ("column", "reason"),
+    [
+        ("if(id = 50, '{', '1') as payload", "row 51 of task 0"),
+        (f"if(id = 50, {LARGE}, '1') as value", "row 51 of task 0: .*max_message_bytes"),
+        (
+            f"if(id = 50, {LARGE_JSON}, '1') as payload",
+            "task 0: .*max_message_bytes",
+        ),
+    ],
+    ids=["malformed", "large", "large JSON"],
+)
+def test_it_is_not_tried_again(
+    spark: Any, save: Any, own: Session, column: str, reason: str
+) -> None:
     """Also where the database finds it: a task that fails would be tried four times."""
     seen = spark.sparkContext.accumulator(0)
 
@@ -52,9 +70,11 @@ def test_it_is_not_tried_again(spark: Any, save: Any, own: Session) -> None:
             seen.add(batch.num_rows)
             yield batch
 
-    frame = spark.range(0, 100, 1, 1).selectExpr("if(id = 50, '{', '1') as payload")
-    with pytest.raises(Exception, match="RowRefused: row 51 of task 0"):
-        save(frame.mapInArrow(count, frame.schema), topic=new_topic(own))
+    frame = spark.range(0, 100, 1, 1).selectExpr(column)
+    topic = new_topic(own)
+    own.alter_topic(topic=topic, max_message_bytes=1024)
+    with pytest.raises(Exception, match=f"RowRefused: {reason}"):
+        save(frame.mapInArrow(count, frame.schema), topic=topic)
     assert seen.value == 100
 
 

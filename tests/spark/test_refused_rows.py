@@ -42,6 +42,10 @@ REFUSED = [
         "column headers is not valid UTF-8",
     ),
     ("if(id = 7, null, 'x') as value", "column value: a message must not be null"),
+    (
+        "repeat('x', if(id = 7, 1048577, 1)) as value",
+        "column value has 1048577 bytes; at most 1048576",
+    ),
 ]
 
 

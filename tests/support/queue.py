@@ -39,6 +39,8 @@ class Job:
     headers: Any
     payload: Any
     body: bytes | None
+    cut_short: bool = False
+    max_attempts: int | None = None
 
 
 def claim(session: Session, queue: str, max_jobs: int = 1, **options: Any) -> list[Job]:

@@ -119,7 +119,7 @@ def test_what_is_wrong(page: Page, client: Client) -> None:
 
 def test_values_that_javascript_does_not_have(page: Page, client: Client) -> None:
     """Digits stay, a text that is none is shown as bytes, and what is long is cut."""
-    client.create_topic("t", partitions=1)
+    client.create_topic("t", partitions=1, max_message_bytes=4_000_000)
     client.publish("t", Jsonb("[12345678901234567890, 0.12345678901234567890]", dumps=str))
     client.publish("t", body=b"\x00\xff\xfe")
     client.publish("t", body="äöü".encode())

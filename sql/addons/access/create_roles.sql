@@ -35,7 +35,7 @@ begin
 
     grant execute on function
         pgq.list_groups, pgq.list_offsets, pgq.watermark,
-        pgq.list_subscriptions, pgq.list_workers
+        pgq.list_subscriptions, pgq.list_workers, pgq.list_cleanup_failures
         to pgq_monitor, pgq_consumer;
     grant execute on function pgq.metrics, pgq.metrics_text to pgq_monitor;
 

@@ -55,6 +55,9 @@ begin
                 state := pgq._begin_epoch(state, next_offset, publish_time);
                 attached := false;
             end if;
+            perform pgq._copy_size(
+                extent.segment, extent.stored_partition_id, state.segment, state.stored_partition_id
+            );
             execute format(
                 'insert into pgq.message_%1$s (
                     partition_id, log_offset, published_at, segment, key, headers, payload, body

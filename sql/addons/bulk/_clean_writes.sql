@@ -1,4 +1,4 @@
-create function pgq._clean_writes(now_at timestamptz)
+create function pgq._clean_writes(objects int8multirange, now_at timestamptz)
 returns setof pgq.cleanup_action
 language plpgsql volatile parallel unsafe
 as $$
@@ -16,7 +16,7 @@ begin
     for target in
         select w.*
         from pgq.bulk_write as w
-        where w.committed_at is null and w.expires_at <= now_at
+        where w.committed_at is null and w.expires_at <= now_at and w.bulk_write_id <@ objects
         order by w.expires_at
         limit most
         for update skip locked
@@ -39,7 +39,9 @@ begin
         cross join lateral (
             select o.*
             from pgq.bulk_write as o
-            where coalesce(o.topic_id, 0) = d.topic_id and coalesce(o.queue_id, 0) = d.queue_id
+            where coalesce(o.topic_id, 0) = d.topic_id
+                and coalesce(o.queue_id, 0) = d.queue_id
+                and o.bulk_write_id <@ objects
             limit most
         ) as w
         limit most
@@ -54,8 +56,10 @@ begin
     end loop;
     more := more or seen = most and forgotten > 0;
 
+    -- 0 stands for what belongs to no write any more.
     delete from pgq.bulk_producer as p
-    where not exists (select from pgq.topic as t where t.topic_id = p.topic_id)
+    where 0::bigint <@ objects
+        and not exists (select from pgq.topic as t where t.topic_id = p.topic_id)
         and not exists (select from pgq.queue as q where q.queue_id = p.queue_id);
 
     -- Unnamed writes cannot be begun again; keep them for one day, for a repeated commit_write.
@@ -64,7 +68,9 @@ begin
         array(
             select o.bulk_write_id
             from pgq.bulk_write as o
-            where o.producer is null and o.committed_at <= now_at - interval '1 day'
+            where o.producer is null
+                and o.committed_at <= now_at - interval '1 day'
+                and o.bulk_write_id <@ objects
             order by o.committed_at
             limit most
             for update skip locked
@@ -78,11 +84,12 @@ begin
     for target in
         select s.write_id
         from pgq.staged_write as s
-        where not exists (
-            select
-            from pgq.bulk_write as w
-            where w.write_id = s.write_id and w.committed_at is null
-        )
+        where 0::bigint <@ objects
+            and not exists (
+                select
+                from pgq.bulk_write as w
+                where w.write_id = s.write_id and w.committed_at is null
+            )
     loop
         removed := pgq._delete_chunks(target.write_id, null, room);
         continue when removed is null;
@@ -96,11 +103,12 @@ begin
     for target in
         select g.bulk_write_id
         from pgq.published_write as g
-        where not exists (
-            select
-            from pgq.bulk_write as w
-            where w.bulk_write_id = g.bulk_write_id and w.committed_at is null
-        )
+        where g.bulk_write_id <@ objects
+            and not exists (
+                select
+                from pgq.bulk_write as w
+                where w.bulk_write_id = g.bulk_write_id and w.committed_at is null
+            )
     loop
         room := room - coalesce(pgq._delete_chunks(null, target.bulk_write_id, room), 0);
         exit when room = 0;
@@ -112,6 +120,7 @@ begin
 end
 $$;
 
-comment on function pgq._clean_writes(timestamptz) is
-'The part of cleanup that forgets abandoned bulk writes and removes their staged data.
+comment on function pgq._clean_writes(int8multirange, timestamptz) is
+'The part of cleanup that forgets those of these bulk writes that were abandoned, and removes what
+is left of ended ones; the objects with 0 include what belongs to no write any more.
 It skips locked rows, and removes at most 1000 of each kind.';

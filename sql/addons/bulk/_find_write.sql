@@ -15,7 +15,8 @@ begin
         w.queue_id,
         q.queue,
         q.job_ttl,
-        w.committed_at
+        w.committed_at,
+        coalesce(t.max_message_bytes, q.max_message_bytes)
     into target
     from pgq.bulk_write as w
     left join pgq.topic as t on t.topic_id = w.topic_id

@@ -1,7 +1,7 @@
 create function pgq._publish_chunk(
     target pgq._write_target, write_id uuid, task integer, chunk integer, lengths integer[],
     packed_payloads bytea, keys text[], headers jsonb[], partition integer, delay interval,
-    priority integer, labels text[], starts integer[], packed_bodies bytea
+    priority integer, labels text[], starts integer[], largest bigint, packed_bodies bytea
 )
 returns boolean
 language plpgsql volatile parallel unsafe
@@ -33,7 +33,7 @@ begin
         perform pgq._publish_contents(
             target.topic, lengths, packed_payloads, keys, headers, partition, task,
             pgq._check_contents(lengths, packed_payloads, keys, headers, starts, packed_bodies),
-            packed_bodies
+            largest, packed_bodies
         );
     else
         -- starts is not used on this path, but refuse bad values all the same.
@@ -55,6 +55,6 @@ $$;
 
 comment on function pgq._publish_chunk(
     pgq._write_target, uuid, integer, integer, integer[], bytea, text[], jsonb[], integer, interval,
-    integer, text[], integer[], bytea
+    integer, text[], integer[], bigint, bytea
 ) is
 'Publishes a chunk of a write that is not atomic; false when it was published before.';

@@ -1,6 +1,6 @@
 create function pgq._publish_contents(
     topic text, lengths integer[], packed_payloads bytea, keys text[], headers jsonb[],
-    partition integer, keyless integer, starts integer[], packed_bodies bytea
+    partition integer, keyless integer, starts integer[], largest bigint, packed_bodies bytea
 )
 returns void
 language plpgsql volatile parallel unsafe
@@ -44,7 +44,7 @@ begin
         perform pgq._store_chunk(
             state.stored_partition_id, state.segment, first_offset,
             greatest(pgq._clock(), newest.published_at, state.segment_entered_at), part.ordinals,
-            lengths, packed_payloads, keys, headers, starts, packed_bodies
+            lengths, packed_payloads, keys, headers, starts, largest, packed_bodies
         );
         ids := ids || state.partition_id;
         stored_ids := stored_ids || state.stored_partition_id;
@@ -64,7 +64,7 @@ end
 $$;
 
 comment on function pgq._publish_contents(
-    text, integer[], bytea, text[], jsonb[], integer, integer, integer[], bytea
+    text, integer[], bytea, text[], jsonb[], integer, integer, integer[], bigint, bytea
 ) is
 'Publishes the messages of a chunk that _check_contents has checked. keyless: if the chunk has keys,
 messages without one go to this partition, modulo the number of partitions.';

@@ -6,6 +6,8 @@ returns void
 language plpgsql volatile parallel unsafe
 as $$
 begin
+    -- write_chunk has checked the sizes, of JSON texts and by the limit at that time.
+    perform pgq._act_for(true, own_access => true);
     if topic is not null then
         perform pgq.publish_batch(
             topic => topic, payloads => payloads, keys => keys, headers => headers,
@@ -17,6 +19,7 @@ begin
             priority => priority, labels => labels, bodies => bodies
         );
     end if;
+    perform pgq._act_for(false);
 end
 $$;
 

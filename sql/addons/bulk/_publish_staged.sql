@@ -52,9 +52,11 @@ begin
         extents := '{}';
 
         if piece.moved then
+            perform pgq._act_for(true, own_access => true);
             perform pgq._spread_extent(
                 to_topic.topic, piece.stored_id, piece.segment, piece.task % to_topic.partitions
             );
+            perform pgq._act_for(false);
             continue;
         end if;
 
@@ -69,14 +71,17 @@ begin
         if made.packed_bodies is not null then
             perform pgq._publish_contents(
                 to_topic.topic, made.lengths, null, made.keys, made.headers, made.partition,
-                made.task, made.starts, made.packed_bodies
+                made.task, made.starts, pgq._largest(made.lengths, made.keys, made.headers),
+                made.packed_bodies
             );
         elsif to_queue is null and (made.partition is null or to_topic.deferred) then
             -- Messages without a key go to the partition of their task, here too.
+            perform pgq._act_for(true, own_access => true);
             perform pgq._publish_spread(
                 to_topic.topic, made.payloads, made.keys, made.headers, made.partition,
                 made.task % to_topic.partitions, made.bodies
             );
+            perform pgq._act_for(false);
         else
             perform pgq._publish_messages(
                 to_topic.topic, to_queue, made.payloads, made.keys, made.headers, made.partition,

@@ -1,7 +1,7 @@
 create function pgq._stage_extent(
     target pgq._write_target, write_id uuid, task integer, chunk integer, lengths integer[],
     packed_payloads bytea, keys text[], headers jsonb[], partition integer, starts integer[],
-    packed_bodies bytea
+    largest bigint, packed_bodies bytea
 )
 returns boolean
 language plpgsql volatile parallel unsafe
@@ -89,7 +89,7 @@ begin
         );
         perform pgq._store_chunk(
             next_position.stored_partition_id, leaf, next_position.next_offset, pgq._clock(),
-            part.ordinals, lengths, packed_payloads, keys, headers, begins, packed_bodies
+            part.ordinals, lengths, packed_payloads, keys, headers, begins, largest, packed_bodies
         );
     end loop;
     return true;
@@ -98,7 +98,7 @@ $$;
 
 comment on function pgq._stage_extent(
     pgq._write_target, uuid, integer, integer, integer[], bytea, text[], jsonb[], integer,
-    integer[], bytea
+    integer[], bigint, bytea
 ) is
 'Stores the messages of a chunk of an atomic write in an extent, which the commit attaches to the
 log; false when the same chunk was stored already.';

@@ -1,7 +1,7 @@
 create function pgq._store_chunk(
     stored_id bigint, segment integer, first_offset bigint, publish_time timestamptz,
     ordinals integer[], lengths integer[], packed_payloads bytea, keys text[], headers jsonb[],
-    starts integer[], packed_bodies bytea
+    starts integer[], largest bigint, packed_bodies bytea
 )
 returns void
 language plpgsql volatile parallel unsafe
@@ -13,6 +13,7 @@ declare
     size integer := cardinality(coalesce(ordinals, lengths));
 begin
     perform pgq._lock_leaf(segment);
+    perform pgq._note_size(segment, stored_id, largest);
 
     -- Null arrays and contents yield nulls.
     insert into pgq.message (
@@ -39,7 +40,8 @@ $$;
 
 comment on function pgq._store_chunk(
     bigint, integer, bigint, timestamptz, integer[], integer[], bytea, text[], jsonb[], integer[],
-    bytea
+    bigint, bytea
 ) is
 'Stores messages of a chunk that _check_contents has checked under a stored_partition_id, from an
-offset on. ordinals: those (from 1) of the messages to store; null: all.';
+offset on. ordinals: those (from 1) of the messages to store; null: all. largest: a bound for their
+sizes.';

@@ -36,7 +36,13 @@ begin
     end loop;
 
     return next row(
-        known.write_id, known.messages, known.committed_at, known.committed_at is not null
+        known.write_id, known.messages, known.committed_at, known.committed_at is not null,
+        case
+            when known.committed_at is null then coalesce(
+                (select t.max_message_bytes from pgq.topic as t where t.topic_id = known.topic_id),
+                (select q.max_message_bytes from pgq.queue as q where q.queue_id = known.queue_id)
+            )
+        end
     )::pgq.bulk_write_state;
 end
 $$;

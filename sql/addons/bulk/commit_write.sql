@@ -49,7 +49,7 @@ begin
                     'a job has gone back behind what it had committed.';
     end if;
 
-    return next row(target.write_id, target.messages, target.committed_at, not is_open)
+    return next row(target.write_id, target.messages, target.committed_at, not is_open, null)
         ::pgq.bulk_write_state;
 end
 $$;

@@ -2,7 +2,8 @@ create type pgq.bulk_write_state as (
     write_id uuid,
     messages bigint,
     committed_at timestamptz,
-    duplicate boolean
+    duplicate boolean,
+    max_message_bytes integer
 );
 
 comment on type pgq.bulk_write_state is 'The state of a bulk write.';
@@ -13,6 +14,8 @@ comment on column pgq.bulk_write_state.messages is
 comment on column pgq.bulk_write_state.committed_at is 'Time of the commit; null: not committed.';
 comment on column pgq.bulk_write_state.duplicate is
 'True: it was committed before this call, which changed nothing.';
+comment on column pgq.bulk_write_state.max_message_bytes is
+'The largest content that its topic or queue takes, in bytes; null: committed.';
 
 create type pgq._write_target as (
     bulk_write_id bigint,
@@ -24,7 +27,8 @@ create type pgq._write_target as (
     queue_id bigint,
     queue text,
     job_ttl interval,
-    committed_at timestamptz
+    committed_at timestamptz,
+    max_message_bytes integer
 );
 
 comment on type pgq._write_target is

@@ -28,6 +28,7 @@ as $$
 declare
     target pgq._write_target := pgq._find_write(write_id);
     is_new boolean;
+    largest bigint;
 begin
     -- Elements are accessed by subscripts from 1: normalise arrays with another lower bound.
     lengths := lengths[:];
@@ -39,10 +40,19 @@ begin
     );
     perform pgq._check_chunk_options(target, partition, delay, priority, labels collate "C");
 
+    -- The size of a JSON text says little about that of the payload.
+    largest := pgq._largest(lengths, keys, headers);
+    if largest > least(target.max_message_bytes, 98304) then
+        perform pgq._check_size(
+            target.topic, target.queue, pgq._unpack_payloads(packed_payloads, lengths),
+            keys collate "C", headers, pgq._unpack(packed_bodies, lengths)
+        );
+    end if;
+
     if not target.atomic then
         return pgq._publish_chunk(
             target, write_id, task, chunk, lengths, packed_payloads, keys collate "C", headers,
-            partition, delay, priority, labels, starts, packed_bodies
+            partition, delay, priority, labels, starts, largest, packed_bodies
         );
     end if;
 
@@ -69,7 +79,7 @@ begin
     ) then
         is_new := pgq._stage_extent(
             target, write_id, task, chunk, lengths, packed_payloads, keys collate "C", headers,
-            partition, starts, packed_bodies
+            partition, starts, largest, packed_bodies
         );
     else
         is_new := pgq._stage_chunk(
@@ -117,7 +127,7 @@ Errors: MQ007 unknown partition, MQ008 the write was committed, started again, a
 forgotten, or its topic or queue was dropped, 22003 a number in a payload is
 beyond what the database can have, 22004 a required argument is null, no contents, or a null is in
 lengths or starts, 22021 a payload is not text in the encoding of the database, 22023 bad arguments,
-both kinds of contents, jobs that would expire before they are due, or another chunk was written
-under the same numbers, 22P02 or 22P05 a payload is not JSON, 40001 above READ COMMITTED when
-another transaction was first (try again), 54001 a payload is nested too deeply, 55P03 waited 60 s
-for a lock (call it again), and those of publish_batch and enqueue_batch.';
+a message that is too large, both kinds of contents, jobs that would expire before they are due, or
+another chunk was written under the same numbers, 22P02 or 22P05 a payload is not JSON, 40001 above
+READ COMMITTED when another transaction was first (try again), 54001 a payload is nested too deeply,
+55P03 waited 60 s for a lock (call it again), and those of publish_batch and enqueue_batch.';

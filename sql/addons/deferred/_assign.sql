@@ -9,7 +9,7 @@ declare
     stored_id bigint := (state).stored_partition_id;
     since pgq._staged_since := pgq._staged_since(own_id);
     lowest bigint := since.lowest;
-    above bigint := (own_id + 1) << 40;
+    above bigint := pgq._staged_id(own_id + 1, 0);
     late_xids xid8[] := since.late_xids;
     left_segments integer[];
     newest pgq._newest_message;
@@ -57,7 +57,7 @@ begin
                 cross join lateral (
                     select k.ctid as tid, k.log_offset as staged_number
                     from pgq.message_{leaf} as k
-                    where k.partition_id = ({own_id} << 40) + (x.xid::text::bigint & 1099511627775)
+                    where k.partition_id = pgq._staged_id({own_id}, x.xid::text::bigint)
                     offset 0
                 ) as f
                 where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))
@@ -70,6 +70,9 @@ begin
         moved := cardinality(tids);
         if moved > 0 then
             perform pgq._move_staged(stored_id, (state).segment, tids, before_first, publish_time);
+            if stored_id <> own_id then
+                perform pgq._copy_size((state).segment, own_id, (state).segment, stored_id);
+            end if;
         end if;
     else
         moved := pgq._assign_across(

@@ -49,7 +49,7 @@ begin
                             select k.ctid as tid, k.log_offset as staged_number
                             from pgq.message_%1$s as k
                             where k.partition_id
-                                = $4 + (x.xid::text::bigint & 1099511627775)
+                                = pgq._staged_id($4, x.xid::text::bigint)
                             offset 0
                         ) as f
                         where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))',
@@ -63,9 +63,9 @@ begin
     into segments, tids, offsets
     using
         (since).lowest,
-        (own_id + 1) << 40,
+        pgq._staged_id(own_id + 1, 0),
         (since).late_xids,
-        own_id << 40,
+        own_id,
         before_first,
         max_messages;
 
@@ -75,6 +75,7 @@ begin
 
     -- No race: the partition is locked. The rows move to the segment that it writes to now.
     foreach leaf in array leaves loop
+        perform pgq._copy_size(leaf, own_id, newest_segment, stored_id);
         if leaf = newest_segment then
             execute format(
                 'update pgq.message_%s as m

@@ -1,4 +1,4 @@
-create function pgq._assign_staged()
+create function pgq._assign_staged(objects int8multirange)
 returns setof pgq.cleanup_action
 language plpgsql volatile parallel unsafe
 as $$
@@ -12,7 +12,7 @@ begin
             bool_or(r.last_offset - r.first_offset + 1 = 1000000) as full
         from pgq.topic as t
         cross join lateral pgq._assign_all(t.topic, null, 1000000) as r
-        where t.deferred
+        where t.deferred and t.topic_id <@ objects
         group by t.topic
         order by t.topic
     loop
@@ -26,6 +26,6 @@ begin
 end
 $$;
 
-comment on function pgq._assign_staged() is
-'Step of cleanup: assigns offsets to staged messages that have not been consumed yet, so that their
-segment can be closed and retention applies to them.';
+comment on function pgq._assign_staged(int8multirange) is
+'Step of cleanup: assigns offsets to staged messages of these topics that have not been consumed
+yet, so that their segment can be closed and retention applies to them.';

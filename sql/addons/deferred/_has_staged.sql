@@ -4,7 +4,7 @@ language plpgsql stable parallel safe
 as $$
 declare
     lowest bigint := (since).lowest;
-    above bigint := (partition_id + 1) << 40;
+    above bigint := pgq._staged_id(partition_id + 1, 0);
     late_xids xid8[] := (since).late_xids;
     is_there boolean;
 begin
@@ -22,7 +22,7 @@ begin
                 select
                 from pgq.message_{leaf} as m
                 where m.partition_id
-                    = ({_has_staged.partition_id} << 40) + (x.xid::text::bigint & 1099511627775)
+                    = pgq._staged_id({_has_staged.partition_id}, x.xid::text::bigint)
                 limit 1
             ) as f
             where pg_visible_in_snapshot(x.xid, (select pg_current_snapshot()))

@@ -1,5 +1,6 @@
 create function pgq._publish_deferred(
-    topic text, payload jsonb, key text, headers jsonb, partition integer, body bytea
+    topic text, payload jsonb, key text, headers jsonb, partition integer, is_large boolean,
+    body bytea
 )
 returns integer
 language plpgsql volatile parallel unsafe
@@ -42,6 +43,13 @@ begin
         return null;
     end if;
 
+    if has_delivery or is_large then
+        perform pgq._note_size(
+            leaf, own_id,
+            pgq._check_size(topic, null, array[payload], array[key], array[headers], array[body])
+        );
+    end if;
+
     if leaf > 15 then
         perform pgq._lock_leaf(leaf);
     end if;
@@ -49,7 +57,7 @@ begin
         partition_id, log_offset, published_at, segment, key, headers, payload, body
     )
     values (
-        (own_id << 40) + (xid & 1099511627775),
+        pgq._staged_id(own_id, xid),
         nextval('pgq.staged_number') << 20,
         pgq._clock(),
         leaf,
@@ -66,6 +74,6 @@ begin
 end
 $$;
 
-comment on function pgq._publish_deferred(text, jsonb, text, jsonb, integer, bytea) is
+comment on function pgq._publish_deferred(text, jsonb, text, jsonb, integer, boolean, bytea) is
 'Stages a message, which gets its offset later (see _stage_batch), and returns its partition; null
 if the caller has no deferred topic of that name. Locks no row.';

@@ -7,7 +7,7 @@ as $$
 declare
     size integer := coalesce(cardinality(payloads), cardinality(bodies));
     -- Take the xid before reading the segments: _close_segments relies on this order.
-    slot bigint := pg_current_xact_id()::text::bigint & 1099511627775;
+    xid bigint := pg_current_xact_id()::text::bigint;
     first_number bigint := nextval('pgq.staged_number') << 20;
     start_at integer := pgq._hash_position();
     looked boolean := false;
@@ -84,7 +84,7 @@ begin
         from pgq.partition as p
         where p.topic_id = target.topic_id and p.partition = any(key_partitions)
     loop
-        ids[chosen.partition] := (chosen.partition_id << 40) + slot;
+        ids[chosen.partition] := chosen.partition_id;
         segments[chosen.partition] := chosen.segment;
         perform pgq._lock_leaf(chosen.segment);
         has_delivery := chosen.has_delivery;
@@ -97,11 +97,13 @@ begin
         perform pgq._fail_unknown_topic(topic);
     end if;
 
+    perform pgq._measure(topic, has_delivery, segments, ids, payloads, keys, headers, bodies);
+
     insert into pgq.message (
         partition_id, log_offset, published_at, segment, key, headers, payload, body
     )
     select
-        ids[b.key_partition],
+        pgq._staged_id(ids[b.key_partition], xid),
         first_number + b.ordinal,
         publish_time,
         segments[b.key_partition],
@@ -117,7 +119,7 @@ begin
     ) as b;
 
     if has_delivery then
-        perform pgq._announce(ids[key_partitions[1]] >> 40);
+        perform pgq._announce(ids[key_partitions[1]]);
     end if;
 
     return query

@@ -6,8 +6,8 @@ declare
     noted pgq.assignment;
     since pgq._staged_since;
     snapshot pg_snapshot := pg_current_snapshot();
-    -- xids are taken modulo 2^40: higher bits would collide with those of the partition id.
-    slots bigint := 1099511627776;
+    -- xids are taken modulo 2^27, see _staged_id.
+    slots bigint := 134217728;
     next_xid bigint := pg_snapshot_xmax(snapshot)::text::bigint;
     own_xid bigint := pg_current_xact_id_if_assigned()::text::bigint;
 begin
@@ -19,7 +19,7 @@ begin
     limit 1;
 
     since.seq := coalesce(noted.seq, 0);
-    since.lowest := partition_id << 40;
+    since.lowest := pgq._staged_id(partition_id, 0);
     since.late_xids := '{}';
     since.system_identifier := case
         when noted.server_started = pg_postmaster_start_time() then noted.system_identifier
@@ -47,5 +47,5 @@ $$;
 
 comment on function pgq._staged_since(bigint) is
 'Returns where to look for the staged messages of a partition that have no offsets yet.
-The partition_id of a staged message is that of its partition times 2^40, plus the xid. This only
+This only
 shortens the search: any message found there has no offset, so looking too far back does no harm.';

@@ -1,4 +1,4 @@
-create function pgq._clean_limited_keys(max_rows integer)
+create function pgq._clean_limited_keys(objects int8multirange, max_rows integer)
 returns boolean
 language plpgsql volatile parallel unsafe
 as $$
@@ -16,7 +16,7 @@ begin
             select n.queue_id from pgq._queues_in('key_wakeup') as n (queue_id)
         ) as h
         left join pgq.queue as q on q.queue_id = h.queue_id
-        where q.ordered is not true
+        where q.ordered is not true and h.queue_id <@ objects
         order by h.queue_id
     loop
         if target.max_leased_per_key is not null then
@@ -65,7 +65,7 @@ begin
 end
 $$;
 
-comment on function pgq._clean_limited_keys(integer) is
-'Repairs keys of queues with max_leased_per_key after the clock was set back, and deletes those of
-queues that were dropped or have no such limit any more. Part of cleanup.
+comment on function pgq._clean_limited_keys(int8multirange, integer) is
+'Repairs keys of these queues with max_leased_per_key after the clock was set back, and deletes
+those of queues that were dropped or have no such limit any more. Part of cleanup.
 Handles at most max_rows jobs of each queue; returns whether there may be more.';

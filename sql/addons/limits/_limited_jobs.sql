@@ -85,6 +85,9 @@ begin
             chosen.unique_ids || array_agg(j.job_id order by j.ordinal) filter (
                 where j.taken and (met[j.ordinal]).unique_key is not null
             ),
+            chosen.unbegun || array_agg((met[j.ordinal]).tid order by j.ordinal) filter (
+                where j.taken and (met[j.ordinal]).last_attempt is null
+            ),
             chosen.stamps || coalesce(
                 jsonb_object_agg(j.job_id, j.limited_key) filter (
                     where j.taken and j.limited_key is not null
@@ -100,6 +103,7 @@ begin
             chosen.leaves,
             chosen.job_ids,
             chosen.unique_ids,
+            chosen.unbegun,
             chosen.stamps,
             wanted,
             blocked,

@@ -20,7 +20,8 @@ begin
                 j.job_id,
                 j.priority,
                 j.visible_at,
-                j.unique_key
+                j.unique_key,
+                j.last_attempt
             )::pgq._met_job as met
         from pgq.job as j
         where j.job_id = any(leased_ids)

@@ -82,6 +82,11 @@ from (
         'held up.'
     ),
     (
+        'pgq_cleanup_failures',
+        'Objects for which a part of cleanup fails, which list_cleanup_failures names; no sample: '
+        'none.'
+    ),
+    (
         'pgq_held_seconds',
         'How long the oldest transaction, or prepared transaction, has been open.'
     ),

@@ -46,6 +46,10 @@ begin
     from pgq.segment as s
     inner join pgq.storage_class as c on c.storage_class_id = s.storage_class_id
     union all
+    select 'pgq_cleanup_failures', jsonb_build_object('part', f.part), count(*)
+    from pgq.cleanup_failure as f
+    group by f.part
+    union all
     select s.name, jsonb_build_object('schedule', t.schedule), s.value
     from pgq.schedule as t
     cross join lateral (

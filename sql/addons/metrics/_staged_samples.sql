@@ -38,7 +38,7 @@ begin
             target.segment
         )
         into more, since
-        using target.partition_id << 40, (target.partition_id + 1) << 40;
+        using pgq._staged_id(target.partition_id, 0), pgq._staged_id(target.partition_id + 1, 0);
         topics := topics || target.topic;
         counts := counts || more;
         times := times || since;

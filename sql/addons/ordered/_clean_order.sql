@@ -1,4 +1,4 @@
-create function pgq._clean_order(max_rows integer)
+create function pgq._clean_order(objects int8multirange, max_rows integer)
 returns boolean
 language plpgsql volatile parallel unsafe
 as $$
@@ -10,7 +10,12 @@ declare
     unfinished boolean := false;
 begin
     -- Needed for queues without claims, and after the clock was set back.
-    for target in select q.queue_id from pgq.queue as q where q.ordered order by q.queue_id loop
+    for target in
+        select q.queue_id
+        from pgq.queue as q
+        where q.ordered and q.queue_id <@ objects
+        order by q.queue_id
+    loop
         processed := pgq._process_wakeups(target, '-infinity', 'infinity', max_rows);
         unfinished := unfinished or processed = max_rows;
     end loop;
@@ -25,6 +30,8 @@ begin
     );
 
     foreach target in array dropped loop
+        continue when not target <@ objects;
+
         delete from pgq.key_wakeup as n where n.queue_id = target;
 
         delete from pgq.ordered_key as k
@@ -44,7 +51,7 @@ begin
 end
 $$;
 
-comment on function pgq._clean_order(integer) is
-'Processes wake-up records of ordered queues, which unblocks the next jobs of their keys, and
-deletes the keys of dropped queues. Part of cleanup.
+comment on function pgq._clean_order(int8multirange, integer) is
+'Processes wake-up records of these ordered queues, which unblocks the next jobs of their keys, and
+deletes the keys of those that were dropped. Part of cleanup.
 Handles at most max_rows of each; returns whether there may be more.';

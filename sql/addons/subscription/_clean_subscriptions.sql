@@ -1,4 +1,4 @@
-create function pgq._clean_subscriptions()
+create function pgq._clean_subscriptions(objects int8multirange)
 returns void
 language plpgsql volatile parallel unsafe
 as $$
@@ -9,6 +9,7 @@ begin
         select q.queue_id
         from pgq.queue as q
         where q.subscribed
+            and q.queue_id <@ objects
             and not exists (select from pgq.subscription as s where s.queue_id = q.queue_id)
             and not exists (select from pgq.job_extent as r where r.queue_id = q.queue_id)
         for no key update skip locked
@@ -24,5 +25,6 @@ begin
 end
 $$;
 
-comment on function pgq._clean_subscriptions() is
-'The part of cleanup that lets claims skip job extents in queues without subscriptions.';
+comment on function pgq._clean_subscriptions(int8multirange) is
+'The part of cleanup that lets claims skip job extents in those of these queues that have no
+subscriptions.';

@@ -44,9 +44,7 @@ begin
     end loop;
 
     update pgq.partition as p
-    set has_delivery = t.notify or exists (
-        select from pgq.subscription as s where s.topic_id = t.topic_id
-    )
+    set has_delivery = pgq._has_delivery(t)
     from pgq.topic as t
     where p.topic_id = target_id and t.topic_id = p.topic_id;
 end

@@ -17,7 +17,7 @@ OTHER = "pgq_test_other"
 MAKER = "pgq_test_maker"
 
 ALL = {"version", "list_topics", "list_queues"}
-WATCH = {"list_groups", "list_subscriptions", "list_workers"}
+WATCH = {"list_cleanup_failures", "list_groups", "list_subscriptions", "list_workers"}
 BESIDE = {
     "pgq_monitor": ALL | WATCH | {"metrics", "metrics_text"},
     "pgq_publisher": ALL | {"create_schedule", "list_schedules", "next_ticks"},

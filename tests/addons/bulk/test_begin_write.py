@@ -17,7 +17,7 @@ def test_the_state_of_a_new_write(connection: Session) -> None:
     """An id and nothing else; another one for each write that has no producer."""
     topic = new_topic(connection)
     first, second = connection.begin_write(topic=topic), connection.begin_write(topic=topic)
-    assert first == (first.write_id, None, None, False)
+    assert first == (first.write_id, None, None, False, 1 << 20)
     assert first.write_id != second.write_id
     for state in (first, second):
         assert stage(connection, state.write_id, numbers(1, 1))
@@ -53,8 +53,8 @@ def test_null_is_the_default(connection: Session) -> None:
         state = connection.execute(
             f"select * from pgq.begin_write(%s{arguments})".encode(), [topic]
         )
-        (write_id, messages, committed_at, duplicate) = state.fetchall()[0]
-        assert (messages, committed_at, duplicate) == (None, None, False)
+        (write_id, messages, committed_at, duplicate, most) = state.fetchall()[0]
+        assert (messages, committed_at, duplicate, most) == (None, None, False, 1 << 20)
         found += connection.execute(
             "select atomic, (expires_at - begun_at)::text, producer, seq"
             " from pgq.bulk_write where write_id = %s",
@@ -86,7 +86,7 @@ def test_again_after_the_commit(connection: Session) -> None:
     stage(connection, write_id, numbers(1, 3))
     committed = connection.commit_write(write_id=write_id)
     again = connection.begin_write(**target)
-    assert again == (write_id, 3, committed.committed_at, True)
+    assert again == (write_id, 3, committed.committed_at, True, None)
     assert connection.begin_write(**target, atomic=False) == again
     assert not connection.begin_write(**{**target, "seq": 8}).duplicate
     assert not connection.begin_write(**{**target, "seq": 6}).duplicate
@@ -100,7 +100,7 @@ def test_again_before_the_commit(connection: Session) -> None:
     old = begin(connection, **target)
     stage(connection, old, numbers(1, 3))
     state = connection.begin_write(**target)
-    assert state == (state.write_id, None, None, False)
+    assert state == (state.write_id, None, None, False, 1 << 20)
     assert state.write_id != old
     assert staged(connection, old) == 0
     refused("MQ008", connection.commit_write, write_id=old)

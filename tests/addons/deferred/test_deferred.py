@@ -293,7 +293,7 @@ def test_a_restart_keeps_the_place(log: Session) -> None:
     log.assign_offsets(topic=topic)
     log.execute("update pgq.assignment set server_started = '2020-01-01'")
     query = (
-        "select (pgq._staged_since(p.partition_id)).lowest > p.partition_id << 40"
+        "select (pgq._staged_since(p.partition_id)).lowest > pgq._staged_id(p.partition_id, 0)"
         " from pgq.partition as p where p.topic = %s"
     )
     assert row(log, query, [topic]) == (True,)

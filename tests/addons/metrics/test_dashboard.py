@@ -103,6 +103,11 @@ def busy(connect: Connect, connection: Session, clock: Clock) -> Iterator[Sessio
     connection.create_schedule(schedule="s", queue="lost", payload=1, every="1 minute")
     connection.drop_queue(queue="lost")
     connection.heartbeat(worker='mill "1"')
+    connection.execute(
+        "insert into pgq.cleanup_failure"
+        " (part, object, failed_since, tried_at, error_code, error)"
+        " select 'jobs', 1, pgq._clock(), pgq._clock(), '22P02', 'damaged'"
+    )
     clock.advance("50 minutes")
     connection.run_schedules()
     job = claim_one(connection, "q")

@@ -36,7 +36,7 @@ UNITS = ("_total", "_seconds", "_bytes", "_messages", "_jobs", "_rows", "_letter
 PLAIN = {
     "pgq_info", "pgq_queue_jobs_estimated", "pgq_queue_finished_last_minute", "pgq_queue_paused",
     "pgq_schedule_failing", "pgq_worker_running", "pgq_held_transactions", "pgq_workers",
-    "pgq_workers_omitted",
+    "pgq_workers_omitted", "pgq_cleanup_failures",
 }  # fmt: skip
 
 

@@ -285,5 +285,5 @@ def test_headers_that_nobody_expects(connection: Session, headers: Any) -> None:
     """A publish never fails because of a filter."""
     topic, [queue] = new_followed_topic(connection, routing_key="a.#", filter=STATUS)
     connection.publish(topic=topic, payload=1, headers=headers)
-    connection.publish(topic=topic, payload=1, headers={"routing_key": "x" * 1_000_000})
+    connection.publish(topic=topic, payload=1, headers={"routing_key": "x" * 260_000})
     assert delivered(connection, queue) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from pgq._async._calling import Calling
-from pgq.messages import CleanupAction
+from pgq.messages import CleanupAction, CleanupFailure
 
 __all__ = ["Cleanup"]
 
@@ -20,6 +20,10 @@ class Cleanup(Calling):
         its own (READ COMMITTED, or ActiveSqlTransaction is raised).
         """
         return await self._rows(CleanupAction, "cleanup")
+
+    async def list_cleanup_failures(self) -> list[CleanupFailure]:
+        """What cleanup fails for, the oldest failure first; a row goes when it works again."""
+        return await self._rows(CleanupFailure, "list_cleanup_failures")
 
     async def repair_clock(
         self, *, longest_lease: timedelta | None = None, max_rows: int | None = None

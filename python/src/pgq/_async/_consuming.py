@@ -28,6 +28,7 @@ class Consuming(Calling):
         *,
         max_messages: int | None = None,
         partition: int | None = None,
+        max_bytes: int | None = None,
     ) -> list[Message]:
         """Take the next messages of one partition for this transaction.
 
@@ -35,6 +36,9 @@ class Consuming(Calling):
         commit of the transaction. Until then no other member gets messages of that partition, and a
         rollback gives them back: what the caller writes in the same transaction happens exactly
         once for each message.
+
+        Several messages have at most `max_bytes` of content together (64 MiB); where this has left
+        some out, they have `cut_short`.
 
         Raises OffsetOutOfRange when retention has removed the next message.
         """
@@ -45,6 +49,7 @@ class Consuming(Calling):
             consumer_group=consumer_group,
             max_messages=max_messages,
             partition=partition,
+            max_bytes=max_bytes,
         )
 
     async def claim_offsets(
@@ -160,6 +165,7 @@ class Consuming(Calling):
         *,
         max_messages: int | None = None,
         partition: int | None = None,
+        max_bytes: int | None = None,
     ) -> list[Message]:
         """Look at the group's next messages and move nothing; `commit_offset` moves the position.
 
@@ -172,6 +178,7 @@ class Consuming(Calling):
             consumer_group=consumer_group,
             max_messages=max_messages,
             partition=partition,
+            max_bytes=max_bytes,
         )
 
     async def commit_offset(
@@ -210,6 +217,7 @@ class Consuming(Calling):
         max_messages: int | None = None,
         partition: int | None = None,
         lease: timedelta | None = None,
+        max_bytes: int | None = None,
     ) -> list[LeasedMessage]:
         """Lease the next messages of one partition.
 
@@ -229,6 +237,7 @@ class Consuming(Calling):
             max_messages=max_messages,
             partition=partition,
             lease=lease,
+            max_bytes=max_bytes,
         )
 
     async def extend_poll(

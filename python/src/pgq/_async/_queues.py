@@ -38,6 +38,7 @@ class Queues(Calling):
         rate_burst: int | None = None,
         max_unfinished: int | None = None,
         max_leased_per_key: int | None = None,
+        max_message_bytes: int | None = None,
         no_limit: Sequence[str] | None = None,
         restricted: bool | None = None,
     ) -> Queue:
@@ -74,6 +75,7 @@ class Queues(Calling):
             rate_burst=rate_burst,
             max_unfinished=max_unfinished,
             max_leased_per_key=max_leased_per_key,
+            max_message_bytes=max_message_bytes,
             no_limit=no_limit,
             restricted=restricted,
         )
@@ -101,6 +103,7 @@ class Queues(Calling):
         rate_burst: int | None = None,
         max_unfinished: int | None = None,
         max_leased_per_key: int | None = None,
+        max_message_bytes: int | None = None,
         no_limit: Sequence[str] | None = None,
         restricted: bool | None = None,
         end_dependents: bool | None = None,
@@ -135,6 +138,7 @@ class Queues(Calling):
             rate_burst=rate_burst,
             max_unfinished=max_unfinished,
             max_leased_per_key=max_leased_per_key,
+            max_message_bytes=max_message_bytes,
             no_limit=no_limit,
             restricted=restricted,
             end_dependents=end_dependents,

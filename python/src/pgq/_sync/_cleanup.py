@@ -7,7 +7,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from pgq._sync._calling import Calling
-from pgq.messages import CleanupAction
+from pgq.messages import CleanupAction, CleanupFailure
 
 __all__ = ["Cleanup"]
 
@@ -22,6 +22,10 @@ class Cleanup(Calling):
         its own (READ COMMITTED, or ActiveSqlTransaction is raised).
         """
         return self._rows(CleanupAction, "cleanup")
+
+    def list_cleanup_failures(self) -> list[CleanupFailure]:
+        """What cleanup fails for, the oldest failure first; a row goes when it works again."""
+        return self._rows(CleanupFailure, "list_cleanup_failures")
 
     def repair_clock(
         self, *, longest_lease: timedelta | None = None, max_rows: int | None = None

@@ -30,6 +30,7 @@ class Consuming(Calling):
         *,
         max_messages: int | None = None,
         partition: int | None = None,
+        max_bytes: int | None = None,
     ) -> list[Message]:
         """Take the next messages of one partition for this transaction.
 
@@ -37,6 +38,9 @@ class Consuming(Calling):
         commit of the transaction. Until then no other member gets messages of that partition, and a
         rollback gives them back: what the caller writes in the same transaction happens exactly
         once for each message.
+
+        Several messages have at most `max_bytes` of content together (64 MiB); where this has left
+        some out, they have `cut_short`.
 
         Raises OffsetOutOfRange when retention has removed the next message.
         """
@@ -47,6 +51,7 @@ class Consuming(Calling):
             consumer_group=consumer_group,
             max_messages=max_messages,
             partition=partition,
+            max_bytes=max_bytes,
         )
 
     def claim_offsets(
@@ -162,6 +167,7 @@ class Consuming(Calling):
         *,
         max_messages: int | None = None,
         partition: int | None = None,
+        max_bytes: int | None = None,
     ) -> list[Message]:
         """Look at the group's next messages and move nothing; `commit_offset` moves the position.
 
@@ -174,6 +180,7 @@ class Consuming(Calling):
             consumer_group=consumer_group,
             max_messages=max_messages,
             partition=partition,
+            max_bytes=max_bytes,
         )
 
     def commit_offset(
@@ -212,6 +219,7 @@ class Consuming(Calling):
         max_messages: int | None = None,
         partition: int | None = None,
         lease: timedelta | None = None,
+        max_bytes: int | None = None,
     ) -> list[LeasedMessage]:
         """Lease the next messages of one partition.
 
@@ -231,6 +239,7 @@ class Consuming(Calling):
             max_messages=max_messages,
             partition=partition,
             lease=lease,
+            max_bytes=max_bytes,
         )
 
     def extend_poll(

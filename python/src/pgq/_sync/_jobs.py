@@ -108,15 +108,31 @@ class Jobs(Calling):
         max_jobs: int | None = None,
         lease: timedelta | None = None,
         label: str | None = None,
+        max_bytes: int | None = None,
+        prefetch: bool | None = None,
     ) -> list[Job]:
         """Lease the next jobs; an empty list: nothing to do.
 
         Commit, so that the lease counts, and work. Then `ack`, `archive_job` or `nack` with the
         lease token; a job whose worker does none of these before the lease ends can be claimed
         again, and after the queue's `max_attempts` it becomes a dead letter.
+
+        Several jobs have at most `max_bytes` of content together (64 MiB); where this has left some
+        out, they have `cut_short`.
+
+        With `prefetch` only the first begins now, and one that has not begun when its worker is
+        lost loses no attempt. Name a job in `begun` of `ack_batch` or `extend_lease_batch` when it
+        begins; at its last attempt, before.
         """
         return self._rows(
-            Job, "claim_job", queue=queue, max_jobs=max_jobs, lease=lease, label=label
+            Job,
+            "claim_job",
+            queue=queue,
+            max_jobs=max_jobs,
+            lease=lease,
+            label=label,
+            max_bytes=max_bytes,
+            prefetch=prefetch,
         )
 
     def ack(self, job_id: int, lease_token: UUID) -> bool:
@@ -127,9 +143,17 @@ class Jobs(Calling):
         """
         return self._value(bool, "ack", job_id=job_id, lease_token=lease_token)
 
-    def ack_batch(self, job_ids: Sequence[int], lease_token: UUID) -> list[int]:
-        """Finish jobs of one claim; returns the ids of those it finished."""
-        return self._column("job_id", "ack_batch", job_ids=job_ids, lease_token=lease_token)
+    def ack_batch(
+        self, job_ids: Sequence[int], lease_token: UUID, *, begun: Sequence[int] | None = None
+    ) -> list[int]:
+        """Finish jobs of one claim; returns the ids of those it finished.
+
+        `begun` names prefetched jobs that begin now; their ids are returned too, unless their lease
+        has ended.
+        """
+        return self._column(
+            "job_id", "ack_batch", job_ids=job_ids, lease_token=lease_token, begun=begun
+        )
 
     def finish_and_claim(
         self,
@@ -140,6 +164,8 @@ class Jobs(Calling):
         max_jobs: int | None = None,
         lease: timedelta | None = None,
         label: str | None = None,
+        max_bytes: int | None = None,
+        prefetch: bool | None = None,
     ) -> list[Job]:
         """Finish the jobs of the last claim and lease the next ones, in one transaction.
 
@@ -156,6 +182,8 @@ class Jobs(Calling):
             max_jobs=max_jobs,
             lease=lease,
             label=label,
+            max_bytes=max_bytes,
+            prefetch=prefetch,
         )
 
     def nack(
@@ -307,14 +335,19 @@ class Jobs(Calling):
         lease_token: UUID,
         *,
         lease: timedelta | None = None,
+        begun: Sequence[int] | None = None,
     ) -> list[int]:
-        """Extend the leases of jobs of one claim; returns the ids of those it extended."""
+        """Extend the leases of jobs of one claim; returns the ids of those it extended.
+
+        `begun` names those that were prefetched and have begun.
+        """
         return self._column(
             "job_id",
             "extend_lease_batch",
             job_ids=job_ids,
             lease_token=lease_token,
             lease=lease,
+            begun=begun,
         )
 
     def redrive(

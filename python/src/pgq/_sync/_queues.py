@@ -40,6 +40,7 @@ class Queues(Calling):
         rate_burst: int | None = None,
         max_unfinished: int | None = None,
         max_leased_per_key: int | None = None,
+        max_message_bytes: int | None = None,
         no_limit: Sequence[str] | None = None,
         restricted: bool | None = None,
     ) -> Queue:
@@ -76,6 +77,7 @@ class Queues(Calling):
             rate_burst=rate_burst,
             max_unfinished=max_unfinished,
             max_leased_per_key=max_leased_per_key,
+            max_message_bytes=max_message_bytes,
             no_limit=no_limit,
             restricted=restricted,
         )
@@ -103,6 +105,7 @@ class Queues(Calling):
         rate_burst: int | None = None,
         max_unfinished: int | None = None,
         max_leased_per_key: int | None = None,
+        max_message_bytes: int | None = None,
         no_limit: Sequence[str] | None = None,
         restricted: bool | None = None,
         end_dependents: bool | None = None,
@@ -137,6 +140,7 @@ class Queues(Calling):
             rate_burst=rate_burst,
             max_unfinished=max_unfinished,
             max_leased_per_key=max_leased_per_key,
+            max_message_bytes=max_message_bytes,
             no_limit=no_limit,
             restricted=restricted,
             end_dependents=end_dependents,

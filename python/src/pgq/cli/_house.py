@@ -212,8 +212,10 @@ def _warnings() -> Callable[[psycopg.errors.Diagnostic], None]:
     def show(said: psycopg.errors.Diagnostic) -> None:
         parts = (said.message_primary, said.message_detail, said.message_hint)
         text = "; ".join(" ".join(part.split()) for part in parts if part)
-        if said.severity_nonlocalized == "WARNING" and text not in shown:
-            shown.add(text)
+        # without the context in the detail, which is not the same each time
+        same = f"{said.message_primary}; {(said.message_detail or '').partition(chr(10))[0]}"
+        if said.severity_nonlocalized == "WARNING" and same not in shown:
+            shown.add(same)
             print(f"pgq: {plain(text)}", file=sys.stderr)
 
     return show

@@ -67,6 +67,7 @@ _OF_OUTPUT = {
     "max_attempts",
     "priority",
     "stops_key",
+    "cut_short",
 }
 _BYTES = re.compile(r"\\x((?:[0-9a-fA-F]{2})*)")
 csv.field_size_limit(1 << 30)

@@ -180,7 +180,16 @@ def _quoted(text: str) -> str:
 
 
 def cleaning(look: Examination) -> None:
-    """Whether somebody calls cleanup."""
+    """Whether somebody calls cleanup, and what it fails for."""
+    for failure in look.client.list_cleanup_failures():
+        of = "" if failure.target is None else f" of {failure.target}"
+        look.note(
+            "cleanup", ERROR, f"cleanup fails for {failure.part}{of}: {failure.error_code}",
+            failure.error or f"its message is shown to those who administer it, or as role"
+            f" {look.server['owner']}",
+            "remove the cause, a damaged row or a trigger of yours; cleanup tries again by itself",
+            failure.failed_since,
+        )  # fmt: skip
     if not look.ask("reads")[0]["may"]:
         look.unseen(
             "cleanup", "when cleanup last did what was due",

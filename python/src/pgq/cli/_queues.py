@@ -40,6 +40,9 @@ MaxLeased = Annotated[int | None, _number("so many jobs at workers at most", min
 RateLimit = Annotated[int | None, _number("so many claims per --rate-interval", min=1)]
 RateBurst = Annotated[int | None, _number("so many claims at once after a pause", min=1)]
 MaxUnfinished = Annotated[int | None, _number("enqueue fails when there are so many", min=1)]
+MaxMessage = Annotated[
+    int | None, _number("largest content of a job, in bytes; default: 1 MiB", min=1024)
+]
 PerKey = Annotated[int | None, _number("so many jobs of one key at workers at most", min=1)]
 Lease = Annotated[
     timedelta | None, a_span("a claimed job belongs to its worker so long; default: 30s")
@@ -154,6 +157,7 @@ def add(app: typer.Typer) -> None:
         rate_burst: RateBurst = None,
         max_unfinished: MaxUnfinished = None,
         max_leased_per_key: PerKey = None,
+        max_message_bytes: MaxMessage = None,
         no_limit: NoLimit = None,
         database: Database = "",
         json: AsJson = False,
@@ -193,6 +197,7 @@ def add(app: typer.Typer) -> None:
         rate_burst: RateBurst = None,
         max_unfinished: MaxUnfinished = None,
         max_leased_per_key: PerKey = None,
+        max_message_bytes: MaxMessage = None,
         no_limit: NoLimit = None,
         database: Database = "",
         json: AsJson = False,

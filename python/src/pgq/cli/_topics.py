@@ -16,6 +16,10 @@ from pgq.cli._values import a_span
 __all__ = ["add"]
 
 Partitions = Annotated[int | None, typer.Option(min=1, help="how many partitions; default: 8")]
+MaxMessage = Annotated[
+    int | None,
+    typer.Option(min=1024, help="largest content of a message, in bytes; default: 1 MiB"),
+]
 MaxBytes = Annotated[int | None, typer.Option(min=1, help="the oldest go when there are more")]
 Notify = Annotated[
     bool | None, typer.Option("--notify/--no-notify", help="wake those who wait at each publish")
@@ -86,6 +90,7 @@ def add(app: typer.Typer) -> None:
         max_bytes: MaxBytes = None,
         notify: Notify = None,
         idempotency_window: Window = None,
+        max_message_bytes: MaxMessage = None,
         no_limit: NoLimit = None,
         deferred: Annotated[
             bool | None,
@@ -105,6 +110,7 @@ def add(app: typer.Typer) -> None:
                 max_bytes=max_bytes,
                 notify=notify,
                 idempotency_window=idempotency_window,
+                max_message_bytes=max_message_bytes,
                 no_limit=no_limit,
                 deferred=deferred,
             )
@@ -122,6 +128,7 @@ def add(app: typer.Typer) -> None:
         max_bytes: MaxBytes = None,
         notify: Notify = None,
         idempotency_window: Window = None,
+        max_message_bytes: MaxMessage = None,
         no_limit: NoLimit = None,
         database: Database = "",
         json: AsJson = False,
@@ -135,6 +142,7 @@ def add(app: typer.Typer) -> None:
                 max_bytes=max_bytes,
                 notify=notify,
                 idempotency_window=idempotency_window,
+                max_message_bytes=max_message_bytes,
                 no_limit=no_limit,
             )
         show_object(changed, json=json)

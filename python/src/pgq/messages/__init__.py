@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from pgq.messages._access import Access, CreatedRole
 from pgq.messages._effects import Effect, EffectState
-from pgq.messages._house import BulkWriteState, CleanupAction
+from pgq.messages._house import BulkWriteState, CleanupAction, CleanupFailure
 from pgq.messages._metrics import Metric, WorkerInfo
 from pgq.messages._queues import (
     ArchivedJob,
@@ -45,6 +45,7 @@ __all__ = [
     "ArchivedJob",
     "BulkWriteState",
     "CleanupAction",
+    "CleanupFailure",
     "CreatedRole",
     "DeadLetter",
     "Effect",

@@ -9,6 +9,7 @@ from uuid import UUID
 __all__ = [
     "BulkWriteState",
     "CleanupAction",
+    "CleanupFailure",
 ]
 
 
@@ -23,6 +24,8 @@ class BulkWriteState:
     committed_at: datetime | None
     duplicate: bool
     """Whether it had been committed before this call, which then changed nothing."""
+    max_message_bytes: int | None = None
+    """The largest content that its topic or queue takes; None: committed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,3 +35,19 @@ class CleanupAction:
     action: str
     target: str
     amount: int
+
+
+@dataclass(frozen=True, slots=True)
+class CleanupFailure:
+    """What `cleanup` cannot do."""
+
+    part: str
+    """The part of cleanup that fails."""
+    target: str | None
+    """The object that it fails for; None: for all."""
+    failed_since: datetime
+    tried_at: datetime
+    error_code: str
+    """The SQLSTATE of the last try."""
+    error: str | None
+    """Its message; None: the caller does not administer the object."""

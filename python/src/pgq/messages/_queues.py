@@ -82,6 +82,8 @@ class Queue:
     """So many jobs of one key are leased at one time at most; None: no limit."""
     restricted: bool
     """Whether only roles with a grant may use it; see `grant_access`."""
+    max_message_bytes: int
+    """An enqueue of more content is refused: 1 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,7 @@ class Job:
     job_id: int
     lease_token: UUID
     attempt: int
-    """From 1; every claim is an attempt, also when its worker crashes."""
+    """From 1. Each one that began counts, also when its worker crashes."""
     leased_until: datetime
     enqueued_at: datetime
     priority: int
@@ -109,6 +111,15 @@ class Job:
     headers: dict[str, Any] | None
     payload: Any
     body: bytes | None
+    cut_short: bool = False
+    """Whether there are more that may be claimed now: ask again at once."""
+    max_attempts: int | None = None
+    """Attempts before it becomes a dead letter; None: any number."""
+
+    @property
+    def is_last_attempt(self) -> bool:
+        """Whether it becomes a dead letter if this attempt fails."""
+        return self.max_attempts is not None and self.attempt >= self.max_attempts
 
 
 @dataclass(frozen=True, slots=True)

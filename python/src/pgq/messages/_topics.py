@@ -43,6 +43,8 @@ class Topic:
     """Whether messages get their offsets when somebody consumes, not when they are published."""
     restricted: bool
     """Whether only roles with a grant may use it; see `grant_access`."""
+    max_message_bytes: int
+    """A publish of more content is refused: 1 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +147,8 @@ class Message:
     headers: dict[str, Any] | None
     payload: Any
     body: bytes | None
+    cut_short: bool = False
+    """Whether `max_bytes` left some out that are there: ask again at once."""
 
 
 @dataclass(slots=True)
@@ -162,6 +166,8 @@ class LeasedMessage:
     body: bytes | None
     attempt: int | None
     """How many attempts there were, with this one; None: the group has no max_attempts."""
+    cut_short: bool = False
+    """Whether `max_bytes` left some out that are there: ask again at once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,12 +19,13 @@ class RowRefused(ValueError):
     """A row of a DataFrame is none that the database can have; nothing is tried again."""
 
 
-def checker(contents: str | None, *, strict: bool = False) -> Check:
+def checker(contents: str | None, *, strict: bool = False, most_bytes: int | None = None) -> Check:
     """What finds the rows that are refused, in record batches with the content first.
 
     contents: the name of the first column when it is JSON, else None. strict: whether to parse all
-    JSON, which takes about as long as all else; otherwise that is left to the database. It is sent
-    to the workers as it is, so it uses nothing of this package.
+    JSON, which takes about as long as all else; otherwise that is left to the database. most_bytes:
+    how large a content may be; that of JSON is left to the database, which measures it parsed. It
+    is sent to the workers as it is, so it uses nothing of this package.
     """
     is_json_column = {"key": False, "headers": True, "label": False}
 
@@ -122,8 +123,21 @@ def checker(contents: str | None, *, strict: bool = False) -> Check:
             found = {**malformed(held.to_pylist(), is_object=is_object), **found}
         return found
 
+    def too_large(column: Any) -> dict[int, str]:
+        import pyarrow.compute as pc
+
+        sizes = pc.binary_length(column)
+        if most_bytes is None or (pc.max(sizes).as_py() or 0) <= most_bytes:
+            return {}
+        return {
+            place: f"column value has {size} bytes; at most {most_bytes} are taken"
+            " (max_message_bytes)"
+            for place, size in enumerate(sizes.to_pylist())
+            if size is not None and size > most_bytes
+        }
+
     def check(batch: Any) -> dict[int, str]:
-        reasons: dict[int, str] = {}
+        reasons = too_large(batch.column(0)) if contents is None else {}
         if batch.column(0).null_count:
             for place, is_null in enumerate(batch.column(0).is_null().to_pylist()):
                 if is_null:

@@ -32,7 +32,7 @@ KEPT_BYTES = 64 << 20
 """What a task has sent is kept up to this size, so as to send it again over another connection."""
 
 _BEGIN = """
-select write_id, messages, committed_at, duplicate
+select write_id, messages, committed_at, duplicate, max_message_bytes
 from pgq.begin_write(
     topic => %(topic)s::text,
     queue => %(queue)s::text,
@@ -81,6 +81,8 @@ class State:
     committed_at: datetime | None
     duplicate: bool
     """Whether it was committed before."""
+    max_message_bytes: int | None = None
+    """The largest content that its target takes."""
 
 
 def begin_write(
@@ -237,6 +239,7 @@ class _Sender:
         self._waiting: dict[str, dict[str, Any]] = {}
         self._sent: list[tuple[str, dict[str, Any]]] = []
         self._room = KEPT_BYTES
+        self._most_bytes: dict[str, int | None] = {}
         self.write_ids: dict[str, str] = {}
         """The write of the task's own to each topic, or to the queue."""
 
@@ -310,15 +313,21 @@ class _Sender:
             topic, queue = (target, None) if is_topic else (None, target)
             begun = begin_write(connection, self._options, topic=topic, queue=queue)
             self.write_ids[target] = begun.write_id
+            self._most_bytes[target] = begun.max_message_bytes
         with connection.cursor() as cursor:
             register(cursor)
             try:
                 cursor.execute(_CHUNK, {**chunk, "write_id": self.write_ids[target]})
             except (psycopg.DataError, psycopg.errors.StatementTooComplex) as error:
+                task = chunk["task"]
                 found = self._refused(target, chunk["packed"])
-                if found is None:
-                    raise
-                raise RowRefused(f"row {found[0]} of task {chunk['task']}: {found[1]}") from error
+                if found is not None:
+                    raise RowRefused(f"row {found[0]} of task {task}: {found[1]}") from error
+                if isinstance(error, psycopg.errors.InvalidParameterValue):
+                    # of a chunk that is too large, say: another try of the task would not help
+                    told = f"{error.diag.message_primary}. {error.diag.message_detail or ''}"
+                    raise RowRefused(f"task {task}: {told.strip()}") from error
+                raise
 
     def _contents_of(self, target: str) -> str:
         """What the contents are in a chunk."""
@@ -340,7 +349,9 @@ class _Sender:
         if "headers" in columns:
             rows["headers"] = columns["headers"].values
         json_column = self._json_column if contents == "packed_payloads" else None
-        found = checker(json_column, strict=True)(pa.RecordBatch.from_pydict(rows))
+        found = checker(json_column, strict=True, most_bytes=self._most_bytes[target])(
+            pa.RecordBatch.from_pydict(rows)
+        )
         if not found:
             return None
         return columns["numbers"].values[min(found)].as_py(), found[min(found)]

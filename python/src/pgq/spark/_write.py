@@ -118,6 +118,7 @@ def write(
                 packed_contents=packed_contents,
                 options=options,
                 is_summed=is_checked,
+                most_bytes=begun["max_message_bytes"],
             )
             is_sent = True
             commit: Arguments = {
@@ -194,6 +195,7 @@ def _send(
     packed_contents: str,
     options: WriteOptions,
     is_summed: bool,
+    most_bytes: int,
 ) -> str | None:
     """Pack the rows on the workers and insert the chunks from there; their digest, if wanted."""
     pack = packer(
@@ -203,7 +205,9 @@ def _send(
         chunk_bytes=options.chunk_bytes,
         delay=interval(options.delay),
         priority=options.priority,
-        check=checker("payload" if packed_contents == "packed_payloads" else None),
+        check=checker(
+            "payload" if packed_contents == "packed_payloads" else None, most_bytes=most_bytes
+        ),
         summed=summer() if is_summed else None,
     )
     columns = schema(rows.columns, packed_contents=packed_contents, checked=True, summed=is_summed)

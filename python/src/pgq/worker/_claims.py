@@ -79,7 +79,8 @@ class Claim:
         A job with a single attempt that was begun must not be begun again.
         """
         left = self.open - self.lost
-        tried = left & self.running if self.handler.max_attempts == 1 else set()
+        single = {job.job_id for job in self.jobs if job.max_attempts == 1}
+        tried = left & self.running & single
         return sorted(tried), sorted(left - tried)
 
     def lose(self, job_ids: set[int]) -> bool:

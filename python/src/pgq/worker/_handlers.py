@@ -44,7 +44,11 @@ class Handler:
     flush_claims: bool
     timeout: float | None = None
     """Seconds of one call; None: that of the worker."""
-    max_attempts: int | None = None
+
+    @property
+    def prefetch(self) -> bool:
+        """Whether the jobs of a claim are begun one after the other."""
+        return self.size > 1 and not self.batch
 
     @property
     def lease_seconds(self) -> float:
@@ -55,7 +59,6 @@ class Handler:
         """Take over what the queue says; ValueError when the handler cannot work with it."""
         if self.queue_lease:
             self.lease = queue.lease
-        self.max_attempts = queue.max_attempts
         if self.flush_claims:
             return
         limited = [name for name in LIMITS if getattr(queue, name, None)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -58,14 +58,17 @@ class Execution:
             await self._ack(claim)
         self._supervisor.claims.remove(claim)
 
-    async def _ack(self, claim: Claim) -> None:
+    async def _ack(self, claim: Claim, begun: Sequence[int] = ()) -> None:
         job_ids = claim.take_done()
-        finished = await self._supervisor.report(
-            self._wakeup, "finish jobs", lambda c: c.ack_batch(job_ids, claim.token)
+        known = await self._supervisor.report(
+            self._wakeup,
+            "finish jobs",
+            lambda c: c.ack_batch(job_ids, claim.token, begun=begun or None),
         )
-        if finished is not None and len(finished) < len(job_ids):
+        if known is not None:
+            claim.lost |= {*begun} - {*known}
             # Either an answer was lost on its way, and they are finished, or they are not ours.
-            for job_id in sorted({*job_ids} - {*finished}):
+            for job_id in sorted({*job_ids} - {*known}):
                 found = await self._supervisor.report(
                     self._wakeup, "look at a job", partial(AsyncClient.get_job, job_id=job_id)
                 )
@@ -95,17 +98,20 @@ class Execution:
 
     async def _one_by_one(self, claim: Claim) -> None:
         state = self._supervisor.state
-        last = claim.jobs[-1]
+        first = claim.jobs[0]
         wait = claim.handler.ack_after if claim.handler.idempotent else 0.0
         rested = time.monotonic()
         for job in claim.jobs:
+            if job is not first:
+                # so that it is not begun once more if that ends this process
+                tell = job.is_last_attempt and not claim.handler.idempotent
+                if tell or (claim.done and time.monotonic() - claim.done_since >= wait):
+                    await self._ack(claim, [job.job_id] if tell else [])
             if state.stopping:
                 break
             if job.job_id not in claim.lost:
                 await self._single(claim, job)
             now = time.monotonic()
-            if claim.done and now - claim.done_since >= wait and job is not last:
-                await self._ack(claim)
             if now - rested >= LONGEST_TURN:
                 await asyncio.sleep(0)
                 rested = time.monotonic()

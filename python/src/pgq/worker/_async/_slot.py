@@ -20,9 +20,6 @@ from pgq.worker._reports import logger
 
 __all__ = ["Slot"]
 
-MOST_ASKED = 8
-"""Asking for more jobs takes longer than to wait for the disk once."""
-
 
 class Slot(Execution):
     """Claims jobs, calls their handler, and finishes them with the next claim."""
@@ -71,6 +68,7 @@ class Slot(Execution):
                         max_jobs=handler.size,
                         lease=handler.lease,
                         label=handler.label,
+                        prefetch=handler.prefetch,
                     )
                 )
             else:
@@ -97,7 +95,7 @@ class Slot(Execution):
         self._supervisor.state.reached()
         if done is not None:
             self._supervisor.claims.remove(done)
-        more = len(jobs) == handler.size
+        more = len(jobs) == handler.size or (bool(jobs) and jobs[-1].cut_short)
         again = schedule.looked(handler.queue, time.monotonic(), found=bool(jobs), more=more)
         if not jobs:
             return None
@@ -118,24 +116,14 @@ async def _claim(client: AsyncClient, handler: Handler) -> Sequence[Job]:
         "max_jobs": handler.size,
         "lease": handler.lease,
         "label": handler.label,
+        "prefetch": handler.prefetch,
     }
     if handler.flush_claims:
         return await client.claim_job(handler.queue, **arguments)
     async with client.connection.transaction():
         await client.connection.execute("set local synchronous_commit = off")
         jobs = await client.claim_job(handler.queue, **arguments)
-        if await _must_last(client, jobs):
+        if any(job.max_attempts == 1 for job in jobs):
+            # a crash must not forget that its attempt was used
             await client.connection.execute("set local synchronous_commit to default")
         return jobs
-
-
-async def _must_last(client: AsyncClient, jobs: Sequence[Job]) -> bool:
-    """Whether a job has a single attempt, of which a crash must not forget that it was used."""
-    first = [job.job_id for job in jobs if job.attempt == 1]
-    if len(first) > MOST_ASKED:
-        return True
-    for job_id in first:
-        found = await client.get_job(job_id)
-        if found is None or found.max_attempts == 1:
-            return True
-    return False

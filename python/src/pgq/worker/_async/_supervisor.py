@@ -87,7 +87,10 @@ class Supervisor(Slots):
             asked = ({*claim.open} | {*claim.done}) - claim.lost
             before = time.monotonic()
             extended = await client.extend_lease_batch(
-                sorted(asked), claim.token, lease=claim.handler.lease
+                sorted(asked),
+                claim.token,
+                lease=claim.handler.lease,
+                begun=sorted(claim.running & asked),
             )
             claim.renewed(before)
             self._lose(claim, asked - {*extended})

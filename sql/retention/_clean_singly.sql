@@ -1,0 +1,95 @@
+create function pgq._clean_singly(
+    part text, error_code text, error text, max_tries integer, started pg_snapshot, horizon xid8,
+    oldest_xid xid8, now_at timestamptz
+)
+returns table (done pgq.cleanup_action[], tries integer)
+language plpgsql volatile parallel unsafe rows 1
+as $$
+declare
+    failed int8multirange := pgq._failed_objects(part);
+    ids bigint[] := array(
+        select o.id
+        from pgq._objects_of(part) as o (id)
+        where not o.id <@ failed
+        order by o.id
+    );
+    middle integer := cardinality(ids) / 2 + 1;
+    -- Ranges of positions in ids that are still to be done.
+    spans int4range[] := array[int4range(1, middle), int4range(middle, cardinality(ids) + 1)];
+    span int4range;
+    -- The other half of what failed: if the first half works, this one is known to fail.
+    suspect int4range := spans[2];
+    attempt record;
+    found_one boolean := false;
+begin
+    done := '{}';
+    tries := 0;
+
+    -- A full disk is not the fault of an object. Without objects the part writes nothing.
+    select error_code as error_code, error as error into attempt;
+    if ids <> '{}' and error_code !~ '^53' then
+        select t.*
+        into attempt
+        from pgq._try_part(part, '{}', started, horizon, oldest_xid, now_at) as t;
+    end if;
+    if attempt.error is not null then
+        done := array[pgq._note_failure(part, null, error_code, error, now_at)];
+        return next;
+        return;
+    end if;
+    perform pgq._forget_failures(part, null);
+
+    -- An action may have had a subtransaction of its own.
+    while spans <> '{}' and tries < max_tries and cardinality(done) < 10 loop
+        span := spans[1];
+        spans := spans[2:];
+        continue when isempty(span);
+
+        middle := (lower(span) + upper(span)) / 2;
+        if span is distinct from suspect or middle = lower(span) then
+            tries := tries + 1;
+            select t.*
+            into attempt
+            from pgq._try_part(
+                part,
+                int8multirange(int8range(ids[lower(span)], ids[upper(span) - 1], '[]')) - failed,
+                started, horizon, oldest_xid, now_at
+            ) as t;
+            done := done || attempt.done;
+            continue when attempt.error is null;
+
+            if attempt.error_code ~ '^53' then
+                done := done
+                    || pgq._note_failure(part, null, attempt.error_code, attempt.error, now_at);
+                return next;
+                return;
+            end if;
+        end if;
+
+        if middle > lower(span) then
+            suspect := int4range(middle, upper(span));
+            spans := array[int4range(lower(span), middle), suspect] || spans;
+        else
+            found_one := true;
+            suspect := null;
+            done := done || pgq._note_failure(
+                part, ids[middle], attempt.error_code, attempt.error, now_at
+            );
+        end if;
+    end loop;
+
+    if spans <> '{}' then
+        done := done || row('more', part, 1)::pgq.cleanup_action;
+    elsif not found_one then
+        done := done || pgq._note_failure(part, null, error_code, error, now_at);
+    end if;
+    return next;
+end
+$$;
+
+comment on function pgq._clean_singly(
+    text, text, text, integer, pg_snapshot, xid8, xid8, timestamptz
+) is
+'Runs a part of cleanup that failed once more for half of its objects, and so on, down to each one
+that fails, with at most max_tries subtransactions, until it has done 10 actions; returns its
+actions and the tries.';

@@ -1,0 +1,35 @@
+create function pgq.list_cleanup_failures()
+returns table (
+    part text,
+    target text,
+    failed_since timestamptz,
+    tried_at timestamptz,
+    error_code text,
+    error text
+)
+language plpgsql stable parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+as $$
+begin
+    return query
+    select
+        f.part, d.target, f.failed_since, f.tried_at, f.error_code,
+        case when d.administered then f.error end
+    from (
+        select distinct on (g.part, g.object) g.*
+        from pgq.cleanup_failure as g
+        order by g.part, g.object, g.failed_since
+    ) as f
+    cross join lateral pgq._describe_object(f.part, f.object) as d
+    order by f.failed_since, f.cleanup_failure_id;
+end
+$$;
+
+comment on function pgq.list_cleanup_failures() is
+'Lists what cleanup cannot do, the oldest failure first.
+There is a row for each object that makes a part of cleanup fail. target is the object: a queue, a
+topic, a group as topic/group, a write_id, a segment or storage class by its number; null: the part
+fails for all. failed_since is when it failed first, tried_at when it was tried last; each cleanup
+tries some again, and a row goes when that works. error is null for a caller that does not
+administer the object, or who is no owner of pgq where it belongs to no topic or queue.';

@@ -1,0 +1,225 @@
+"""Sizes of messages: what a topic takes, and how much of it one call returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from support.log import new_topic, offsets
+from support.session import Session, new_name, refused, row, unchanged
+
+MEGABYTE = 1 << 20
+ATTRIBUTES = 256 << 10
+"""Key and headers together."""
+LONG_NUMBERS = '{"h": [' + ", ".join(["1e100000"] * 800) + "]}"
+"""Of some 10 kB as jsonb, and 80 MB as text."""
+
+# Ways to publish one message; those of a batch put a small one before it.
+PUBLISH: dict[str, Callable[..., Any]] = {
+    "publish": lambda log, topic, **given: log.publish(topic=topic, **given),
+    "with an idempotency key": lambda log, topic, **given: log.publish(
+        topic=topic, idempotency_key=new_name("key"), **given
+    ),
+    "batch": lambda log, topic, **given: batch(log, topic, **given),
+    "batch in a partition": lambda log, topic, **given: batch(log, topic, partition=0, **given),
+    "batch with idempotency keys": lambda log, topic, **given: batch(
+        log, topic, idempotency_keys=[new_name("key"), new_name("key")], **given
+    ),
+}
+
+
+def batch(log: Session, topic: str, **given: Any) -> Any:
+    """publish_batch of two messages; the second one has what is given."""
+    arguments = {}
+    for name, value in given.items():
+        if name in ("body", "payload", "key", "headers"):
+            many = {"body": "bodies", "payload": "payloads", "key": "keys"}.get(name, name)
+            small = {
+                "body": b"",
+                "payload": 0,
+                "key": "k",
+                "headers": "{}" if isinstance(value, str) else {},
+            }[name]
+            arguments[many] = [small, value]
+        else:
+            arguments[name] = value
+    return log.publish_batch(topic=topic, **arguments)
+
+
+@pytest.mark.parametrize("deferred", [False, True])
+@pytest.mark.parametrize("way", PUBLISH)
+def test_content_up_to_the_limit(log: Session, way: str, deferred: bool) -> None:
+    """One byte more is refused, with both sizes and the number in the batch."""
+    topic = new_topic(log, deferred=deferred)
+    publish = PUBLISH[way]
+    publish(log, topic, body=bytes(MEGABYTE))
+    for key in (None, "k"):
+        with unchanged(log):
+            error = refused("22023", publish, log, topic, body=bytes(MEGABYTE + 1), key=key)
+        assert f'topic "{topic}"' in str(error)
+        number = "Number 2 of 2" if way.startswith("batch") else "Number 1 of 1"
+        assert error.diag.message_detail == (
+            f"{number} has {MEGABYTE + 1} bytes; max_message_bytes is {MEGABYTE}; nothing was"
+            " stored."
+        )
+
+
+@pytest.mark.parametrize("setting", ["plain", "notify", "deferred"])
+@pytest.mark.parametrize("way", PUBLISH)
+def test_a_low_limit(log: Session, way: str, setting: str) -> None:
+    """Below what is not looked at elsewhere; raised and lowered again, it counts at once."""
+    topic = new_name("topic")
+    switches = {} if setting == "plain" else {setting: True}
+    log.create_topic(topic=topic, partitions=1, max_message_bytes=1024, **switches)
+    publish = PUBLISH[way]
+    for limit in (1024, 3000, 2000):
+        log.alter_topic(topic=topic, max_message_bytes=limit)
+        publish(log, topic, body=bytes(limit))
+        with unchanged(log):
+            refused("22023", publish, log, topic, body=bytes(limit + 1))
+
+
+@pytest.mark.parametrize("way", PUBLISH)
+def test_key_and_headers(log: Session, way: str) -> None:
+    """Together at most 256 KiB, whatever the topic allows for its content."""
+    topic = new_topic(log)
+    log.alter_topic(topic=topic, max_message_bytes=1 << 28)
+    text = "".join(map(chr, range(0x4E00, 0x9000))) * 4  # not compressible, three bytes each
+    half = text[: ATTRIBUTES // 6 - 100]
+    PUBLISH[way](log, topic, payload=1, key=half, headers={"h": half})
+    for attributes in (
+        {"key": "k" * (ATTRIBUTES + 1)},
+        {"key": half, "headers": {"h": half, "i": half}},
+        {"key": "k", "headers": LONG_NUMBERS},  # short as jsonb, long as text
+    ):
+        with unchanged(log):
+            error = refused("22023", PUBLISH[way], log, topic, payload=1, **attributes)
+        assert "bytes of key and headers; the limit is 262144" in str(error.diag.message_detail)
+
+
+def test_a_compressed_payload(log: Session) -> None:
+    """One that comes from a table counts as what its reader gets."""
+    topic = new_topic(log)
+    log.execute("create temp table source as select to_jsonb(repeat('x', 900000)) as payload")
+    publish = "select log_offset from pgq.publish(%s, (select payload from source))"
+    for number in (1, 2):
+        assert row(log, publish, [topic]) == (number,)
+    read = log.consume(topic=topic, consumer_group="readers", max_bytes=1_000_000)
+    assert [(message.log_offset, message.cut_short) for message in read] == [(1, True)]
+    log.execute("update source set payload = to_jsonb(repeat('x', 1100000))")
+    refused("22023", log.execute, publish.encode(), params=[topic])  # type: ignore[arg-type]
+
+
+def test_a_payload_that_is_too_long_as_text(log: Session) -> None:
+    """No client could read it."""
+    topic = new_topic(log)
+    numbers = "select log_offset from pgq.publish(%s, (select jsonb_agg('1e100000'::numeric)"
+    log.execute(f"{numbers} from generate_series(1, 5000)))".encode(), [topic])
+    with unchanged(log):
+        command = f"{numbers} from generate_series(1, 9000)))".encode()
+        error = refused("22023", log.execute, command, params=[topic])  # type: ignore[arg-type]
+    assert "as text; the limit is 536870912" in str(error.diag.message_detail)
+
+
+# ---------------------------------------------------------------------------- reading
+
+
+@pytest.fixture(params=["small", "large", "mixed"])
+def stored(request: pytest.FixtureRequest, log: Session) -> tuple[str, list[int]]:
+    """A topic with ten messages in its one partition, and their sizes."""
+    sizes = {"small": [300] * 10, "large": [40_000] * 10, "mixed": [10, 90_000, 10, 10, 10] * 2}
+    topic = new_topic(log)
+    for size in sizes[request.param]:
+        log.publish(topic=topic, body=bytes(size))
+    return topic, sizes[request.param]
+
+
+@pytest.mark.parametrize("call", ["consume", "poll", "fetch"])
+def test_a_call_returns_at_most_so_many_bytes(
+    log: Session, stored: tuple[str, list[int]], call: str
+) -> None:
+    """At least one message; the rows tell that there are more, until there are none."""
+    topic, sizes = stored
+    for most in (1, 299, 300, 950, 80_000, 200_000, 10**6):
+        with log.transaction(force_rollback=True):
+            read: list[Any] = []
+            while True:
+                rows = getattr(log, call)(topic=topic, consumer_group="readers", max_bytes=most)
+                total = sum(len(message.body) for message in rows)
+                assert len(rows) == 1 or total <= most
+                read += rows
+                more = len(read) < len(sizes)
+                assert {message.cut_short for message in rows} == {more}
+                if more:
+                    assert total + sizes[len(read)] > most
+                    token = {"lease_token": rows[0].lease_token} if call == "poll" else {}
+                    if call != "consume":
+                        last = rows[-1].log_offset
+                        log.commit_offset(
+                            topic=topic,
+                            consumer_group="readers",
+                            partition=0,
+                            committed_offset=last,
+                            **token,
+                        )
+                    continue
+                break
+            assert offsets(read) == list(range(1, 11))
+
+
+def test_without_the_argument_it_is_64_mib(log: Session) -> None:
+    topic = new_topic(log)
+    log.publish_batch(topic=topic, bodies=[bytes(MEGABYTE)] * 70)
+    for given in ({}, {"max_bytes": None}):
+        with log.transaction(force_rollback=True):
+            rows = log.consume(topic=topic, consumer_group="readers", **given)
+            assert (len(rows), rows[0].cut_short) == (64, True)
+            rows = log.consume(topic=topic, consumer_group="readers", **given)
+            assert (len(rows), rows[0].cut_short) == (6, False)
+
+
+def test_fetch_over_partitions(log: Session) -> None:
+    """It stops at the partition that does not fit any more, and says so."""
+    topic = new_topic(log, partitions=3)
+    for partition in range(3):
+        log.publish_batch(topic=topic, bodies=[bytes(MEGABYTE)] * 2, partition=partition)
+    for most in (MEGABYTE, 2 * MEGABYTE, 3 * MEGABYTE, 5 * MEGABYTE, 6 * MEGABYTE):
+        rows = log.fetch(topic=topic, consumer_group="readers", max_bytes=most)
+        assert rows
+        assert len(rows) * MEGABYTE <= most
+        assert rows[-1].cut_short == (len(rows) < 6)
+    rows = log.fetch(topic=topic, consumer_group="readers")
+    assert (len(rows), rows[-1].cut_short) == (6, False)
+
+
+@pytest.mark.parametrize("call", ["consume", "poll", "fetch"])
+def test_bytes_that_are_refused(log: Session, call: str) -> None:
+    topic = new_topic(log, messages=2)
+    for most in (0, -1):
+        with unchanged(log):
+            function = getattr(log, call)
+            refused("22023", function, topic=topic, consumer_group="readers", max_bytes=most)
+
+
+def test_messages_from_before_the_limit_was_lowered(log: Session) -> None:
+    """They stay, and are read and moved on: to the dead-letter topic, whose limit is lower too."""
+    topic, dead = new_topic(log), new_topic(log)
+    log.publish(topic=topic, body=bytes(MEGABYTE), headers={"h": "x" * 250_000})
+    for name in (topic, dead):
+        log.alter_topic(topic=name, max_message_bytes=1024)
+    log.alter_group(topic=topic, consumer_group="readers", max_attempts=1, dead_letter_topic=dead)
+    [message] = log.poll(topic=topic, consumer_group="readers")
+    assert log.nack_offsets(
+        topic=topic,
+        consumer_group="readers",
+        partition=0,
+        lease_token=message.lease_token,
+        error="é" * 500_000,
+    )
+    [letter] = log.consume(topic=dead, consumer_group="readers")
+    assert letter.body == bytes(MEGABYTE)
+    assert letter.headers["h"] == "x" * 250_000
+    assert letter.headers["pgq_topic"] == topic
+    assert 1000 < len(letter.headers["pgq_error"]) < 10_000

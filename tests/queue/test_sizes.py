@@ -1,0 +1,161 @@
+"""Sizes of jobs: what a queue takes, and how much of it one claim returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import pytest
+
+from support.clock import Clock
+from support.session import Session, new_name, refused, unchanged
+
+MEGABYTE = 1 << 20
+LONG_NUMBERS = '{"h": [' + ", ".join(["1e100000"] * 800) + "]}"
+"""Of some 10 kB as jsonb, and 80 MB as text."""
+
+# Ways to enqueue one job; those of a batch put a small one before it.
+ENQUEUE: dict[str, Callable[..., Any]] = {
+    "enqueue": lambda session, queue, body: session.enqueue(queue=queue, body=body),
+    "delayed": lambda session, queue, body: session.enqueue(queue=queue, body=body, delay="0"),
+    "with an idempotency key": lambda session, queue, body: session.enqueue(
+        queue=queue, body=body, idempotency_key=new_name("key")
+    ),
+    "batch": lambda session, queue, body: session.enqueue_batch(queue=queue, bodies=[b"", body]),
+    "batch with idempotency keys": lambda session, queue, body: session.enqueue_batch(
+        queue=queue, bodies=[b"", body], idempotency_keys=[new_name("key"), new_name("key")]
+    ),
+}
+
+
+@pytest.mark.parametrize("limit", [1024, MEGABYTE, 2 * MEGABYTE])
+@pytest.mark.parametrize("way", ENQUEUE)
+def test_content_up_to_the_limit(connection: Session, way: str, limit: int) -> None:
+    """One byte more is refused, with both sizes and the number in the batch."""
+    queue = new_name("queue")
+    connection.create_queue(queue=queue, max_message_bytes=limit)
+    ENQUEUE[way](connection, queue, bytes(limit))
+    with unchanged(connection):
+        error = refused("22023", ENQUEUE[way], connection, queue, body=bytes(limit + 1))
+    number = "Number 2 of 2" if way.startswith("batch") else "Number 1 of 1"
+    assert f'queue "{queue}"' in str(error)
+    assert error.diag.message_detail == (
+        f"{number} has {limit + 1} bytes; max_message_bytes is {limit}; nothing was stored."
+    )
+
+
+def test_key_and_headers(connection: Session, queue: str) -> None:
+    """Together at most 256 KiB."""
+    for given in ({"key": "k" * 262145}, {"key": "k", "headers": LONG_NUMBERS}):
+        with unchanged(connection):
+            refused("22023", connection.enqueue, queue=queue, payload=1, **given)
+    connection.enqueue(queue=queue, payload=1, key="k" * 262144)
+
+
+# ---------------------------------------------------------------------------- claiming
+
+
+@pytest.mark.parametrize("sizes", [[300] * 10, [40_000] * 10, [10, 90_000, 10, 10, 10] * 2])
+@pytest.mark.parametrize("call", ["claim_job", "finish_and_claim"])
+def test_a_claim_returns_at_most_so_many_bytes(
+    connection: Session, queue: str, call: str, sizes: list[int]
+) -> None:
+    """At least one job; the others stay due, and unleased."""
+    for size in sizes:
+        connection.enqueue(queue=queue, body=bytes(size))
+    for most in (1, 299, 300, 950, 80_000, 200_000, 10**6):
+        with connection.transaction(force_rollback=True):
+            claimed: list[Any] = []
+            while len(claimed) < len(sizes):
+                rows = getattr(connection, call)(queue=queue, max_jobs=100, max_bytes=most)
+                total = sum(len(job.body) for job in rows)
+                assert len(rows) == 1 or total <= most
+                claimed += rows
+                more = len(claimed) < len(sizes)
+                assert {job.cut_short for job in rows} == {more}
+                assert not more or total + sizes[len(claimed)] > most
+                [stats] = connection.execute(
+                    "select ready, leased from pgq.queue_stats where queue = %s", [queue]
+                ).fetchall()
+                assert stats == (len(sizes) - len(claimed), len(claimed))
+            assert [len(job.body) for job in claimed] == sizes
+            assert {job.attempt for job in claimed} == {1}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"rate_limit": 10, "rate_interval": "1 day"},
+        {"max_leased": 10},
+        {"max_leased_per_key": 3},
+        {"unique_until": "claimed"},
+    ],
+    ids=lambda settings: min(settings),
+)
+def test_what_was_left_out_counts_nowhere(
+    connection: Session, clock: Clock, settings: dict[str, Any]
+) -> None:
+    """Not against a limit, and its unique key stays taken."""
+    queue = new_name("queue")
+    connection.create_queue(queue=queue, **settings)
+    for number in range(6):
+        connection.enqueue(
+            queue=queue, body=bytes(50_000), key=f"k{number % 2}", unique_key=f"u{number}"
+        )
+    [first] = connection.claim_job(queue=queue, max_jobs=6, max_bytes=1)
+    assert first.cut_short
+    again = [
+        connection.enqueue(queue=queue, body=b"", unique_key=f"u{number}").duplicate
+        for number in range(6)
+    ]
+    assert again == [settings.get("unique_until") != "claimed", *[True] * 5]
+    rest = connection.claim_job(queue=queue, max_jobs=5)
+    assert [len(job.body) for job in rest] == [50_000] * 5
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_jobs_of_a_subscription(connection: Session, queue: str, partitions: int) -> None:
+    """Their messages are in the log, and count as well."""
+    topic = new_name("topic")
+    connection.create_topic(topic=topic, partitions=partitions)
+    connection.subscribe(subscription=new_name("s"), topic=topic, queue=queue)
+    for number in range(6):
+        connection.publish(topic=topic, body=bytes(50_000), key=f"k{number}")
+    claimed = connection.claim_job(queue=queue, max_jobs=6, max_bytes=110_000)
+    assert (len(claimed), claimed[0].cut_short) == (2, True)
+    claimed = connection.claim_job(queue=queue, max_jobs=6)
+    assert (len(claimed), claimed[0].cut_short) == (4, False)
+
+
+def test_bytes_that_are_refused(connection: Session, queue: str) -> None:
+    connection.enqueue_batch(queue=queue, payloads=[1, 2])
+    for most in (0, -1):
+        with unchanged(connection):
+            for call, jobs in product((connection.claim_job, connection.finish_and_claim), (1, 2)):
+                refused("22023", call, queue=queue, max_jobs=jobs, max_bytes=most)
+
+
+def test_jobs_from_before_the_limit_was_lowered(connection: Session, queue: str) -> None:
+    """They are claimed, given up and redriven."""
+    connection.alter_queue(queue=queue, max_attempts=1)
+    connection.enqueue(queue=queue, body=bytes(MEGABYTE))
+    connection.alter_queue(queue=queue, max_message_bytes=1024)
+    for _ in range(2):
+        [job] = connection.claim_job(queue=queue)
+        assert len(job.body) == MEGABYTE
+        connection.reject_job(job_id=job.job_id, lease_token=job.lease_token)
+        connection.redrive(queue=queue, all_jobs=True)
+
+
+def test_a_schedule_from_before_the_limit_was_lowered(
+    connection: Session, queue: str, clock: Clock
+) -> None:
+    name = new_name("schedule")
+    connection.create_schedule(schedule=name, queue=queue, body=bytes(20_000), every="1 hour")
+    connection.alter_queue(queue=queue, max_message_bytes=1024)
+    clock.advance("2 hours")
+    [run] = [one for one in connection.run_schedules() if one.schedule == name]
+    assert run.error is None
+    [job] = connection.claim_job(queue=queue)
+    assert len(job.body) == 20_000
