@@ -165,9 +165,13 @@ begin
     ) as b
     where b.holder is null or b.holder = b.job_id;
 
-    return query
-    select coalesce(h.holder, h.job_id), coalesce(h.holder <> h.job_id, false)
-    from unnest(ids, holders) as h (job_id, holder);
+    if holders is null then
+        return query select unnest(ids), false;
+    else
+        return query
+        select h.holder, h.holder <> h.job_id
+        from unnest(holders, ids) as h (holder, job_id);
+    end if;
 
     if target.notify and added > 0 then
         perform pg_notify('pgq_queue', case when target.publishers is null then queue else '' end);
