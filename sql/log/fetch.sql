@@ -24,7 +24,9 @@ declare
     bytes_left bigint := coalesce(max_bytes, 67108864);
     cut_short boolean := false;
 begin
-    perform pgq._check_count('max_bytes', bytes_left, 1, 9223372036854775807);
+    if bytes_left < 1 then
+        perform pgq._check_count('max_bytes', bytes_left, 1, 9223372036854775807);
+    end if;
     perform pgq._check_count('max_messages', room, 1, 1000000);
     perform pgq._check_group("fetch".topic collate "C", "fetch".consumer_group, "fetch".partition);
 
