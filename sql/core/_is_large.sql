@@ -6,6 +6,7 @@ select
     greatest(octet_length(key), octet_length(body), pg_column_size(payload)) > 12288
     or pg_column_size(headers) > 8192
     or pg_column_compression(payload) is not null
+    or pg_column_compression(headers) is not null
 $$;
 
 comment on function pgq._is_large(jsonb, text, jsonb, bytea) is

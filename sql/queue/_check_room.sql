@@ -22,17 +22,15 @@ begin
     order by r.counted_at desc
     limit 1;
 
-    -- At most as many jobs were added since as ids were drawn. Jobs put back under their old ids,
-    -- or not committed at the time, are counted a second later.
+    -- Up to 1/20 of the limit may be added before the jobs are counted again. Jobs put back under
+    -- their old ids, or not committed at the time, are counted then.
     age := seen_at - seen.counted_at;
     if seen.max_unfinished = max_unfinished
+        and last_id <= seen.last_id
         and (
-            age < interval '1 second' and last_id <= seen.last_id
-            -- Counting many jobs is slow: spend at most 1/20 of the time on it, and allow 1/20 more
-            -- jobs until the next count.
-            or max_unfinished > 10000
-            and age < seen.took * 20
-            and last_id <= seen.last_id + max_unfinished / 20
+            age < interval '1 second'
+            -- Counting many jobs is slow: spend at most 1/20 of the time on it.
+            or max_unfinished > 10000 and age < seen.took * 20
         )
     then
         return;
@@ -69,13 +67,19 @@ begin
                     'pgq.alter_queue.';
     end if;
 
-    -- Near the limit the next call has to count again, whatever stands here.
+    -- Near the limit the next call has to count again, whatever stands here. Elsewhere 50 rows in a
+    -- second are enough: the ids may be those of other queues.
     unfinished := unfinished + new_jobs;
-    if unfinished < max_unfinished - 20 or max_unfinished > 10000 then
+    if (unfinished < max_unfinished - 20 or max_unfinished > 10000)
+        and (seen.max_unfinished = max_unfinished and age < interval '20 ms') is not true
+    then
         insert into pgq.room_count (queue_id, counted_at, took, max_unfinished, last_id)
         values (
             queue_id, seen_at, clock_timestamp() - begun_at, max_unfinished,
-            last_id + max_unfinished - unfinished
+            last_id + case
+                when max_unfinished > 10000 then max_unfinished / 20
+                else least(max_unfinished / 20, max_unfinished - unfinished)
+            end
         );
     end if;
 end
@@ -83,5 +87,5 @@ $$;
 
 comment on function pgq._check_room(bigint, integer, bigint, bigint) is
 'Raises MQ010 when a queue is too full for new_jobs more jobs, whose highest id is last_id.
-Jobs that other transactions are adding are not counted. Where max_unfinished is above 10000, a
-count is reused for 20 times as long as it took, and for 5% more jobs at most.';
+Jobs that other transactions are adding are not counted. A count is reused for a second, above 10000
+for 20 times as long as it took, and until 5% of max_unfinished more jobs were added to any queue.';

@@ -79,7 +79,7 @@ begin
     delete from pgq.room_count as r
     where r.queue_id <@ objects
         and (
-            r.counted_at < clock_timestamp() - interval '1 hour'
+            r.counted_at < clock_timestamp() - interval '1 minute'
             or not exists (select from pgq.queue as q where q.queue_id = r.queue_id)
         );
 

@@ -11,6 +11,14 @@ as $$
 begin
     perform pgq._check_leases(job_ids, lease_token, begun);
 
+    if begun is not null then
+        -- In the order of ids: a heartbeat may extend all of them at the same time.
+        perform
+        from pgq.job as j
+        where j.job_id = any(job_ids || begun) and j.lease_token = ack_batch.lease_token
+        order by j.job_id
+        for update;
+    end if;
     return query select f from pgq._finish(job_ids, lease_token, 'acked', null, false) as f;
 
     if begun is not null then

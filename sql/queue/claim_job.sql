@@ -72,8 +72,9 @@ the queue is paused, or one of its limits (max_leased, max_leased_per_key, rate_
 max_bytes: at most this much content in several jobs (64 MiB by default); one is always returned.
 prefetch: only the first of the jobs begins now. A job whose worker is lost before it has begun
 loses no attempt; the next claim returns it alone, since it may be what ended the worker. A job has
-begun once ack_batch or extend_lease_batch names it in begun. Name a job before it begins if its
-attempt is its max_attempts: or else it may begin once more. Naming others is optional.
+begun once extend_lease, or ack_batch or extend_lease_batch in begun, names it. Name a job before it
+begins if its attempt is its max_attempts: or else it may begin once more. Naming others is
+optional.
 cut_short tells that max_bytes, or a job that is returned alone, left some out.
 Only in a queue with such a limit do claims wait for each other, until the transaction ends.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad max_jobs, lease, label or

@@ -165,13 +165,8 @@ begin
     ) as b
     where b.holder is null or b.holder = b.job_id;
 
-    if holders is null then
-        return query select unnest(ids), false;
-    else
-        return query
-        select h.holder, h.holder <> h.job_id
-        from unnest(holders, ids) as h (holder, job_id);
-    end if;
+    return query
+    select unnest(coalesce(holders, ids)), unnest(coalesce(holders, ids)) <> unnest(ids);
 
     if target.notify and added > 0 then
         perform pg_notify('pgq_queue', case when target.publishers is null then queue else '' end);

@@ -25,6 +25,7 @@ begin
         if held.lease_token is not null and held.visible_at > now_at then
             info.state := 'leased';
             info.leased_until := held.visible_at;
+            held.attempt := held.attempt + (held.last_attempt is null)::integer;
         else
             info.state := case
                 when held.expires_at <= now_at then 'expired'

@@ -330,7 +330,7 @@ comment on column pgq.room_count.counted_at is
 'When the jobs were counted, by the clock of the server.';
 comment on column pgq.room_count.took is 'How long the count took.';
 comment on column pgq.room_count.max_unfinished is 'The limit at that time.';
-comment on column pgq.room_count.last_id is 'Jobs with ids up to this one fit.';
+comment on column pgq.room_count.last_id is 'Until which id the count is used.';
 
 create table pgq.queue_floor_lock (
     queue_id bigint primary key references pgq.queue (queue_id) on delete cascade,

@@ -96,6 +96,10 @@ def _check_claims(queue: Queue) -> None:
         for event in history.committed("ack_batch", "extend_lease_batch")
         for job_id in event.arguments.get("begun", ())
         if {"job_id": job_id} in event.rows
+    } | {
+        (event.arguments["job_id"], event.arguments["lease_token"])
+        for event in history.committed("extend_lease")
+        if event.rows[0]["extend_lease"]
     }
     redriven = any(next(iter(e.rows[0].values())) for e in queue.since_cut("redrive"))
     extended: dict[tuple[int, str], int] = {}

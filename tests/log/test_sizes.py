@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import psycopg
 import pytest
 
 from support.log import new_topic, offsets
@@ -223,3 +224,28 @@ def test_messages_from_before_the_limit_was_lowered(log: Session) -> None:
     assert letter.headers["h"] == "x" * 250_000
     assert letter.headers["pgq_topic"] == topic
     assert 1000 < len(letter.headers["pgq_error"]) < 10_000
+
+
+def test_compressed_headers_are_measured(connection: Session) -> None:
+    """A stored value that is handed on is as large as what it was made of."""
+    topic = new_topic(connection)
+    connection.execute("create table public.held (headers jsonb)")
+    connection.execute(
+        "insert into public.held values (jsonb_build_object('a', repeat('a', 600000)))"
+    )
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match="so large a message"):
+        connection.execute(
+            "select pgq.publish(%s, '1', headers => h.headers) from public.held as h", [topic]
+        )
+
+
+def test_compressed_headers_count_in_max_bytes(connection: Session) -> None:
+    topic = new_topic(connection)
+    connection.create_group(topic=topic, consumer_group="g")
+    for _ in range(10):
+        connection.execute(
+            "select pgq.publish(%s, '1', headers => jsonb_build_object('a', repeat('a', 200000)))",
+            [topic],
+        )
+    found = connection.consume(topic=topic, consumer_group="g", max_bytes=500000)
+    assert [(r.log_offset, r.cut_short) for r in found] == [(1, True), (2, True)]

@@ -215,3 +215,32 @@ def test_counts_go_with_time_and_with_their_queue(connection: Session) -> None:
     ).fetchall()
     assert (queues[2],) in left
     assert not {(queues[1],), (None,)} & {*left}
+
+
+@pytest.mark.parametrize("limit", [100, 20000])
+def test_what_was_not_committed_when_jobs_were_counted(
+    connection: Session, connect: Connect, limit: int
+) -> None:
+    """A count is used for a twentieth of the limit at most, however much it left."""
+    queue = new_queue(connection, max_unfinished=limit)
+    other = connect()
+    enqueue_many(other, queue, limit * 9 // 10)
+    enqueue(connection, queue)
+    other.commit()
+    refused("MQ010", connection.enqueue_batch, queue=queue, payloads=list(range(limit // 5)))
+    added = 0
+    with pytest.raises(psycopg.Error) as caught:
+        while added < limit:
+            enqueue_many(connection, queue, limit // 100)
+            added += limit // 100
+    assert caught.value.sqlstate == "MQ010"
+    assert sum(stats(connection, queue).values()) <= limit * 1.05
+
+
+def test_few_counts_are_kept(connection: Session) -> None:
+    """Also where other queues use up the ids."""
+    queue, busy = new_queue(connection, max_unfinished=200), new_queue(connection)
+    for _ in range(50):
+        enqueue_many(connection, busy, 200)
+        enqueue(connection, queue)
+    assert row(connection, "select count(*) from pgq.room_count") < (50,)

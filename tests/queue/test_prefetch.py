@@ -10,7 +10,8 @@ import pytest
 
 from support.clock import Clock
 from support.queue import Job, claim, claim_one, enqueue_many, new_queue, stats
-from support.session import Session
+from support.session import Connect, Session
+from support.waiting import PATIENCE, aside, wait_until_blocked
 
 LEASE = timedelta(minutes=1)
 
@@ -253,3 +254,29 @@ def test_bad_ids_of_what_begins(
             job_ids=[job.job_id], lease_token=job.lease_token, begun=begun
         )
     assert connection.ack(job_id=job.job_id, lease_token=job.lease_token)
+
+
+def test_a_job_that_is_leased_shows_its_attempt(connection: Session, queue: str) -> None:
+    ids = enqueue_many(connection, queue, 2)
+    claim(connection, queue, 2, prefetch=True)
+    assert [connection.get_job(job_id=number).attempt for number in ids] == [1, 1]
+
+
+def test_what_begins_is_locked_in_the_order_of_ids(connection: Session, connect: Connect) -> None:
+    """A heartbeat extends all jobs of the claim at the same time."""
+    queue = new_queue(connection)
+    [last] = enqueue_many(connection, queue, 1, priority=5)
+    [first] = enqueue_many(connection, queue, 1, priority=1)
+    first_id, second_id = sorted([first, last])
+    token = claim(connection, queue, 2, prefetch=True)[0].lease_token
+    holding, beating, acking = connect(), connect(autocommit=True), connect(autocommit=True)
+    holding.execute("select from pgq.job where job_id = %s for update", [first_id])
+    beat = aside(
+        lambda: beating.extend_lease_batch(job_ids=[first_id, second_id], lease_token=token)
+    )
+    wait_until_blocked(connection, beating.info.backend_pid)
+    done = aside(lambda: acking.ack_batch(job_ids=[second_id], lease_token=token, begun=[first_id]))
+    wait_until_blocked(connection, acking.info.backend_pid)
+    holding.rollback()
+    assert len(beat.result(PATIENCE)) == 2
+    assert len(done.result(PATIENCE)) == 2

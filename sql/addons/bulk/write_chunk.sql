@@ -40,9 +40,11 @@ begin
     );
     perform pgq._check_chunk_options(target, partition, delay, priority, labels collate "C");
 
-    -- The size of a JSON text says little about that of the payload.
+    -- A payload has up to six times as many bytes as its JSON text, as [1,1,1] has.
     largest := pgq._largest(lengths, keys, headers);
-    if largest > least(target.max_message_bytes, 98304) then
+    if largest > least(
+        98304, target.max_message_bytes / case when packed_payloads is null then 1 else 6 end
+    ) then
         perform pgq._check_size(
             target.topic, target.queue, pgq._unpack_payloads(packed_payloads, lengths),
             keys collate "C", headers, pgq._unpack(packed_bodies, lengths)

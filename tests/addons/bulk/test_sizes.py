@@ -23,12 +23,13 @@ def test_content_up_to_the_limit(connection: Session, atomic: bool, kind: str, j
     alter = connection.alter_topic if kind == "topic" else connection.alter_queue
     alter(**target, max_message_bytes=LIMIT)
     write_id = begin(connection, **target, atomic=atomic)
-    content = b'"' + b"x" * (LIMIT - 2) + b'"'
-    error = refused("22023", lambda: stage(connection, write_id, [b"1", content + b" "], json=json))
+    # as jsonb a text has 12 bytes more, instead of its quotes
+    content = b"x" * (LIMIT - (12 if json else 2))
+    large, content = b'"x%b"' % content, b'"%b"' % content
+    error = refused("22023", lambda: stage(connection, write_id, [b"1", large], json=json))
     assert f'{kind} "{target[kind]}"' in str(error)
     assert error.diag.message_detail == (
-        f"Number 2 of 2 has {LIMIT + (10 if json else 1)} bytes; max_message_bytes is {LIMIT};"
-        " nothing was stored."
+        f"Number 2 of 2 has {LIMIT + 1} bytes; max_message_bytes is {LIMIT}; nothing was stored."
     )
     assert stage(connection, write_id, [b"1", content], json=json)
     assert connection.commit_write(write_id=write_id).messages == 2
@@ -98,3 +99,14 @@ def test_a_limit_that_is_lowered_before_the_commit(connection: Session) -> None:
     stage(connection, write_id, [bytes(LIMIT)], task=1)
     connection.alter_topic(topic=topic, max_message_bytes=1024)
     assert connection.commit_write(write_id=write_id).messages == 5
+
+
+@MODES
+def test_a_payload_that_is_larger_than_its_text(connection: Session, atomic: bool) -> None:
+    """The limit is of what is stored: a short number takes six times its text."""
+    topic = new_topic(connection)
+    connection.alter_topic(topic=topic, max_message_bytes=100000)
+    write_id = begin(connection, topic=topic, atomic=atomic)
+    numbers = b"[" + b",".join([b"1"] * 20000) + b"]"
+    error = refused("22023", lambda: stage(connection, write_id, [b"1", numbers], json=True))
+    assert "max_message_bytes is 100000" in str(error.diag.message_detail)
