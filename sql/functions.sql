@@ -16,6 +16,7 @@
 \ir core/_message_bytes.sql
 \ir core/_sizes.sql
 \ir core/_check_size.sql
+\ir core/_printable.sql
 \ir core/_check_content.sql
 \ir core/_check_batch.sql
 \ir core/_check_lease_token.sql
@@ -321,6 +322,7 @@
 \ir retention/_failed_objects.sql
 \ir retention/_forget_failures.sql
 \ir retention/_describe_object.sql
+\ir retention/_store_failure.sql
 \ir retention/_note_failure.sql
 \ir retention/_clean_singly.sql
 \ir retention/_retry_failures.sql

@@ -83,6 +83,16 @@ begin
             or not exists (select from pgq.queue as q where q.queue_id = r.queue_id)
         );
 
+    -- Floors that a claim with an old snapshot has stored beside later ones.
+    delete from pgq.queue_floor as f
+    using (
+        select g.queue_id, max(g.seq) as seq
+        from pgq.queue_floor as g
+        where g.queue_id <@ objects and g.label = ''
+        group by g.queue_id
+    ) as newest
+    where f.queue_id = newest.queue_id and f.label = '' and f.seq <= newest.seq - 64;
+
     unfinished := pgq._clean_order(objects, batch) or unfinished;
     unfinished := pgq._clean_limited_keys(objects, batch) or unfinished;
     if unfinished then

@@ -104,13 +104,7 @@ begin
 
     state.seq := state.seq + 1;
     state.recorded_at := now_at;
-    if not pgq._write_floor(state) then
-        return;
-    end if;
-
-    -- Delete one old row for each new one, by its exact seq: no scan over dead rows.
-    delete from pgq.queue_floor as f
-    where f.queue_id = _raise_floor.queue_id and f.label = '' and f.seq = state.seq - 64;
+    perform pgq._write_floor(state, state.seq - 64);
 end
 $$;
 

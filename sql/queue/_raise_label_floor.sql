@@ -91,13 +91,8 @@ begin
     common.floor_ids := state.floor_ids;
     common.recorded_at := now_at;
     common.wakeup_floor := null;
-    if not pgq._write_floor(common) then
-        return;
-    end if;
-
-    -- Keep one row per label, as there may be many. Delete by exact seq: no scan over dead rows.
-    delete from pgq.queue_floor as f
-    where f.queue_id = _raise_label_floor.queue_id and f.label = common.label and f.seq = state.seq;
+    -- Keep one row per label, as there may be many.
+    perform pgq._write_floor(common, state.seq);
 end
 $$;
 

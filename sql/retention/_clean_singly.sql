@@ -7,27 +7,45 @@ language plpgsql volatile parallel unsafe rows 1
 as $$
 declare
     failed int8multirange := pgq._failed_objects(part);
-    ids bigint[] := array(
-        select o.id
-        from pgq._objects_of(part) as o (id)
-        where not o.id <@ failed
-        order by o.id
-    );
-    middle integer := cardinality(ids) / 2 + 1;
+    ids bigint[];
+    middle integer;
     -- Ranges of positions in ids that are still to be done.
-    spans int4range[] := array[int4range(1, middle), int4range(middle, cardinality(ids) + 1)];
+    spans int4range[];
     span int4range;
     -- The other half of what failed: if the first half works, this one is known to fail.
-    suspect int4range := spans[2];
+    suspect int4range;
     attempt record;
     found_one boolean := false;
 begin
     done := '{}';
     tries := 0;
 
-    -- A full disk is not the fault of an object. Without objects the part writes nothing.
+    begin
+        ids := array(
+            select o.id
+            from pgq._objects_of(part) as o (id)
+            where not o.id <@ failed
+            order by o.id
+        );
+    exception
+        -- What the part reads is locked or damaged.
+        when others then
+            done := array[
+                case
+                    when sqlstate in ('55P03', '40P01') then row('busy', part, 1)::pgq.cleanup_action
+                    else pgq._note_failure(part, null, error_code, error, now_at)
+                end
+            ];
+            return next;
+            return;
+    end;
+    middle := cardinality(ids) / 2 + 1;
+    spans := array[int4range(1, middle), int4range(middle, cardinality(ids) + 1)];
+    suspect := spans[2];
+
+    -- A full disk (53100) is not the fault of an object. Without objects the part writes nothing.
     select error_code as error_code, error as error into attempt;
-    if ids <> '{}' and error_code !~ '^53' then
+    if ids <> '{}' and error_code <> '53100' then
         select t.*
         into attempt
         from pgq._try_part(part, '{}', started, horizon, oldest_xid, now_at) as t;
@@ -39,8 +57,13 @@ begin
     end if;
     perform pgq._forget_failures(part, null);
 
-    -- An action may have had a subtransaction of its own.
-    while spans <> '{}' and tries < max_tries and cardinality(done) < 10 loop
+    while spans <> '{}' and tries < max_tries loop
+        -- Each of these had a subtransaction of its own.
+        exit when (
+            select count(*)
+            from unnest(done) as d
+            where d.action in ('segment sealed', 'segment truncated')
+        ) >= 10;
         span := spans[1];
         spans := spans[2:];
         continue when isempty(span);
@@ -58,7 +81,7 @@ begin
             done := done || attempt.done;
             continue when attempt.error is null;
 
-            if attempt.error_code ~ '^53' then
+            if attempt.error_code = '53100' then
                 done := done
                     || pgq._note_failure(part, null, attempt.error_code, attempt.error, now_at);
                 return next;
@@ -91,5 +114,5 @@ comment on function pgq._clean_singly(
     text, text, text, integer, pg_snapshot, xid8, xid8, timestamptz
 ) is
 'Runs a part of cleanup that failed once more for half of its objects, and so on, down to each one
-that fails, with at most max_tries subtransactions, until it has done 10 actions; returns its
-actions and the tries.';
+that fails, with at most max_tries subtransactions, until it has sealed or truncated 10
+segments; returns its actions and the tries.';

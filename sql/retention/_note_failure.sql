@@ -9,21 +9,17 @@ declare
     failed text;
     hidden text := format('SQLSTATE %s; pgq.list_cleanup_failures tells more', error_code);
 begin
-    -- SKIP LOCKED: a concurrent cleanup notes the same failure.
-    with former as (
-        delete from pgq.cleanup_failure as f
-        where f.cleanup_failure_id = any(array(
-            select g.cleanup_failure_id
-            from pgq.cleanup_failure as g
-            where g.part = _note_failure.part and g.object is not distinct from _note_failure.object
-            for update skip locked
-        ))
-        returning f.failed_since
-    )
-
-    insert into pgq.cleanup_failure (part, object, failed_since, tried_at, error_code, error)
-    select part, object, least(min(f.failed_since), now_at), now_at, error_code, left(error, 2000)
-    from former as f;
+    if error_code <> '53100' then
+        perform pgq._store_failure(part, object, error_code, error, now_at);
+    else
+        begin
+            perform pgq._store_failure(part, object, error_code, error, now_at);
+        exception
+            -- Truncation, which comes later, frees space.
+            when disk_full then
+                null;
+        end;
+    end if;
 
     select d.* into shown from pgq._describe_object(part, object) as d;
     failed := part || coalesce(' of ' || shown.target, '');

@@ -45,16 +45,12 @@ begin
             if attempt.error_code is null then
                 perform pgq._forget_failures(target.part, objects);
                 exit when objects = target.objects;
-            elsif attempt.error_code ~ '^53' then
-                return next pgq._note_failure(
-                    target.part, null, attempt.error_code, attempt.error, now_at
-                );
-                exit;
             elsif attempt.error is not null and objects <@ any(target.singles) then
                 return next pgq._note_failure(
                     target.part, lower(objects), attempt.error_code, attempt.error, now_at
                 );
             end if;
+            exit when attempt.error_code = '53100';
         end loop;
     end loop;
 end

@@ -15,7 +15,7 @@ begin
     return query
     select
         f.part, d.target, f.failed_since, f.tried_at, f.error_code,
-        case when d.administered then f.error end
+        case when d.administered then pgq._printable(f.error) end
     from (
         select distinct on (g.part, g.object) g.*
         from pgq.cleanup_failure as g

@@ -102,6 +102,8 @@ def test_a_message_that_the_client_cannot_have(
     assert said == [("22P02", "SQLSTATE 22P02; pgq.list_cleanup_failures tells more.")]
     [failure] = connection.list_cleanup_failures()
     assert failure.error.startswith("secret →. ")
+    [failure] = narrow.list_cleanup_failures()
+    assert failure.error.startswith("secret ?. ")
     assert row(connection, "select count(*) from pgq.job") == (1,)
 
 

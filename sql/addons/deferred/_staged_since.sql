@@ -32,7 +32,12 @@ begin
         since.lowest := since.lowest + noted.next_xid::text::bigint % slots;
         -- Race: only the statement that reads the messages of these xids may test which have ended.
         -- A test by an older snapshot could miss a key's message that its later message follows.
-        since.late_xids := noted.open_xids;
+        -- Those from before the last multiple of 2^27 are looked for anyway.
+        since.late_xids := array(
+            select x.xid
+            from unnest(noted.open_xids) as x (xid)
+            where pgq._staged_id(partition_id, x.xid::text::bigint) < since.lowest
+        );
     end if;
 
     -- Count this transaction as open: it may publish more.
