@@ -1,9 +1,8 @@
-"""Deferred topics when the ids of transactions pass a multiple of 2^27, of which they keep 27 bits."""
+"""Deferred topics keep 27 bits of the ids of transactions: what passes a multiple of 2^27."""
 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ PER_FILE = 1 << 20
 
 
 @pytest.fixture
-def server_at_the_end(start_server: Any, tmp_path_factory: Any) -> Iterator[Server]:
+def server_at_the_end(start_server: Any, tmp_path_factory: Any) -> Server:
     """A server whose next transactions are the last ones before 2^27."""
     account = Account.current()
     folder = tmp_path_factory.mktemp("many")
@@ -40,7 +39,7 @@ def server_at_the_end(start_server: Any, tmp_path_factory: Any) -> Iterator[Serv
         cwd=folder,
         **account.process_options(),
     )
-    yield server.start()
+    return server.start()
 
 
 def xid(session: Session) -> int:
