@@ -324,6 +324,7 @@
 \ir retention/_describe_object.sql
 \ir retention/_store_failure.sql
 \ir retention/_note_failure.sql
+\ir retention/_list_objects.sql
 \ir retention/_clean_singly.sql
 \ir retention/_retry_failures.sql
 \ir retention/cleanup.sql

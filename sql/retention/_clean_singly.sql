@@ -8,6 +8,7 @@ as $$
 declare
     failed int8multirange := pgq._failed_objects(part);
     ids bigint[];
+    met_lock boolean;
     middle integer;
     -- Ranges of positions in ids that are still to be done.
     spans int4range[];
@@ -20,25 +21,17 @@ begin
     done := '{}';
     tries := 0;
 
-    begin
-        ids := array(
-            select o.id
-            from pgq._objects_of(part) as o (id)
-            where not o.id <@ failed
-            order by o.id
-        );
-    exception
-        -- What the part reads is locked or damaged.
-        when others then
-            done := array[
-                case
-                    when sqlstate in ('55P03', '40P01') then row('busy', part, 1)::pgq.cleanup_action
-                    else pgq._note_failure(part, null, error_code, error, now_at)
-                end
-            ];
-            return next;
-            return;
-    end;
+    select o.ids, o.met_lock into ids, met_lock from pgq._list_objects(part) as o;
+    if ids is null then
+        done := array[
+            case
+                when met_lock then row('busy', part, 1)::pgq.cleanup_action
+                else pgq._note_failure(part, null, error_code, error, now_at)
+            end
+        ];
+        return next;
+        return;
+    end if;
     middle := cardinality(ids) / 2 + 1;
     spans := array[int4range(1, middle), int4range(middle, cardinality(ids) + 1)];
     suspect := spans[2];
