@@ -7,7 +7,7 @@ begin
     return value;
 exception
     when others then
-        return regexp_replace(value, '[^\x01-\x7f]', '?', 'g');
+        return regexp_replace(value collate "C", '[^ -~[:space:]]', '?', 'g');
 end
 $$;
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from support.clock import Clock
 from support.session import Session
 
-__all__ = ["failing", "ids", "many_queues"]
+__all__ = ["cleaned", "failing", "failures", "ids", "many_queues", "raising"]
 
 
 @contextmanager
@@ -44,3 +44,21 @@ def many_queues(session: Session, clock: Clock, number: int) -> list[int]:
     )
     clock.advance("1 day")
     return ids(session, "select queue_id from pgq.queue order by queue_id")
+
+
+def cleaned(session: Session) -> list[tuple[str, str]]:
+    """Actions and targets of one cleanup."""
+    return [(action, target) for action, target, _ in session.cleanup()]
+
+
+def failures(session: Session) -> list[tuple[str, str | None, str]]:
+    """What cleanup cannot do: part, target and code."""
+    return [(each.part, each.target, each.error_code) for each in session.list_cleanup_failures()]
+
+
+def raising(session: Session, code: str) -> None:
+    """What fails, see ``failing``, fails with this code."""
+    session.execute(
+        "create or replace function public.pgq_test_raise() returns trigger language plpgsql"
+        f" as $$ begin raise exception 'full' using errcode = '{code}'; end $$".encode()
+    )
