@@ -104,6 +104,8 @@ def test_read_only_for_a_while(
             go.set()
             wait_until(lambda: warnings(caplog, "is read-only for now"))
         wait_until(lambda: len(client.archived_jobs("mail")) == 20)
+        # the first heartbeat may have met the refusal
+        wait_until(client.list_workers)
         seen = client.list_workers()[0].last_seen_at
         wait_until(lambda: client.list_workers()[0].last_seen_at > seen)
     assert {*done.values()} == {1}
