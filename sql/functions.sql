@@ -399,6 +399,7 @@
 \ir addons/limits/_write_claims.sql
 \ir addons/limits/_allowed_claims.sql
 \ir addons/limits/_note_claims.sql
+\ir addons/limits/_judge_jobs.sql
 \ir addons/limits/_limited_jobs.sql
 \ir addons/limits/_clean_limited_keys.sql
 

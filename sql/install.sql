@@ -25,6 +25,7 @@
 \ir addons/deferred/tables.sql
 \ir addons/ordered/tables.sql
 \ir addons/limits/tables.sql
+\ir addons/limits/types.sql
 \ir addons/effects/tables.sql
 \ir addons/bulk/tables.sql
 \ir addons/schedule/tables.sql

@@ -1,5 +1,6 @@
 create function pgq._check_size(
-    topic text, queue text, payloads jsonb[], keys text[], headers jsonb[], bodies bytea[]
+    topic text, queue text, payloads jsonb[], keys text[], headers jsonb[], bodies bytea[],
+    is_new boolean[] default null
 )
 returns bigint
 language plpgsql volatile parallel unsafe
@@ -16,11 +17,12 @@ begin
     into largest
     from pgq._sizes(payloads, keys, headers, bodies) as m;
 
-    if largest > least(most, 98304) then
+    if largest > least(most, 65536) then
         select m.*
         into refused
         from pgq._sizes(payloads, keys, headers, bodies) as m
         where (m.content > most or m.attributes > 262144 or m.as_text > 536870912)
+            and coalesce(is_new[m.ordinal], true)
             and not exists (select from pgq.acting as a where a.xid = txid_current_if_assigned())
         order by m.ordinal
         limit 1;
@@ -53,6 +55,7 @@ begin
 end
 $$;
 
-comment on function pgq._check_size(text, text, jsonb[], text[], jsonb[], bytea[]) is
+comment on function pgq._check_size(text, text, jsonb[], text[], jsonb[], bytea[], boolean[]) is
 'Raises 22023 if a message of a batch is larger than its topic or queue allows, which the caller may
-use, else returns the size of the largest one. What _act_for is in effect for is never refused.';
+use, else returns the size of the largest one. What _act_for is in effect for is never refused.
+is_new: false for those that are not stored, because they repeat a key; null: all are stored.';

@@ -9,7 +9,7 @@ select
         when pg_column_size(b.header) > 2000 then octet_length(b.header::text)
         else coalesce(pg_column_size(b.header), 0)
     end,
-    case when pg_column_size(b.payload) > 98304 then octet_length(b.payload::text) end,
+    case when pg_column_size(b.payload) > 65536 then octet_length(b.payload::text) end,
     pgq._message_bytes(b.payload, b.key, b.header, b.body)
 from (
     select
@@ -21,4 +21,5 @@ $$;
 
 comment on function pgq._sizes(jsonb[], text[], jsonb[], bytea[]) is
 'Measures the messages of a batch: content, key and headers together, the payload as text where that
-may be much longer (1e131071 is a short number in jsonb), and what a reader gets.';
+may be more than 512 MiB (a number takes up to 8192 times as much as text, see 1e131071), and what a
+reader gets.';

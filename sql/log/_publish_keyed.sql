@@ -12,6 +12,7 @@ as $$
 declare
     scope bigint;
     span interval;
+    most_bytes integer;
     partition_count integer;
     looked boolean := false;
     fallback integer;
@@ -25,7 +26,6 @@ declare
     ordinal integer;
 begin
     perform pgq._check_access(topic, null, 'publish');
-    perform pgq._measure(topic, true, null, null, payloads, keys, headers, bodies);
 
     -- Take the xid before reading the window: _note_keys relies on this order.
     if pg_current_xact_id() is null then
@@ -49,8 +49,8 @@ begin
 
     -- Retry if the topic was dropped and recreated while this call waited.
     loop
-        select p.partition_id, p.partitions, t.idempotency_window
-        into scope, partition_count, span
+        select p.partition_id, p.partitions, t.idempotency_window, t.max_message_bytes
+        into scope, partition_count, span, most_bytes
         from pgq.partition as p
         inner join pgq.topic as t on t.topic_id = p.topic_id
         where p.topic = _publish_keyed.topic and p.partition = 0;
@@ -65,6 +65,12 @@ begin
     end loop;
 
     leaders := notes.leaders;
+    if most_bytes < 12288 or pgq._has_large(payloads, keys, headers, bodies) then
+        perform pgq._check_size(
+            topic, null, payloads, keys, headers, bodies,
+            array(select n = leaders[n] from generate_series(1, cardinality(leaders)) as n)
+        );
+    end if;
 
     -- As in _publish_spread, messages without a key go to the partition of the first key, if any.
     select pgq._key_partition(k.key, partition_count)

@@ -21,8 +21,11 @@ declare
     first_available bigint;
     read_rows bigint;
     fit pgq._fit;
+    part pgq._claim_state;
+    parts pgq._claim_state[] := '{}';
     bytes_left bigint := coalesce(max_bytes, 67108864);
     cut_short boolean := false;
+    skips boolean;
 begin
     if bytes_left < 1 then
         perform pgq._check_count('max_bytes', bytes_left, 1, 9223372036854775807);
@@ -60,48 +63,53 @@ begin
         last_offset := least(source.newest_offset, source.next_offset + room - 1);
         continue when last_offset < source.next_offset;
 
-        -- Stop early, rather than at a message of the next partition that does not fit: these rows
-        -- could not tell it any more.
-        if last_offset > source.next_offset or bytes_left < coalesce(max_bytes, 67108864) then
+        if last_offset > source.next_offset
+            or (source.partitions > 1 and room > 1 and "fetch".partition is null)
+        then
             fit := pgq._fit_across(
-                source.partition_id, source.next_offset, last_offset, bytes_left
+                source.partition_id, source.next_offset, last_offset, bytes_left,
+                case when part.first_offset is null then 1 else 0 end
             );
             bytes_left := bytes_left - fit.bytes;
-            cut_short := fit.cut_short
-            or (
-                last_offset - source.next_offset + 1 < room
-                and "fetch".partition is null
-                and source.partition < source.partitions - 1
-                and bytes_left < (
-                    select t.max_message_bytes + 524288
-                    from pgq.topic as t
-                    where t.topic = "fetch".topic collate "C"
-                )
-            );
             last_offset := fit.last_offset;
+            cut_short := fit.cut_short;
         end if;
 
+        if last_offset >= source.next_offset then
+            part.partition := source.partition;
+            part.partition_id := source.partition_id;
+            part.first_offset := source.next_offset;
+            part.last_offset := last_offset;
+            parts := parts || part;
+            skips := source.out_of_range = 'skip';
+            room := room - (last_offset - source.next_offset + 1);
+        end if;
+        exit when cut_short or room = 0;
+    end loop;
+
+    -- Only now is it known whether all of the last partition is returned, but nothing of the next.
+    foreach part in array parts loop
         return query
         select m.*
         from pgq._messages_across(
-            source.partition_id, source.partition, source.next_offset, last_offset, cut_short
+            part.partition_id, part.partition, part.first_offset, part.last_offset,
+            cut_short and part.partition = (parts[cardinality(parts)]).partition
         ) as m;
         get diagnostics read_rows = row_count;
 
         -- This call's snapshot is older than a truncation: it shows the ranges, but not their
         -- messages.
-        if read_rows <> last_offset - source.next_offset + 1 then
-            if source.out_of_range = 'skip' then
+        if read_rows <> part.last_offset - part.first_offset + 1 then
+            if skips then
                 perform pgq._fail_truncated("fetch".topic collate "C");
             end if;
             perform pgq._fail_out_of_range(
-                "fetch".topic collate "C", source.partition, source.next_offset,
-                source.partition_id, source.newest_offset, true
-            );
+                "fetch".topic collate "C", part.partition, part.first_offset, part.partition_id,
+                pgq._last_offset(p.stored_partition_id, p.segment, p.segment_first_offset), true
+            )
+            from pgq.partition as p
+            where p.partition_id = part.partition_id;
         end if;
-
-        room := room - (last_offset - source.next_offset + 1);
-        exit when cut_short or room = 0;
     end loop;
 end
 $$;

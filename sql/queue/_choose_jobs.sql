@@ -66,6 +66,10 @@ begin
         ) as c;
     end if;
 
+    if cardinality(chosen.tids) > 1 and plan.max_leased_per_key is null then
+        chosen := pgq._cut_jobs(chosen, pgq._fit_jobs(chosen, plan.max_bytes));
+    end if;
+
     -- Raise the floors every 20 ms, or every 5 s when no job was found, and when the clock was set
     -- back. A label without floors of its own gets them when it has jobs.
     chosen.raising := plan.recorded_at > plan.now_at
@@ -74,7 +78,7 @@ begin
             else interval '20 milliseconds'
         end;
 
-    found_all := cardinality(chosen.tids) >= plan.wanted;
+    found_all := chosen.cut_short or cardinality(chosen.tids) >= plan.wanted;
     if found_all is not true or chosen.raising or met_spent then
         perform pgq._dead_letter_front(plan, label);
     end if;

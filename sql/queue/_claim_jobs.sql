@@ -32,16 +32,8 @@ begin
     if plan.wanted = 0 then
         return;
     end if;
+    plan.max_bytes := max_bytes;
     chosen := pgq._choose_jobs(plan, label, met_spent);
-    if cardinality(chosen.tids) > 1 then
-        if chosen.unbegun is not null then
-            -- It may have ended its worker: hand it out with nothing beside it.
-            chosen := pgq._cut_jobs(
-                chosen, greatest(array_position(chosen.tids, chosen.unbegun[1]) - 1, 1)
-            );
-        end if;
-        chosen := pgq._fit_jobs(chosen, max_bytes);
-    end if;
 
     -- Variables are faster to read than fields of a composite.
     most_attempts := plan.max_attempts;

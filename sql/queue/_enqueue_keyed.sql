@@ -13,6 +13,7 @@ as $$
 declare
     scope bigint;
     span interval;
+    most_bytes integer;
     notes pgq._key_notes;
     leaders integer[];
     added record;
@@ -24,7 +25,6 @@ declare
     rank integer := 0;
 begin
     perform pgq._check_access(null, queue, 'publish');
-    perform pgq._check_size(null, queue, payloads, keys, headers, bodies);
 
     -- Assign the xid before reading the window: see _note_keys.
     perform pg_current_xact_id();
@@ -36,8 +36,8 @@ begin
 
     -- Retry if the queue was dropped and created again while this call waited.
     loop
-        select q.partition_id, q.idempotency_window
-        into scope, span
+        select q.partition_id, q.idempotency_window, q.max_message_bytes
+        into scope, span, most_bytes
         from pgq.queue as q
         where q.queue = _enqueue_keyed.queue;
 
@@ -51,6 +51,12 @@ begin
     end loop;
 
     leaders := notes.leaders;
+    if most_bytes < 12288 or pgq._has_large(payloads, keys, headers, bodies) then
+        perform pgq._check_size(
+            null, queue, payloads, keys, headers, bodies,
+            array(select n = leaders[n] from generate_series(1, cardinality(leaders)) as n)
+        );
+    end if;
 
     select
         array_agg(g.payload) as payloads, array_agg(g.key) as keys, array_agg(g.header) as headers,

@@ -68,13 +68,6 @@ begin
         perform pgq._unchanged(target.queue_id);
     end if;
 
-    if target.max_message_bytes < 12288 or pgq._has_large(payloads, keys, headers, bodies) then
-        perform pgq._note_size(
-            target.segment, target.partition_id,
-            pgq._check_size(null, queue collate "C", payloads, keys, headers, bodies)
-        );
-    end if;
-
     -- Lock the keys before taking ids: ids of a key must be in commit order.
     if target.ordered then
         free := pgq._join_order(target.queue_id, keys);
@@ -103,6 +96,15 @@ begin
         );
     end if;
 
+    if target.max_message_bytes < 12288 or pgq._has_large(payloads, keys, headers, bodies) then
+        perform pgq._note_size(
+            target.segment, target.partition_id,
+            pgq._check_size(
+                null, queue collate "C", payloads, keys, headers, bodies,
+                array(select h.job_id = h.holder from unnest(ids, holders) as h (job_id, holder))
+            )
+        );
+    end if;
     if target.max_unfinished is not null and added > 0 then
         perform pgq._check_room(target.queue_id, target.max_unfinished, added, ids[size]);
     end if;

@@ -247,11 +247,12 @@ create type pgq._claim_plan as (
     common_ids bigint array,
     recorded_at timestamptz,
     label_recorded_at timestamptz,
-    epoch bigint
+    epoch bigint,
+    max_bytes bigint
 );
 
 comment on type pgq._claim_plan is
-'Plan of a claim: the number of jobs, settings of the queue, and the floors by priority where its
+'Plan of a claim: the number of jobs and of bytes, settings of the queue, and the floors by priority where its
 search starts (those of its label, or the common ones).';
 
 create type pgq._admitted_job as (

@@ -20,6 +20,14 @@ declare
 begin
     done := '{}';
     tries := 0;
+    if max_tries = 0 then
+        done := array[
+            pgq._note_failure(part, null, error_code, error, now_at),
+            row('more', part, 1)::pgq.cleanup_action
+        ];
+        return next;
+        return;
+    end if;
 
     select o.ids, o.met_lock into ids, met_lock from pgq._list_objects(part) as o;
     if ids is null then

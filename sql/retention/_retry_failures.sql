@@ -7,51 +7,67 @@ language plpgsql volatile parallel unsafe
 as $$
 declare
     target record;
-    objects int8multirange;
     attempt record;
+    working text[] := '{}';
     tries integer := 0;
 begin
-    -- All of a part together, which is enough after a general trouble; then those one by one that
-    -- were tried longest ago.
+    -- All of each part together, which is enough after a general trouble; then one object of each
+    -- part in turn, those first that were tried longest ago.
     for target in
-        select
-            f.part, range_agg(f.object) as objects,
-            array_agg(int8multirange(f.object) order by f.id) as singles
-        from (
+        with failed as (
             select
-                g.part, int8range(g.object, g.object, '[]') as object,
-                min(g.cleanup_failure_id) as id
-            from pgq.cleanup_failure as g
-            where g.cleanup_failure_id = any(failure_ids) and g.object is not null
-            group by g.part, g.object
-        ) as f
-        group by f.part
-        order by min(f.id)
-    loop
-        -- The set first, unless it is a single object.
-        foreach objects in array
-            case when cardinality(target.singles) > 1 then array[target.objects] end
-            || (target.singles)[:10]
-        loop
-            if tries >= max_tries then
-                return;
-            end if;
-            tries := tries + 1;
-            select t.*
-            into attempt
-            from pgq._try_part(target.part, objects, started, horizon, oldest_xid, now_at) as t;
-            return query select r.* from unnest(attempt.done) as r;
+                f.part, int8range(f.object, f.object, '[]') as object,
+                min(f.cleanup_failure_id) as id
+            from pgq.cleanup_failure as f
+            where f.cleanup_failure_id = any(failure_ids) and f.object is not null
+            group by f.part, f.object
+        )
 
-            if attempt.error_code is null then
-                perform pgq._forget_failures(target.part, objects);
-                exit when objects = target.objects;
-            elsif attempt.error is not null and objects <@ any(target.singles) then
-                return next pgq._note_failure(
-                    target.part, lower(objects), attempt.error_code, attempt.error, now_at
-                );
+        select
+            f.part, int8multirange(f.object) as objects, true as single, f.id,
+            row_number() over (partition by f.part order by f.id) as turn
+        from failed as f
+        union all
+        select f.part, range_agg(f.object), false, min(f.id), 0
+        from failed as f
+        group by f.part
+        having count(*) > 1
+        order by turn, id
+    loop
+        continue when target.part = any(working);
+        exit when tries >= max_tries;
+        tries := tries + 1;
+        select t.*
+        into attempt
+        from pgq._try_part(target.part, target.objects, started, horizon, oldest_xid, now_at) as t;
+        return query select r.* from unnest(attempt.done) as r;
+
+        if attempt.error_code is null then
+            if target.single then
+                perform pgq._forget_failures(target.part, target.objects);
+            elsif not exists (
+                -- It may not have come to the object that fails.
+                select
+                from unnest(attempt.done) as d
+                where d.action in ('more', 'busy', 'segment busy')
+            ) then
+                perform pgq._forget_failures(target.part, target.objects);
+                working := working || target.part;
             end if;
-            exit when attempt.error_code = '53100';
-        end loop;
+        elsif target.single and attempt.error is not null then
+            return next pgq._note_failure(
+                target.part, lower(target.objects), attempt.error_code, attempt.error, now_at
+            );
+        elsif target.single then
+            perform pgq._store_failure(target.part, lower(target.objects), null, null, now_at);
+        end if;
+
+        -- Each segment had a subtransaction of its own.
+        exit when attempt.error_code = '53100' or exists (
+            select
+            from unnest(attempt.done) as d
+            where d.action in ('segment sealed', 'segment truncated')
+        );
     end loop;
 end
 $$;

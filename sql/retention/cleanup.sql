@@ -23,6 +23,14 @@ declare
     -- Subtransactions for what failed: past 64 that write, the snapshots of all other sessions get
     -- slow. With the first tries below they are 30 at most.
     max_tries integer := 18;
+    -- The part that has waited longest to be run object by object is the first that is.
+    chosen text := (
+        select f.part
+        from pgq.cleanup_failure as f
+        where f.object is null
+        order by f.cleanup_failure_id
+        limit 1
+    );
 begin
     perform pgq._check_read_committed('cleanup');
 
@@ -44,9 +52,11 @@ begin
             select s.*
             into singly
             from pgq._clean_singly(
-                part, attempt.error_code, attempt.error, max_tries, started, horizon, oldest_xid,
-                now_at
+                part, attempt.error_code, attempt.error,
+                case when coalesce(chosen, part) = part then max_tries else 0 end, started, horizon,
+                oldest_xid, now_at
             ) as s;
+            chosen := nullif(chosen, part);
             max_tries := max_tries - singly.tries;
             attempt.done := singly.done;
         elsif attempt.error_code is null and failure_ids <> '{}' then
@@ -92,6 +102,7 @@ The actions:
   message, for those who administer the object;
 - more: a part of the work has more to do than one call does; call again at once.
 A part runs for all its objects at once. If it fails, it runs again for half of them, and so on: 18
-times at most in a call, for all parts together. Objects that fail are left out from then on and
-tried last, until it works again; `list_cleanup_failures` has them.
+times at most in a call, for all parts together; a part for which none is left is the first in the
+next call. Objects that fail are left out from then on and tried last, until it works again;
+`list_cleanup_failures` has them.
 Errors: 25001 not under READ COMMITTED.';

@@ -7,6 +7,7 @@ language plpgsql stable parallel safe
 as $$
 declare
     most_bytes bigint;
+    message record;
     fit pgq._fit;
 begin
     select coalesce(max(s.bytes), 32768)
@@ -17,27 +18,29 @@ begin
     fit.last_offset := last_offset;
     fit.bytes := (last_offset - first_offset + 1) * most_bytes;
     fit.cut_short := false;
-    if fit.bytes > max_bytes then
-        execute format(
-            'select
-                coalesce(max(s.log_offset), $2 - 1), coalesce(max(s.bytes), 0),
-                coalesce(max(s.log_offset), $2 - 1) < $3
-            from (
-                select
-                    m.log_offset,
-                    sum(pgq._message_bytes(m.payload, m.key, m.headers, m.body))
-                        over (order by m.log_offset rows unbounded preceding) as bytes
-                from pgq.message_%s as m
-                where m.partition_id = $1
-                    and m.log_offset between $2 and $3
-            ) as s
-            where s.bytes <= $4
-                or s.log_offset < $2 + $5',
-            segment
-        )
-        into fit
-        using partition_id, first_offset, last_offset, max_bytes, least_messages;
+    if fit.bytes <= max_bytes then
+        return fit;
     end if;
+
+    -- Measure no more than what fits.
+    fit.bytes := 0;
+    for message in execute format(
+        'select m.log_offset, pgq._message_bytes(m.payload, m.key, m.headers, m.body) as bytes
+        from pgq.message_%s as m
+        where m.partition_id = $1
+            and m.log_offset between $2 and $3
+        order by m.log_offset',
+        segment
+    ) using partition_id, first_offset, last_offset loop
+        if fit.bytes + message.bytes > max_bytes
+            and message.log_offset >= first_offset + least_messages
+        then
+            fit.last_offset := message.log_offset - 1;
+            fit.cut_short := true;
+            return fit;
+        end if;
+        fit.bytes := fit.bytes + message.bytes;
+    end loop;
     return fit;
 end
 $$;

@@ -249,3 +249,80 @@ def test_compressed_headers_count_in_max_bytes(connection: Session) -> None:
         )
     found = connection.consume(topic=topic, consumer_group="g", max_bytes=500000)
     assert [(r.log_offset, r.cut_short) for r in found] == [(1, True), (2, True)]
+
+
+def test_fetch_says_so_only_where_it_leaves_something_out(log: Session) -> None:
+    """The last message of a partition counts, and a small one of the next one still fits."""
+    topic = new_topic(log, partitions=3)
+    for partition, size in enumerate((600_000, 300_000, 200_000)):
+        log.publish(topic=topic, body=bytes(size), partition=partition)
+    for most, returned in ((10, 1), (899_999, 1), (900_000, 2), (1_040_000, 2), (2_000_000, 3)):
+        rows = log.fetch(topic=topic, consumer_group="readers", max_bytes=most)
+        assert [(m.partition, m.cut_short) for m in rows[:-1]] == [
+            (n, False) for n in range(returned - 1)
+        ]
+        assert (rows[-1].partition, rows[-1].cut_short) == (returned - 1, returned < 3)
+    rows = log.fetch(topic=topic, consumer_group="readers", max_messages=2, max_bytes=900_000)
+    assert [message.cut_short for message in rows] == [False, False]
+
+
+@pytest.mark.parametrize("call", ["consume", "poll", "fetch"])
+def test_a_read_costs_what_it_returns(log: Session, call: str) -> None:
+    """Not what it was asked for: messages behind those that are returned are not measured."""
+    topic = new_topic(log)
+    log.publish_batch(topic=topic, bodies=[bytes(50_000)] * 2000)
+    with log.transaction(force_rollback=True):
+        log.execute(
+            "create or replace function pgq._message_bytes("
+            " payload jsonb, key text, headers jsonb, body bytea) returns bigint"
+            " language plpgsql volatile as $$ begin perform nextval('public.pgq_measured');"
+            " return octet_length(body); end $$"
+        )
+        log.execute("create sequence public.pgq_measured")
+        log.execute("grant usage on sequence public.pgq_measured to public")
+        rows = getattr(log, call)(
+            topic=topic, consumer_group="readers", max_messages=2000, max_bytes=200_000
+        )
+        assert (len(rows), rows[-1].cut_short) == (4, True)
+        (measured,) = row(log, "select last_value from public.pgq_measured")
+        assert 5 <= measured <= 60
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_a_retry_after_the_limit_was_lowered(log: Session, batch: bool) -> None:
+    """A message that is known by its idempotency key is found; one that is new is refused."""
+    topic = new_topic(log)
+    body = bytes(50_000)
+
+    def publish(*keys: str) -> Any:
+        if not batch:
+            found = log.publish(topic=topic, body=body, idempotency_key=keys[0])
+            return found.log_offset, found.duplicate
+        rows = log.publish_batch(topic=topic, bodies=[body] * len(keys), idempotency_keys=[*keys])
+        return rows[0].first_offset, rows[0].duplicate
+
+    assert publish("a") == (1, False)
+    for limit in (20_000, 2000):
+        log.alter_topic(topic=topic, max_message_bytes=limit)
+        assert publish("a") == (1, True)
+        with unchanged(log):
+            error = refused("22023", publish, "b") if not batch else refused(
+                "22023", publish, "a", "b", "c"
+            )
+        number = "Number 2 of 3" if batch else "Number 1 of 1"
+        assert str(error.diag.message_detail).startswith(f"{number} has 50000 bytes")
+
+
+@pytest.mark.parametrize("numbers", [3000, 4500])
+def test_short_numbers_that_are_long_as_text(log: Session, numbers: int) -> None:
+    """The longest number takes 16 bytes in jsonb, and 131,072 as text."""
+    topic = new_topic(log)
+    publish = (
+        "select pgq.publish(%s, (select jsonb_agg('1e131071'::numeric)"
+        f" from generate_series(1, {numbers})))"
+    ).encode()
+    if numbers * 131_074 < 1 << 29:
+        log.execute(publish, [topic])
+    else:
+        error = refused("22023", log.execute, publish, params=[topic])  # type: ignore[arg-type]
+        assert "as text; the limit is 536870912" in str(error.diag.message_detail)

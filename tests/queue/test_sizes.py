@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from support.clock import Clock
-from support.session import Session, new_name, refused, unchanged
+from support.session import Session, new_name, refused, row, unchanged
 
 MEGABYTE = 1 << 20
 LONG_NUMBERS = '{"h": [' + ", ".join(["1e100000"] * 800) + "]}"
@@ -159,3 +159,52 @@ def test_a_schedule_from_before_the_limit_was_lowered(
     assert run.error is None
     [job] = connection.claim_job(queue=queue)
     assert len(job.body) == 20_000
+
+
+@pytest.mark.parametrize("keys", ["idempotency_key", "unique_key"])
+@pytest.mark.parametrize("batch", [False, True])
+def test_a_retry_after_the_limit_was_lowered(
+    connection: Session, queue: str, keys: str, batch: bool
+) -> None:
+    """A job that is known by its key is found; one that is new is refused."""
+    body = bytes(50_000)
+
+    def enqueue(*values: str) -> Any:
+        if not batch:
+            found = connection.enqueue(queue=queue, body=body, **{keys: values[0]})
+        else:
+            found = connection.enqueue_batch(
+                queue=queue, bodies=[body] * len(values), **{f"{keys}s": [*values]}
+            )[0]
+        return found
+
+    first = enqueue("a")
+    for limit in (20_000, 2000):
+        connection.alter_queue(queue=queue, max_message_bytes=limit)
+        again = enqueue("a")
+        assert (again.job_id, again.duplicate) == (first.job_id, True)
+        with unchanged(connection):
+            new = ("a", "b", "c") if batch else ("b",)
+            error = refused("22023", enqueue, *new)
+        number = "Number 2 of 3" if batch else "Number 1 of 1"
+        assert str(error.diag.message_detail).startswith(f"{number} has 50000 bytes")
+
+
+@pytest.mark.parametrize("settings", [{}, {"max_leased_per_key": 500}], ids=["plain", "keys"])
+def test_a_claim_costs_what_it_returns(connection: Session, settings: dict[str, Any]) -> None:
+    """Jobs behind those that are returned are not measured."""
+    queue = new_name("queue")
+    connection.create_queue(queue=queue, **settings)
+    connection.enqueue_batch(queue=queue, bodies=[bytes(50_000)] * 1000, keys=["k"] * 1000)
+    with connection.transaction(force_rollback=True):
+        connection.execute(
+            "create or replace function pgq._message_bytes("
+            " payload jsonb, key text, headers jsonb, body bytea) returns bigint"
+            " language plpgsql volatile as $$ begin perform nextval('public.pgq_measured');"
+            " return octet_length(body); end $$"
+        )
+        connection.execute("create sequence public.pgq_measured")
+        rows = connection.claim_job(queue=queue, max_jobs=1000, max_bytes=500_000)
+        assert (len(rows), rows[-1].cut_short) == (10, True)
+        (measured,) = row(connection, "select last_value from public.pgq_measured")
+        assert 11 <= measured <= 60

@@ -39,12 +39,25 @@ begin
         task, task_attempt collate "C", chunk, lengths, packed_payloads, packed_bodies
     );
     perform pgq._check_chunk_options(target, partition, delay, priority, labels collate "C");
+    if target.atomic and not pgq._note_task(write_id, task, task_attempt collate "C") then
+        return false;
+    end if;
 
-    -- A payload has up to six times as many bytes as its JSON text, as [1,1,1] has.
+    -- A payload has up to six times as many bytes as its JSON text, as [1,1,1] has, and is sent to
+    -- readers as text with up to 16384 times as many, as [1e131071] is.
     largest := pgq._largest(lengths, keys, headers);
     if largest > least(
-        98304, target.max_message_bytes / case when packed_payloads is null then 1 else 6 end
-    ) then
+        32768, target.max_message_bytes / case when packed_payloads is null then 1 else 6 end
+        )
+        -- The limit may have been lowered since the chunk was published.
+        and not exists (
+            select
+            from pgq.published_chunk as p
+            where p.bulk_write_id = target.bulk_write_id
+                and p.task = write_chunk.task
+                and p.chunk = write_chunk.chunk
+        )
+    then
         perform pgq._check_size(
             target.topic, target.queue, pgq._unpack_payloads(packed_payloads, lengths),
             keys collate "C", headers, pgq._unpack(packed_bodies, lengths)
@@ -56,10 +69,6 @@ begin
             target, write_id, task, chunk, lengths, packed_payloads, keys collate "C", headers,
             partition, delay, priority, labels, starts, largest, packed_bodies
         );
-    end if;
-
-    if not pgq._note_task(write_id, task, task_attempt collate "C") then
-        return false;
     end if;
 
     -- Stage messages of a task with several chunks where they will stay (extents), unless jobs will

@@ -110,3 +110,24 @@ def test_a_payload_that_is_larger_than_its_text(connection: Session, atomic: boo
     numbers = b"[" + b",".join([b"1"] * 20000) + b"]"
     error = refused("22023", lambda: stage(connection, write_id, [b"1", numbers], json=True))
     assert "max_message_bytes is 100000" in str(error.diag.message_detail)
+
+
+@MODES
+def test_numbers_that_are_longer_as_text(connection: Session, atomic: bool) -> None:
+    """Nine bytes that are written are 131,074 for a reader."""
+    write_id = begin(connection, topic=new_topic(connection), atomic=atomic)
+    numbers = b"[" + b",".join([b"1e131071"] * 4500) + b"]"
+    error = refused("22023", lambda: stage(connection, write_id, [b"1", numbers], json=True))
+    assert "as text; the limit is 536870912" in str(error.diag.message_detail)
+
+
+@MODES
+def test_a_chunk_again_after_the_limit_was_lowered(connection: Session, atomic: bool) -> None:
+    """What was written counts, whatever may be written now."""
+    topic = new_topic(connection)
+    write_id = begin(connection, topic=topic, atomic=atomic)
+    assert stage(connection, write_id, [bytes(LIMIT)])
+    connection.alter_topic(topic=topic, max_message_bytes=1024)
+    assert not stage(connection, write_id, [bytes(LIMIT)], attempt="again")
+    refused("22023", lambda: stage(connection, write_id, [bytes(LIMIT)], task=1))
+    assert connection.commit_write(write_id=write_id).messages == 1

@@ -66,8 +66,9 @@ class Execution:
             "finish jobs",
             lambda c: c.ack_batch(job_ids, claim.token, begun=begun or None),
         )
+        # what the database does not know of does not begin
+        claim.lost |= {*begun} - {*(known or ())}
         if known is not None:
-            claim.lost |= {*begun} - {*known}
             # Either an answer was lost on its way, and they are finished, or they are not ours.
             for job_id in sorted({*job_ids} - {*known}):
                 found = self._supervisor.report(
