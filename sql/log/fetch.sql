@@ -15,25 +15,7 @@ set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-    source record;
-    room bigint := coalesce("fetch".max_messages, 100);
-    last_offset bigint;
-    first_available bigint;
-    read_rows bigint;
-    fit pgq._fit;
-    part pgq._claim_state;
-    parts pgq._claim_state[] := '{}';
-    bytes_left bigint := coalesce(max_bytes, 67108864);
-    cut_short boolean := false;
-    skips boolean;
-begin
-    if bytes_left < 1 then
-        perform pgq._check_count('max_bytes', bytes_left, 1, 9223372036854775807);
-    end if;
-    perform pgq._check_count('max_messages', room, 1, 1000000);
-    perform pgq._check_group("fetch".topic collate "C", "fetch".consumer_group, "fetch".partition);
-
-    for source in
+    sources cursor for
         select
             p.partition, p.partitions, p.partition_id, p.segment_first_offset, l.out_of_range,
             q.next_offset,
@@ -45,71 +27,93 @@ begin
         where l.topic = "fetch".topic collate "C"
             and l.consumer_group = "fetch".consumer_group collate "C"
             and l.partition = coalesce("fetch".partition, l.partition)
-        order by l.partition
+        order by l.partition;
+    source record;
+    taken pgq._group_state;
+    taken_to bigint;
+    is_last boolean;
+    room bigint := coalesce("fetch".max_messages, 100);
+    last_offset bigint;
+    first_available bigint;
+    read_rows bigint;
+    fit pgq._fit;
+    bytes_left bigint := coalesce(max_bytes, 67108864);
+    cut_short boolean := false;
+begin
+    if bytes_left < 1 then
+        perform pgq._check_count('max_bytes', bytes_left, 1, 9223372036854775807);
+    end if;
+    perform pgq._check_count('max_messages', room, 1, 1000000);
+    perform pgq._check_group("fetch".topic collate "C", "fetch".consumer_group, "fetch".partition);
+
+    open sources;
+    -- A partition is returned once it is known whether anything of the next one fits.
     loop
-        if source.next_offset < source.segment_first_offset then
-            first_available := pgq._first_available(source.partition_id);
-            if source.next_offset < first_available then
-                if source.out_of_range = 'error' then
-                    perform pgq._fail_out_of_range(
-                        "fetch".topic collate "C", source.partition, source.next_offset,
-                        source.partition_id, source.newest_offset, true
-                    );
+        is_last := cut_short or room = 0;
+        if not is_last then
+            fetch sources into source;
+            is_last := not found;
+        end if;
+        if not is_last then
+            if source.next_offset < source.segment_first_offset then
+                first_available := pgq._first_available(source.partition_id);
+                if source.next_offset < first_available then
+                    if source.out_of_range = 'error' then
+                        perform pgq._fail_out_of_range(
+                            "fetch".topic collate "C", source.partition, source.next_offset,
+                            source.partition_id, source.newest_offset, true
+                        );
+                    end if;
+                    source.next_offset := first_available;
                 end if;
-                source.next_offset := first_available;
+            end if;
+
+            last_offset := least(source.newest_offset, source.next_offset + room - 1);
+            continue when last_offset < source.next_offset;
+
+            if last_offset > source.next_offset
+                or (source.partitions > 1 and room > 1 and "fetch".partition is null)
+            then
+                fit := pgq._fit_across(
+                    source.partition_id, source.next_offset, last_offset, bytes_left,
+                    case when taken_to is null then 1 else 0 end
+                );
+                bytes_left := bytes_left - fit.bytes;
+                last_offset := fit.last_offset;
+                cut_short := fit.cut_short;
             end if;
         end if;
 
-        last_offset := least(source.newest_offset, source.next_offset + room - 1);
-        continue when last_offset < source.next_offset;
+        if taken_to is not null then
+            return query
+            select m.*
+            from pgq._messages_across(
+                taken.partition_id, taken.partition, taken.next_offset, taken_to,
+                cut_short and (is_last or last_offset < source.next_offset)
+            ) as m;
+            get diagnostics read_rows = row_count;
 
-        if last_offset > source.next_offset
-            or (source.partitions > 1 and room > 1 and "fetch".partition is null)
-        then
-            fit := pgq._fit_across(
-                source.partition_id, source.next_offset, last_offset, bytes_left,
-                case when part.first_offset is null then 1 else 0 end
-            );
-            bytes_left := bytes_left - fit.bytes;
-            last_offset := fit.last_offset;
-            cut_short := fit.cut_short;
-        end if;
-
-        if last_offset >= source.next_offset then
-            part.partition := source.partition;
-            part.partition_id := source.partition_id;
-            part.first_offset := source.next_offset;
-            part.last_offset := last_offset;
-            parts := parts || part;
-            skips := source.out_of_range = 'skip';
-            room := room - (last_offset - source.next_offset + 1);
-        end if;
-        exit when cut_short or room = 0;
-    end loop;
-
-    -- Only now is it known whether all of the last partition is returned, but nothing of the next.
-    foreach part in array parts loop
-        return query
-        select m.*
-        from pgq._messages_across(
-            part.partition_id, part.partition, part.first_offset, part.last_offset,
-            cut_short and part.partition = (parts[cardinality(parts)]).partition
-        ) as m;
-        get diagnostics read_rows = row_count;
-
-        -- This call's snapshot is older than a truncation: it shows the ranges, but not their
-        -- messages.
-        if read_rows <> part.last_offset - part.first_offset + 1 then
-            if skips then
-                perform pgq._fail_truncated("fetch".topic collate "C");
+            -- This call's snapshot is older than a truncation: it shows the ranges, but not their
+            -- messages.
+            if read_rows <> taken_to - taken.next_offset + 1 then
+                if taken.out_of_range = 'skip' then
+                    perform pgq._fail_truncated("fetch".topic collate "C");
+                end if;
+                perform pgq._fail_out_of_range(
+                    "fetch".topic collate "C", taken.partition, taken.next_offset,
+                    taken.partition_id, taken.last_offset, true
+                );
             end if;
-            perform pgq._fail_out_of_range(
-                "fetch".topic collate "C", part.partition, part.first_offset, part.partition_id,
-                pgq._last_offset(p.stored_partition_id, p.segment, p.segment_first_offset), true
-            )
-            from pgq.partition as p
-            where p.partition_id = part.partition_id;
         end if;
+        exit when is_last or last_offset < source.next_offset;
+
+        taken.partition := source.partition;
+        taken.partition_id := source.partition_id;
+        taken.next_offset := source.next_offset;
+        taken.last_offset := source.newest_offset;
+        taken.out_of_range := source.out_of_range;
+        taken_to := last_offset;
+        room := room - (last_offset - source.next_offset + 1);
     end loop;
 end
 $$;

@@ -101,7 +101,7 @@ begin
             target.segment, target.partition_id,
             pgq._check_size(
                 null, queue collate "C", payloads, keys, headers, bodies,
-                array(select h.job_id = h.holder from unnest(ids, holders) as h (job_id, holder))
+                array(select unnest(ids) = unnest(holders))
             )
         );
     end if;

@@ -252,8 +252,8 @@ create type pgq._claim_plan as (
 );
 
 comment on type pgq._claim_plan is
-'Plan of a claim: the number of jobs and of bytes, settings of the queue, and the floors by priority where its
-search starts (those of its label, or the common ones).';
+'Plan of a claim: the number of jobs and of bytes, settings of the queue, and the floors by priority
+where its search starts (those of its label, or the common ones).';
 
 create type pgq._admitted_job as (
     job_id bigint,

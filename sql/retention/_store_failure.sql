@@ -29,5 +29,5 @@ end
 $$;
 
 comment on function pgq._store_failure(text, bigint, text, text, timestamptz) is
-'Stores that a part of cleanup failed for an object, or as a whole where that is null. error null: it
-met a lock, and stands with its former error.';
+'Stores that a part of cleanup failed for an object, or as a whole where that is null. error null:
+it met a lock, and stands with its former error.';

@@ -7,7 +7,8 @@ language plpgsql stable parallel safe
 as $$
 declare
     most_bytes bigint;
-    message record;
+    log_offset bigint;
+    bytes bigint;
     fit pgq._fit;
 begin
     select coalesce(max(s.bytes), 32768)
@@ -24,22 +25,22 @@ begin
 
     -- Measure no more than what fits.
     fit.bytes := 0;
-    for message in execute format(
-        'select m.log_offset, pgq._message_bytes(m.payload, m.key, m.headers, m.body) as bytes
+    for log_offset, bytes in execute format(
+        'select m.log_offset, pgq._message_bytes(m.payload, m.key, m.headers, m.body)
         from pgq.message_%s as m
         where m.partition_id = $1
             and m.log_offset between $2 and $3
         order by m.log_offset',
         segment
     ) using partition_id, first_offset, last_offset loop
-        if fit.bytes + message.bytes > max_bytes
-            and message.log_offset >= first_offset + least_messages
+        if fit.bytes + bytes > max_bytes
+            and log_offset >= first_offset + least_messages
         then
-            fit.last_offset := message.log_offset - 1;
+            fit.last_offset := log_offset - 1;
             fit.cut_short := true;
             return fit;
         end if;
-        fit.bytes := fit.bytes + message.bytes;
+        fit.bytes := fit.bytes + bytes;
     end loop;
     return fit;
 end

@@ -306,8 +306,10 @@ def test_a_retry_after_the_limit_was_lowered(log: Session, batch: bool) -> None:
         log.alter_topic(topic=topic, max_message_bytes=limit)
         assert publish("a") == (1, True)
         with unchanged(log):
-            error = refused("22023", publish, "b") if not batch else refused(
-                "22023", publish, "a", "b", "c"
+            error = (
+                refused("22023", publish, "b")
+                if not batch
+                else refused("22023", publish, "a", "b", "c")
             )
         number = "Number 2 of 3" if batch else "Number 1 of 1"
         assert str(error.diag.message_detail).startswith(f"{number} has 50000 bytes")
