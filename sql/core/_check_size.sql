@@ -1,6 +1,6 @@
 create function pgq._check_size(
-    topic text, queue text, payloads jsonb[], keys text[], headers jsonb[], bodies bytea[],
-    is_new boolean[] default null
+    topic text, queue text, is_new boolean[], payloads jsonb[], keys text[], headers jsonb[],
+    bodies bytea[]
 )
 returns bigint
 language plpgsql volatile parallel unsafe
@@ -55,7 +55,7 @@ begin
 end
 $$;
 
-comment on function pgq._check_size(text, text, jsonb[], text[], jsonb[], bytea[], boolean[]) is
+comment on function pgq._check_size(text, text, boolean[], jsonb[], text[], jsonb[], bytea[]) is
 'Raises 22023 if a message of a batch is larger than its topic or queue allows, which the caller may
 use, else returns the size of the largest one. What _act_for is in effect for is never refused.
 is_new: false for those that are not stored, because they repeat a key; null: all are stored.';

@@ -16,7 +16,7 @@ begin
             where t.topic = _measure.topic and t.max_message_bytes < 12288
         )
     then
-        largest := pgq._check_size(topic, null, payloads, keys, headers, bodies);
+        largest := pgq._check_size(topic, null, null, payloads, keys, headers, bodies);
         perform pgq._note_size(s.segment, s.stored_id, largest)
         from unnest(segments, stored_ids) as s (segment, stored_id)
         where s.stored_id is not null;

@@ -67,8 +67,9 @@ begin
     leaders := notes.leaders;
     if most_bytes < 12288 or pgq._has_large(payloads, keys, headers, bodies) then
         perform pgq._check_size(
-            topic, null, payloads, keys, headers, bodies,
-            array(select n = leaders[n] from generate_series(1, cardinality(leaders)) as n)
+            topic, null,
+            array(select n = leaders[n] from generate_series(1, cardinality(leaders)) as n),
+            payloads, keys, headers, bodies
         );
     end if;
 

@@ -160,7 +160,8 @@ begin
             perform pgq._note_size(
                 leaf, store_id,
                 pgq._check_size(
-                    topic collate "C", null, array[payload], array[key], array[headers], array[body]
+                    topic collate "C", null, null, array[payload], array[key], array[headers],
+                    array[body]
                 )
             );
         end if;

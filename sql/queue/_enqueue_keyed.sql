@@ -53,8 +53,9 @@ begin
     leaders := notes.leaders;
     if most_bytes < 12288 or pgq._has_large(payloads, keys, headers, bodies) then
         perform pgq._check_size(
-            null, queue, payloads, keys, headers, bodies,
-            array(select n = leaders[n] from generate_series(1, cardinality(leaders)) as n)
+            null, queue,
+            array(select n = leaders[n] from generate_series(1, cardinality(leaders)) as n),
+            payloads, keys, headers, bodies
         );
     end if;
 

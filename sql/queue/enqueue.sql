@@ -119,7 +119,8 @@ begin
             perform pgq._note_size(
                 leaf, store_id,
                 pgq._check_size(
-                    null, queue collate "C", array[payload], array[key], array[headers], array[body]
+                    null, queue collate "C", null, array[payload], array[key], array[headers],
+                    array[body]
                 )
             );
         end if;

@@ -59,7 +59,7 @@ begin
         )
     then
         perform pgq._check_size(
-            target.topic, target.queue, pgq._unpack_payloads(packed_payloads, lengths),
+            target.topic, target.queue, null, pgq._unpack_payloads(packed_payloads, lengths),
             keys collate "C", headers, pgq._unpack(packed_bodies, lengths)
         );
     end if;

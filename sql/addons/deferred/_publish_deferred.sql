@@ -46,7 +46,9 @@ begin
     if has_delivery or is_large then
         perform pgq._note_size(
             leaf, own_id,
-            pgq._check_size(topic, null, array[payload], array[key], array[headers], array[body])
+            pgq._check_size(
+                topic, null, null, array[payload], array[key], array[headers], array[body]
+            )
         );
     end if;
 
