@@ -46,6 +46,8 @@ begin
     perform pgq._check_count('max_messages', room, 1, 1000000);
     perform pgq._check_group("fetch".topic collate "C", "fetch".consumer_group, "fetch".partition);
 
+    -- Without its name the cursor gets one that is free.
+    sources := null;
     open sources;
     -- A partition is returned once it is known whether anything of the next one fits.
     loop
@@ -72,6 +74,7 @@ begin
             continue when last_offset < source.next_offset;
 
             if last_offset > source.next_offset
+                or taken_to is not null
                 or (source.partitions > 1 and room > 1 and "fetch".partition is null)
             then
                 fit := pgq._fit_across(
@@ -115,6 +118,7 @@ begin
         taken_to := last_offset;
         room := room - (last_offset - source.next_offset + 1);
     end loop;
+    close sources;
 end
 $$;
 

@@ -51,7 +51,10 @@ begin
     end loop;
 
     leaders := notes.leaders;
-    if most_bytes < 12288 or pgq._has_large(payloads, keys, headers, bodies) then
+    -- With unique keys only enqueue_batch knows which of them are new.
+    if unique_keys is null
+        and (most_bytes < 12288 or pgq._has_large(payloads, keys, headers, bodies))
+    then
         perform pgq._check_size(
             null, queue,
             array(select n = leaders[n] from generate_series(1, cardinality(leaders)) as n),

@@ -15,7 +15,7 @@ begin
         -- In the order of ids: a heartbeat may extend all of them at the same time.
         perform
         from pgq.job as j
-        where j.job_id = any(job_ids || begun) and j.lease_token = ack_batch.lease_token
+        where j.job_id = any(job_ids[:] || begun) and j.lease_token = ack_batch.lease_token
         order by j.job_id
         for update;
     end if;

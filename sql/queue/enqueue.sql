@@ -53,7 +53,8 @@ begin
             from pgq._enqueue_keyed(
                 queue collate "C", case when payload is not null then array[payload] end,
                 array[key], array[headers], delay, run_at,
-                priority, array[label], array[idempotency_key], array[unique_key], max_attempts,
+                priority, array[label], array[idempotency_key],
+                case when unique_key is not null then array[unique_key] end, max_attempts,
                 case when body is not null then array[body] end
             ) as k;
             return;

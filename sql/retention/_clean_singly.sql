@@ -21,8 +21,16 @@ begin
     done := '{}';
     tries := 0;
     if max_tries = 0 then
+        -- What is noted already keeps its turn.
         done := array[
-            pgq._note_failure(part, null, error_code, error, now_at),
+            case
+                when exists (
+                    select
+                    from pgq.cleanup_failure as f
+                    where f.part = _clean_singly.part and f.object is null
+                ) then row('failed', part || ': ' || error_code, 1)::pgq.cleanup_action
+                else pgq._note_failure(part, null, error_code, error, now_at)
+            end,
             row('more', part, 1)::pgq.cleanup_action
         ];
         return next;
@@ -31,6 +39,9 @@ begin
 
     select o.ids, o.met_lock into ids, met_lock from pgq._list_objects(part) as o;
     if ids is null then
+        if met_lock then
+            perform pgq._store_failure(part, null, null, null, now_at);
+        end if;
         done := array[
             case
                 when met_lock then row('busy', part, 1)::pgq.cleanup_action

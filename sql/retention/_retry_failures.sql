@@ -42,16 +42,14 @@ begin
         from pgq._try_part(target.part, target.objects, started, horizon, oldest_xid, now_at) as t;
         return query select r.* from unnest(attempt.done) as r;
 
-        if attempt.error_code is null then
-            if target.single then
-                perform pgq._forget_failures(target.part, target.objects);
-            elsif not exists (
-                -- It may not have come to the object that fails.
-                select
-                from unnest(attempt.done) as d
-                where d.action in ('more', 'busy', 'segment busy')
-            ) then
-                perform pgq._forget_failures(target.part, target.objects);
+        if attempt.error_code is null and not exists (
+            -- It may not have come to what fails.
+            select
+            from unnest(attempt.done) as d
+            where d.action in ('busy', 'segment busy') or (d.action = 'more' and not target.single)
+        ) then
+            perform pgq._forget_failures(target.part, target.objects);
+            if not target.single then
                 working := working || target.part;
             end if;
         elsif target.single and attempt.error is not null then

@@ -59,8 +59,12 @@ begin
             chosen := nullif(chosen, part);
             max_tries := max_tries - singly.tries;
             attempt.done := singly.done;
-        elsif attempt.error_code is null and failure_ids <> '{}' then
-            perform pgq._forget_failures(part, null);
+        elsif failure_ids <> '{}' then
+            if attempt.error_code is null then
+                perform pgq._forget_failures(part, null);
+            else
+                perform pgq._store_failure(part, null, null, null, now_at);
+            end if;
         end if;
         return query select r.* from unnest(attempt.done) as r;
     end loop;

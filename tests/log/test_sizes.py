@@ -328,3 +328,28 @@ def test_short_numbers_that_are_long_as_text(log: Session, numbers: int) -> None
     else:
         error = refused("22023", log.execute, publish, params=[topic])  # type: ignore[arg-type]
         assert "as text; the limit is 536870912" in str(error.diag.message_detail)
+
+
+def test_fetch_leaves_no_cursor_behind(log: Session) -> None:
+    """So it can be called again in the transaction, and beside a cursor of the same name."""
+    topic = new_topic(log, partitions=2, messages=2)
+    log.create_group(topic=topic, consumer_group="g")
+    with log.transaction():
+        log.execute("declare sources cursor for select 1")
+        for _ in range(2):
+            assert len(log.fetch(topic=topic, consumer_group="g")) == 4
+        assert row(log, "select count(*) from pg_cursors where name <> 'sources'") == (0,)
+        both = "pgq.fetch(%s, 'g') as f cross join pgq.fetch(%s, 'g') as g"
+        assert row(log, f"select count(*) from {both}", [topic, topic]) == (16,)
+
+
+def test_fetch_of_as_many_as_were_asked_for(log: Session) -> None:
+    """The last one is measured like any other."""
+    topic = new_topic(log, partitions=2)
+    for partition, size in enumerate((600_000, 1_000_000)):
+        log.publish(topic=topic, body=bytes(size), partition=partition)
+    for most in (2, 100):
+        rows = log.fetch(
+            topic=topic, consumer_group="readers", max_messages=most, max_bytes=700_000
+        )
+        assert [(message.partition, message.cut_short) for message in rows] == [(0, True)]

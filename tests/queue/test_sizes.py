@@ -208,3 +208,26 @@ def test_a_claim_costs_what_it_returns(connection: Session, settings: dict[str, 
         assert (len(rows), rows[-1].cut_short) == (10, True)
         (measured,) = row(connection, "select last_value from public.pgq_measured")
         assert 11 <= measured <= 60
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_a_unique_key_after_the_limit_was_lowered(
+    connection: Session, queue: str, batch: bool
+) -> None:
+    """It is found with a new idempotency key too."""
+    first = connection.enqueue(queue=queue, body=bytes(50_000), unique_key="u")
+    connection.alter_queue(queue=queue, max_message_bytes=20_000)
+    for key in ("u", "v"):
+        given: dict[str, Any] = {"queue": queue}
+        if batch:
+            given |= {"bodies": [bytes(50_000)], "unique_keys": [key], "idempotency_keys": ["i"]}
+        else:
+            given |= {"body": bytes(50_000), "unique_key": key, "idempotency_key": "j"}
+        call = connection.enqueue_batch if batch else connection.enqueue
+        if key == "v":
+            given |= {"idempotency_keys": ["k"]} if batch else {"idempotency_key": "k"}
+            refused("22023", call, **given)
+            continue
+        found = call(**given)
+        [found] = found if batch else [found]
+        assert (found.job_id, found.duplicate) == (first.job_id, True)

@@ -108,6 +108,7 @@ def test_messages_arrive_as_they_are(load: Any, broker: Any, own: Session) -> No
 def test_many_messages_and_large_ones(load: Any, own: Session) -> None:
     """Several chunks, several batches, messages larger than a batch; each one is read once."""
     topic = new_topic(own, partitions=2)
+    own.alter_topic(topic=topic, max_message_bytes=8 << 20)
     own.publish_batch(topic=topic, partition=0, bodies=[b"%d" % n for n in range(1, 30_001)])
     large = [bytes([n]) * (6 << 20) for n in range(3)]
     own.publish_batch(topic=topic, partition=1, bodies=[b"small", *large, b"small"])

@@ -47,7 +47,8 @@ begin
     -- readers as text with up to 16384 times as many, as [1e131071] is.
     largest := pgq._largest(lengths, keys, headers);
     if largest > least(
-        32768, target.max_message_bytes / case when packed_payloads is null then 1 else 6 end
+        target.max_message_bytes / case when packed_payloads is null then 1 else 6 end,
+        case when num_nonnulls(packed_payloads, headers) = 0 then 98304 else 32768 end
         )
         -- The limit may have been lowered since the chunk was published.
         and not exists (

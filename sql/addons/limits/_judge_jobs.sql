@@ -3,7 +3,6 @@ create function pgq._judge_jobs(
 )
 returns pgq._judged_jobs
 language plpgsql volatile parallel unsafe
-set enable_hashjoin = on
 as $$
 declare
     judged pgq._judged_jobs;

@@ -1,6 +1,7 @@
 create function pgq._limited_jobs(plan pgq._claim_plan, label text)
 returns pgq._chosen_jobs
 language plpgsql volatile parallel unsafe
+set enable_hashjoin = on
 as $$
 declare
     chosen pgq._chosen_jobs;
@@ -27,14 +28,16 @@ begin
         exit when met is null;
 
         judged := pgq._judge_jobs(plan, label, met, chosen, wanted);
-        kept := pgq._fit_jobs(judged.chosen, plan.max_bytes);
-        if kept < cardinality((judged.chosen).tids) then
-            -- A job that is not taken must not keep others of its key from being taken.
+        -- A job that is not taken must not keep others of its key from being taken. Each look may
+        -- find others, as jobs end meanwhile.
+        loop
+            kept := pgq._fit_jobs(judged.chosen, plan.max_bytes);
+            exit when (kept < cardinality((judged.chosen).tids)) is not true;
             chosen.cut_short := true;
             judged := pgq._judge_jobs(
                 plan, label, met, chosen, kept - coalesce(cardinality(chosen.tids), 0)
             );
-        end if;
+        end loop;
         chosen := judged.chosen;
         wanted := plan.wanted - coalesce(kept, 0);
 

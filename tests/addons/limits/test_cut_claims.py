@@ -9,7 +9,8 @@ import pytest
 from support.clock import Clock
 from support.ordered import add_many
 from support.queue import claim, new_queue, stats
-from support.session import Session
+from support.session import Connect, Session
+from support.waiting import PATIENCE, aside, wait_until_blocked
 
 
 def ids(session: Session, queue: str, max_jobs: int = 9, **options: Any) -> list[int]:
@@ -58,3 +59,38 @@ def test_a_job_that_is_handed_out_alone_blocks_nothing(connection: Session, cloc
     clock.advance("2 minutes")
     told = [ids(connection, queue, prefetch=True) for _ in range(4)]
     assert told == [[made[0]], [made[1]], [made[2]], []]
+
+
+def test_jobs_that_end_while_a_claim_is_cut(connection: Session, connect: Connect) -> None:
+    """One that is free by then is measured too."""
+    queue = new_queue(connection, max_leased_per_key=1)
+    held = connection.enqueue(queue=queue, body=b"", key="a")
+    [lease] = connection.claim_job(queue=queue)
+    sizes = {"a": 900_000, "b": 40_000, "c": 40_000, "d": 40_000}
+    connection.enqueue_batch(
+        queue=queue, bodies=[bytes(size) for size in sizes.values()], keys=[*sizes]
+    )
+    other, observer = connect(autocommit=True), connect(autocommit=True)
+    connection.execute("create table public.pgq_gate (open boolean)")
+    gate = (
+        "create function pgq._fit_jobs(chosen pgq._chosen_jobs, max_bytes bigint) returns integer"
+        " language plpgsql volatile as $$ begin lock table public.pgq_gate;"
+        " return pgq.pgq_test_fit_jobs(chosen, max_bytes); end $$"
+    )
+    connection.execute("alter function pgq._fit_jobs rename to pgq_test_fit_jobs")
+    connection.execute(gate.encode())
+    try:
+        with connection.transaction():
+            connection.execute("lock table public.pgq_gate")
+            claim_of_other = aside(
+                lambda: other.claim_job(queue=queue, max_jobs=10, max_bytes=100_000)
+            )
+            wait_until_blocked(observer, other.info.backend_pid)
+            assert connection.ack(job_id=held.job_id, lease_token=lease.lease_token)
+        jobs = claim_of_other.result(PATIENCE)
+    finally:
+        connection.execute("drop function pgq._fit_jobs")
+        connection.execute("alter function pgq.pgq_test_fit_jobs rename to _fit_jobs")
+        connection.execute("drop table public.pgq_gate")
+    assert sum(len(job.body) for job in jobs) <= 100_000 or len(jobs) == 1
+    assert jobs[0].cut_short
