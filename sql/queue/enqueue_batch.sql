@@ -100,8 +100,8 @@ begin
         perform pgq._note_size(
             target.segment, target.partition_id,
             pgq._check_size(
-                null, queue collate "C", array(select unnest(ids) = unnest(holders)), payloads, keys,
-                headers, bodies
+                null, queue collate "C", array(select unnest(ids) = unnest(holders)), payloads,
+                keys, headers, bodies
             )
         );
     end if;
