@@ -238,7 +238,7 @@ class Runner:
                 patient = False
                 wait_for(links, 0.002)
                 continue
-            blockers = self.database.blockers([link.pid for link in links])
+            blockers = self._blockers([link.pid for link in links])
             if all(blockers.values()):
                 if not _in_circle(blockers):
                     for actor in busy:
@@ -253,6 +253,15 @@ class Runner:
                     "; ".join(a.busy.statement for a in busy if a.busy is not None),
                 )
                 raise TimeoutError("a statement does not end")
+
+    def _blockers(self, pids: list[int]) -> dict[int, list[int]]:
+        """By which sessions of the trial each of these is blocked.
+
+        What another process has locked, autovacuum for one, will soon be free.
+        """
+        own = {self.database.house.pid, *(actor.link.pid for actor in self.actors)}
+        found = self.database.blockers(pids)
+        return {pid: [by for by in found[pid] if by in own] for pid in pids}
 
     def _mark_waiting(self, actor: Actor) -> None:
         event = actor.busy

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
+import psycopg
 import pytest
 
 from explorer.access_faults import WRONG_ORDER
@@ -15,6 +16,7 @@ from explorer.explore import Explorer, names
 from explorer.faults import FAULTS
 from explorer.plant import Fault, plant
 from support.databases import Databases
+from support.waiting import aside, wait_until_blocked
 
 SEED = 1
 PLANTED = [
@@ -136,3 +138,27 @@ def test_a_trial_is_the_same_again(explorer: Explorer) -> None:
     assert explorer.trial("r17") == explorer.trial("r17")
     assert explorer.trial("p3.5") == explorer.trial("p3.5")
     assert explorer.trial("r17") != explorer.trial("r18")
+
+
+def test_what_others_lock_is_waited_for(
+    explorer: Explorer, databases: Databases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Autovacuum does: no session goes ahead of a setup that such a one holds up."""
+    trial = explorer.trial("r53", ("access", "queue"))
+    empty = explorer.database.empty
+    with psycopg.connect(explorer.database.dsn) as other:
+
+        def empty_and_lock() -> None:
+            empty()
+            other.execute("lock table pgq.access_grant")
+            aside(let_go)
+
+        def let_go() -> None:
+            with psycopg.connect(databases.dsn_of("postgres"), autocommit=True) as observer:
+                wait_until_blocked(observer, explorer.runner.actors[0].link.pid)
+            other.rollback()
+
+        monkeypatch.setattr(explorer.database, "empty", empty_and_lock)
+        history = explorer.run(trial)
+    assert [line for line in history.log if line.startswith("house") and "waits" in line] == []
+    assert history.violations == []
