@@ -158,6 +158,7 @@
 \ir log/_pack.sql
 \ir log/fetch_packed.sql
 \ir log/consume.sql
+\ir log/_fetch_ranges.sql
 \ir log/fetch.sql
 \ir log/poll.sql
 \ir log/extend_poll.sql
@@ -501,6 +502,7 @@
 \ir addons/schedule/_touch_target.sql
 \ir addons/schedule/_lock_schedule_target.sql
 \ir addons/schedule/_check_schedule_kept.sql
+\ir addons/schedule/_check_schedule_size.sql
 \ir addons/schedule/_schedule_info.sql
 \ir addons/schedule/create_schedule.sql
 \ir addons/schedule/alter_schedule.sql

@@ -89,6 +89,10 @@ begin
             fit := pgq._fit_across(
                 state.partition_id, claimed.first_offset, claimed.last_offset, max_bytes
             );
+            -- Cleanup may have truncated the segment since this statement's snapshot was taken.
+            if fit.last_offset is null then
+                perform pgq._fail_truncated(topic);
+            end if;
             claimed.cut_short := fit.cut_short;
             claimed.last_offset := fit.last_offset;
         end if;

@@ -254,3 +254,15 @@ create type pgq._claim_state as (
 
 comment on type pgq._claim_state is
 'Messages that a member of a group has just claimed, and where they are stored.';
+
+create type pgq._fetch_range as (
+    partition integer,
+    partition_id bigint,
+    first_offset bigint,
+    last_offset bigint,
+    newest_offset bigint,
+    out_of_range text,
+    cut_short boolean
+);
+
+comment on type pgq._fetch_range is 'What fetch returns of a partition.';

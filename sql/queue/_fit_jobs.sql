@@ -13,10 +13,16 @@ begin
         -- It may have ended its worker: hand it out with nothing beside it.
         wanted := greatest(array_position(chosen.tids, chosen.unbegun[1]) - 1, 1);
     end if;
-    select coalesce(max(s.bytes), 32768)
+    select coalesce(max(b.bytes), 32768)
     into most_bytes
-    from pgq.size_bound as s
-    where s.segment = any(chosen.leaves);
+    from (select distinct unnest(chosen.leaves) as leaf) as l
+    cross join lateral (
+        select s.bytes
+        from pgq.size_bound as s
+        where s.segment = l.leaf
+        order by s.bytes desc
+        limit 1
+    ) as b;
 
     if wanted * most_bytes <= max_bytes then
         return wanted;

@@ -71,11 +71,11 @@ begin
 
     while spans <> '{}' and tries < max_tries loop
         -- Each of these had a subtransaction of its own.
-        exit when (
-            select count(*)
+        exit when exists (
+            select
             from unnest(done) as d
             where d.action in ('segment sealed', 'segment truncated')
-        ) >= 10;
+        );
         span := spans[1];
         spans := spans[2:];
         continue when isempty(span);
@@ -126,5 +126,5 @@ comment on function pgq._clean_singly(
     text, text, text, integer, pg_snapshot, xid8, xid8, timestamptz
 ) is
 'Runs a part of cleanup that failed once more for half of its objects, and so on, down to each one
-that fails, with at most max_tries subtransactions, until it has sealed or truncated 10
-segments; returns its actions and the tries.';
+that fails, with at most max_tries subtransactions, or until it has sealed or truncated segments;
+returns its actions and the tries.';

@@ -6,7 +6,7 @@ begin
     ids := array(
         select o.id
         from pgq._objects_of(part) as o (id)
-        where not o.id <@ pgq._failed_objects(part)
+        where not o.id <@ (select pgq._failed_objects(part))
         order by o.id
     );
     return next;
@@ -14,7 +14,7 @@ exception
     when lock_not_available or deadlock_detected then
         met_lock := true;
         return next;
-    when others then
+    when assert_failure or others then
         return next;
 end
 $$;

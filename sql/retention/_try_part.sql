@@ -20,7 +20,7 @@ exception
         return next;
     -- OTHERS does not catch query_canceled, which ends the call. A full disk is caught: truncation,
     -- a later part, frees space.
-    when others then
+    when assert_failure or others then
         get stacked diagnostics context = pg_exception_context;
         done := '{}';
         error_code := sqlstate;

@@ -1,6 +1,6 @@
 create function pgq._fit(
     segment integer, partition_id bigint, first_offset bigint, last_offset bigint, max_bytes bigint,
-    least_messages integer default 1
+    least_messages integer default 1, exact boolean default false
 )
 returns pgq._fit
 language plpgsql stable parallel safe
@@ -19,7 +19,7 @@ begin
     fit.last_offset := last_offset;
     fit.bytes := (last_offset - first_offset + 1) * most_bytes;
     fit.cut_short := false;
-    if fit.bytes <= max_bytes then
+    if fit.bytes <= max_bytes and not exact then
         return fit;
     end if;
 
@@ -46,7 +46,7 @@ begin
 end
 $$;
 
-comment on function pgq._fit(integer, bigint, bigint, bigint, bigint, integer) is
+comment on function pgq._fit(integer, bigint, bigint, bigint, bigint, integer, boolean) is
 'The last of a range of messages, stored under one partition_id in one segment, that are together
-not larger than max_bytes; and their size, or a bound for it where none is left out. least_messages:
-this number is returned whatever the size.';
+not larger than max_bytes; and their size, or a bound for it where none is left out and it need not
+be exact. least_messages: this number is returned whatever the size.';

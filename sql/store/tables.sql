@@ -48,6 +48,7 @@ create table pgq.size_bound (
 );
 
 create index size_bound_partition on pgq.size_bound (segment, partition_id);
+create index size_bound_bytes on pgq.size_bound (segment, bytes);
 
 -- It has no key: see _note_size.
 alter table pgq.size_bound replica identity full;

@@ -231,3 +231,34 @@ def test_a_unique_key_after_the_limit_was_lowered(
         found = call(**given)
         [found] = found if batch else [found]
         assert (found.job_id, found.duplicate) == (first.job_id, True)
+
+
+def test_json_that_is_longer_as_text(connection: Session, queue: str) -> None:
+    """It counts as it came in, whether it is stored compressed or not."""
+    sizes = {}
+    for number, text in enumerate(["\x01" * 30_000, '"' * 60_000, "x" * 60_000] * 4):
+        job_id = connection.enqueue(queue=queue, payload={"n": number, "t": text}).job_id
+        sizes[job_id] = len(text)
+    claimed = connection.claim_job(queue=queue, max_jobs=12, max_bytes=310_000)
+    assert (len(claimed), claimed[0].cut_short) == (6, True)
+    assert sum(sizes[job.job_id] for job in claimed) <= 310_000
+    claimed = connection.claim_job(queue=queue, max_jobs=12, max_bytes=310_000)
+    assert (len(claimed), claimed[0].cut_short) == (6, False)
+
+
+def test_bounds_of_many_others(connection: Session, queue: str) -> None:
+    """Those of other queues with this retention are not read one by one."""
+    connection.enqueue_batch(queue=queue, payloads=[1, 2])
+    with connection.transaction(force_rollback=True):
+        connection.execute(
+            "insert into pgq.size_bound select q.segment, -n, 65536"
+            " from generate_series(1, 5000) as n, pgq.queue as q where q.queue = %s",
+            [queue],
+        )
+        assert len(connection.claim_job(queue=queue, max_jobs=2)) == 2
+        (read,) = row(
+            connection,
+            "select seq_tup_read + idx_tup_fetch from pg_stat_xact_all_tables"
+            " where relid = 'pgq.size_bound'::regclass",
+        )
+    assert read < 20

@@ -18,8 +18,8 @@ def test_one_that_fails_behind_many(connection: Session, clock: Clock) -> None:
         assert row(connection, "select count(*) from pgq.job") == (1,)
 
 
-@pytest.mark.parametrize("code", ["53200", "53400"])
-def test_memory_of_one_object(connection: Session, clock: Clock, code: str) -> None:
+@pytest.mark.parametrize("code", ["53200", "53400", "P0004"])
+def test_an_error_that_is_caught_by_its_name(connection: Session, clock: Clock, code: str) -> None:
     queues = many_queues(connection, clock, 4)
     with failing(connection, "delete on pgq.job", f"old.queue_id = {queues[3]}"):
         raising(connection, code)
@@ -59,3 +59,16 @@ def test_what_a_part_reads_is_locked(connection: Session, connect: Connect, cloc
         other.rollback()
         cleaned(connection)
         assert failures(connection) == [("jobs", "q1", "22P02")]
+
+
+def test_many_failures_are_read_once(connection: Session, clock: Clock) -> None:
+    """Not once for each object."""
+    many_queues(connection, clock, 50)
+    with connection.transaction(force_rollback=True):
+        connection.execute("set local track_functions = 'all'")
+        connection.execute("select from pgq._list_objects('jobs')")
+        calls = row(
+            connection,
+            "select calls from pg_stat_xact_user_functions where funcname = '_failed_objects'",
+        )
+    assert calls == (1,)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import subprocess
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +21,19 @@ PER_FILE = 1 << 20
 
 
 @pytest.fixture
-def server_at_the_end(start_server: Any, tmp_path_factory: Any) -> Server:
+def folder() -> Iterator[Path]:
+    """One that the account of a server can reach."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name)
+        path.chmod(0o755)
+        Account.current().own(path)
+        yield path
+
+
+@pytest.fixture
+def server_at_the_end(folder: Path, start_server: Any) -> Server:
     """A server whose next transactions are the last ones before 2^27."""
     account = Account.current()
-    folder = tmp_path_factory.mktemp("many")
-    for path in (folder, *folder.parents[:2]):
-        path.chmod(0o755)
-    account.own(folder)
     server = start_server(folder)
     data: Path = server.data_directory
     server.stop()

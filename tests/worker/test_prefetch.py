@@ -14,8 +14,10 @@ import pytest
 
 from pgq import Client
 from pgq.worker import AsyncWorker, Worker
+from pgq.worker._claims import Claim
 from support.waiting import PATIENCE
 from support.waiting import wait_until as _wait_until
+from support.working import working
 
 Kind = type[Worker] | type[AsyncWorker]
 
@@ -88,3 +90,31 @@ def test_one_job_that_ends_its_process(
         # what is not finished together is done once, at its first attempt
         assert set(begun.values()) == {1, begun["bad"]}
         assert {job.attempt for job in client.archived_jobs("mail")} == {1}
+
+
+def test_a_job_that_is_held_for_lost_does_not_begin(
+    dsn: str, client: Client, kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lease lasts longer in the database than the worker counts: it keeps its only attempt."""
+    client.create_queue("mail", max_attempts=1)
+    claims: list[Claim] = []
+    init = Claim.__init__
+
+    def recording(claim: Claim, *given: Any) -> None:
+        init(claim, *given)
+        claims.append(claim)
+
+    monkeypatch.setattr(Claim, "__init__", recording)
+    seen: list[str] = []
+
+    def work(payload: str) -> None:
+        seen.append(payload)
+        if len(seen) == 1:
+            claims[-1].lose({*claims[-1].open} - {claims[-1].jobs[0].job_id})
+
+    worker = kind(dsn, concurrency=1, poll=0.05)
+    worker.handler("mail", prefetch=2, lease=1.0)(work)
+    client.enqueue_batch("mail", ["first", "second"])
+    with working(worker):
+        _wait_until(lambda: len(client.archived_jobs("mail")) == 2 or client.dead_letters("mail"))
+    assert (seen, client.dead_letters("mail")) == (["first", "second"], [])

@@ -45,18 +45,29 @@ begin
 
     -- A payload has up to six times as many bytes as its JSON text, as [1,1,1] has, and is sent to
     -- readers as text with up to 16384 times as many, as [1e131071] is.
-    largest := pgq._largest(lengths, keys, headers);
+    largest := pgq._largest(lengths, keys, headers)
+        * case when packed_payloads is null then 1 else 6 end;
     if largest > least(
-        target.max_message_bytes / case when packed_payloads is null then 1 else 6 end,
-        case when num_nonnulls(packed_payloads, headers) = 0 then 98304 else 32768 end
+        target.max_message_bytes,
+        case
+            when packed_payloads is not null then 196608 when headers is not null then 32768
+            else 98304
+        end
         )
-        -- The limit may have been lowered since the chunk was published.
+        -- The limit may have been lowered since the chunk was written.
         and not exists (
             select
             from pgq.published_chunk as p
             where p.bulk_write_id = target.bulk_write_id
                 and p.task = write_chunk.task
                 and p.chunk = write_chunk.chunk
+        )
+        and not exists (
+            select
+            from pgq.staged_chunk as s
+            where s.write_id = write_chunk.write_id
+                and s.task = write_chunk.task
+                and s.chunk = write_chunk.chunk
         )
     then
         perform pgq._check_size(

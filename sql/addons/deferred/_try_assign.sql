@@ -9,7 +9,7 @@ exception
     -- These errors are worth a retry, or have nothing to do with the topic.
     when transaction_rollback or lock_not_available or insufficient_resources then
         raise;
-    when others then
+    when assert_failure or others then
         raise warning 'messages of the deferred topic get no offsets'
             using errcode = sqlstate,
                 detail = case

@@ -31,7 +31,9 @@ begin
         -- A job that is not taken must not keep others of its key from being taken. Each look may
         -- find others, as jobs end meanwhile.
         loop
-            kept := pgq._fit_jobs(judged.chosen, plan.max_bytes);
+            kept := greatest(
+                pgq._fit_jobs(judged.chosen, plan.max_bytes), cardinality(chosen.tids)
+            );
             exit when (kept < cardinality((judged.chosen).tids)) is not true;
             chosen.cut_short := true;
             judged := pgq._judge_jobs(

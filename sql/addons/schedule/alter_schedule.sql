@@ -71,6 +71,9 @@ begin
     if retargeted or partition is not null then
         target_id := pgq._lock_schedule_target(settings.queue, settings.topic, settings.partition);
     end if;
+    if retargeted or num_nonnulls(payload, key, headers, body) > 0 then
+        perform pgq._check_schedule_size(settings);
+    end if;
 
     -- Changed times count from now on.
     if (settings.cron, settings.every, settings.time_zone, settings.starts_at)

@@ -78,6 +78,7 @@ begin
 
     perform pgq._check_schedule(settings);
     target_id := pgq._lock_schedule_target(settings.queue, settings.topic, settings.partition);
+    perform pgq._check_schedule_size(settings);
     settings.next_at := pgq._next_tick(
         case when settings.cron is not null then pgq._cron_times(settings.cron) end,
         settings.every, settings.time_zone, settings.starts_at,

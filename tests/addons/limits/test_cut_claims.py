@@ -94,3 +94,23 @@ def test_jobs_that_end_while_a_claim_is_cut(connection: Session, connect: Connec
         connection.execute("drop table public.pgq_gate")
     assert sum(len(job.body) for job in jobs) <= 100_000 or len(jobs) == 1
     assert jobs[0].cut_short
+
+
+def test_a_bound_that_rises_meanwhile(connection: Session) -> None:
+    """Another session stores a large message between two looks: what is chosen stays chosen."""
+    queue = new_queue(connection, max_leased_per_key=1)
+    add_many(connection, queue, [*["a"] * 60, *[f"k{n}" for n in range(60)]])
+    with connection.transaction(force_rollback=True):
+        connection.execute("create sequence public.pgq_test_looks")
+        connection.execute(
+            "alter function pgq._fit_jobs(pgq._chosen_jobs, bigint) rename to _fit_jobs_before"
+        )
+        connection.execute(
+            "create function pgq._fit_jobs(chosen pgq._chosen_jobs, max_bytes bigint)"
+            " returns integer language sql volatile as $$ select case"
+            " when nextval('public.pgq_test_looks') > 1 then 1"
+            " else pgq._fit_jobs_before(chosen, max_bytes) end $$"
+        )
+        connection.execute("set local statement_timeout = '10s'")
+        rows = connection.claim_job(queue=queue, max_jobs=20)
+    assert 1 <= len(rows) <= 20

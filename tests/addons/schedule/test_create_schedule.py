@@ -251,3 +251,29 @@ def test_twice_in_one_transaction(connect: Connect, connection: Session, queue: 
     assert session.create_schedule(**given) == session.create_schedule(**given)
     session.rollback()
     assert connection.list_schedules() == []
+
+
+def test_what_its_target_does_not_take(connection: Session) -> None:
+    """As publish and enqueue say it; a limit that is lowered later stops no tick."""
+    topic, queue = new_name("topic"), new_name("queue")
+    connection.create_topic(topic=topic, max_message_bytes=2000)
+    connection.create_queue(queue=queue, max_message_bytes=2000)
+    for target in ({"topic": topic}, {"queue": queue}):
+        name = new_name("schedule")
+        for content in ({"body": bytes(2001)}, {"payload": "x" * 2100}):
+            with unchanged(connection):
+                error = refused(
+                    "22023",
+                    connection.create_schedule,
+                    schedule=name,
+                    every="1 hour",
+                    **target,
+                    **content,
+                )
+            assert "max_message_bytes is 2000" in str(error.diag.message_detail)
+        connection.create_schedule(schedule=name, every="1 hour", body=bytes(2000), **target)
+        with unchanged(connection):
+            refused("22023", connection.alter_schedule, schedule=name, body=bytes(2001))
+            refused("22023", connection.alter_schedule, schedule=name, key="k" * 262145)
+    connection.alter_topic(topic=topic, max_message_bytes=1024)
+    assert connection.alter_schedule(schedule=name, every="2 hours").every is not None

@@ -106,7 +106,12 @@ class Execution:
         for job in claim.jobs:
             if job is not first:
                 # so that it is not begun once more if that ends this process
-                tell = job.is_last_attempt and not claim.handler.idempotent
+                tell = (
+                    job.is_last_attempt
+                    and not claim.handler.idempotent
+                    and not state.stopping
+                    and job.job_id not in claim.lost
+                )
                 if tell or (claim.done and time.monotonic() - claim.done_since >= wait):
                     self._ack(claim, [job.job_id] if tell else [])
             if state.stopping:
