@@ -38,16 +38,21 @@ def test_a_large_message_of_the_past(log: Session) -> None:
 def test_over_segments(connection: Session, clock: Clock, call: str) -> None:
     log, topic = connection, new_topic(connection)
     log.alter_topic(topic=topic, retention="3 hours")
-    log.publish_batch(topic=topic, bodies=[bytes(300_000), b"1", b"2"])
+    log.publish_batch(topic=topic, bodies=[bytes(MEGABYTE), b"1", b"2"])
     log.commit_offset(topic=topic, consumer_group="readers", partition=0, committed_offset=1)
     clock.advance("70 minutes")
     clean(log)
-    log.publish_batch(topic=topic, bodies=[b"3", bytes(300_000), b"5"])
-    for most, read in ((300_002, [2, 3, 4]), (300_003, [2, 3, 4, 5]), (300_004, [2, 3, 4, 5, 6])):
+    log.publish_batch(topic=topic, bodies=[b"3", bytes(MEGABYTE), b"5"])
+    for more, read in ((2, [2, 3, 4]), (3, [2, 3, 4, 5]), (4, [2, 3, 4, 5, 6])):
         with log.transaction(force_rollback=True):
-            rows = getattr(log, call)(topic=topic, consumer_group="readers", max_bytes=most)
+            rows = getattr(log, call)(
+                topic=topic, consumer_group="readers", max_bytes=MEGABYTE + more
+            )
             assert offsets(rows) == read
             assert rows[-1].cut_short == (len(read) < 5)
+    # the bound of the first two alone is as much
+    rows = getattr(log, call)(topic=topic, consumer_group="readers", max_bytes=2 * MEGABYTE + 10)
+    assert [message.cut_short for message in rows] == [False] * 5
 
 
 @pytest.mark.parametrize("call", ["consume", "poll"])

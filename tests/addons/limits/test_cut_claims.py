@@ -99,7 +99,7 @@ def test_jobs_that_end_while_a_claim_is_cut(connection: Session, connect: Connec
 def test_a_bound_that_rises_meanwhile(connection: Session) -> None:
     """Another session stores a large message between two looks: what is chosen stays chosen."""
     queue = new_queue(connection, max_leased_per_key=1)
-    add_many(connection, queue, [*["a"] * 60, *[f"k{n}" for n in range(60)]])
+    add_many(connection, queue, [*["a", "b"] * 30, *[f"k{n}" for n in range(60)]])
     with connection.transaction(force_rollback=True):
         connection.execute("create sequence public.pgq_test_looks")
         connection.execute(
@@ -113,4 +113,5 @@ def test_a_bound_that_rises_meanwhile(connection: Session) -> None:
         )
         connection.execute("set local statement_timeout = '10s'")
         rows = connection.claim_job(queue=queue, max_jobs=20)
-    assert 1 <= len(rows) <= 20
+    assert [job.key for job in rows] == ["a", "b"]
+    assert rows[0].cut_short
