@@ -6,16 +6,7 @@ returns pgq._fetch_range[]
 language plpgsql stable parallel unsafe
 as $$
 declare
-    source record;
-    first_available bigint;
-    last_offset bigint;
-    fit pgq._fit;
-    ranges pgq._fetch_range[] := '{}';
-    room bigint := max_messages;
-    bytes_left bigint := max_bytes;
-    cut_short boolean := false;
-begin
-    for source in
+    sources cursor for
         select
             p.partition, p.partitions, p.partition_id, p.segment_first_offset, l.out_of_range,
             q.next_offset,
@@ -27,8 +18,18 @@ begin
         where l.topic = _fetch_ranges.topic
             and l.consumer_group = _fetch_ranges.consumer_group collate "C"
             and l.partition = coalesce(_fetch_ranges.partition, l.partition)
-        order by l.partition
-    loop
+        order by l.partition;
+    first_available bigint;
+    last_offset bigint;
+    fit pgq._fit;
+    ranges pgq._fetch_range[] := '{}';
+    room bigint := max_messages;
+    bytes_left bigint := max_bytes;
+    cut_short boolean := false;
+begin
+    -- Without its name the cursor gets one that is free. A loop over it reads no row ahead.
+    sources := null;
+    for source in sources loop
         if source.next_offset < source.segment_first_offset then
             first_available := pgq._first_available(source.partition_id);
             if source.next_offset < first_available then

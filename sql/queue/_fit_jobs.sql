@@ -15,7 +15,12 @@ begin
     end if;
     select coalesce(max(b.bytes), 32768)
     into most_bytes
-    from (select distinct unnest(chosen.leaves) as leaf) as l
+    from (
+        select chosen.leaves[1] as leaf
+        union
+        select unnest(chosen.leaves)
+        where chosen.leaves[1] <> any(chosen.leaves)
+    ) as l
     cross join lateral (
         select s.bytes
         from pgq.size_bound as s

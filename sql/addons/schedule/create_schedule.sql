@@ -132,5 +132,5 @@ of the same name gets nothing until alter_schedule names it. Settings that are n
 compared, so an application can make this call at each start.
 Errors: MQ001 unknown topic, MQ002 unknown queue, MQ005 the schedule exists with other settings than
 those given, MQ007 unknown partition, 22004 a required argument is null, or no target, time or
-content, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
-(try again).';
+content, 22023 bad name or setting, or the target does not take so large a message, 40001 above READ
+COMMITTED when another transaction was first (try again).';
