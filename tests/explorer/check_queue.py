@@ -21,8 +21,12 @@ from explorer.tick_calls import TICKS
 __all__ = ["check_queues"]
 
 BEHIND_ANOTHER = """
-select j.job_id
+select j.job_id, m.payload, m.body
 from pgq.job as j
+left join pgq.message as m
+    on m.segment = j.segment
+    and m.partition_id = j.partition_id
+    and m.log_offset = j.log_offset
 where j.due_at is not null or exists (
     select from pgq.job as k
     where (k.queue_id, k.ordered_key) = (j.queue_id, j.ordered_key) and k.job_id < j.job_id
@@ -200,14 +204,14 @@ def _check_stranded(queue: Queue, link: Link, given: dict[int, int]) -> None:
     _work_off(queue, link, given)
     link.set_clock(queue.drained_at)
     # which of them is not due yet is the first of its key, or has its place
-    behind_another = {row["job_id"] for row in link.rows(BEHIND_ANOTHER)}
+    behind_another = {number_of(row) for row in link.rows(BEHIND_ANOTHER)}
     for job in queue.jobs.values():
         behind, _ = history.clock(job.event.started, job.event.ended)
         _, before = history.clock(0, job.event.started)
         noticed = soon < highest or behind >= before
         later = job.event.transaction.started > history.went_back() and noticed
         missing = job.number not in given and not job.finished
-        missing = missing and job.job_id not in behind_another
+        missing = missing and job.number not in behind_another
         if later and missing and not queue.may_be_gone(job):
             told = f"{queue.name}: job {job.job_id} until cleanup"
             history.violate("job stranded", told)
