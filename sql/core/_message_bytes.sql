@@ -20,4 +20,5 @@ $$;
 
 comment on function pgq._message_bytes(jsonb, text, jsonb, bytea) is
 'The size of a message as it came in: of JSON that of the uncompressed jsonb, which an empty one
-appended to it makes. As text JSON may be six times as large, or more where a number has an exponent.';
+appended to it makes. As text JSON may be six times as large, or more where a number has an
+exponent.';

@@ -14,7 +14,8 @@ begin
     loop
         extents := 0;
         bytes_before := 0;
-        for extent in select r.* from pgq._extents(partition_id, first_offset, last_offset) as r loop
+        for extent in select r.* from pgq._extents(partition_id, first_offset, last_offset) as r
+        loop
             fit := pgq._fit(
                 extent.segment, extent.stored_partition_id, extent.first_offset - extent.shift,
                 extent.last_offset - extent.shift, max_bytes - bytes_before,

@@ -32,7 +32,7 @@ declare
     taken_to bigint;
     cut_short boolean;
     claimed pgq._claim_state;
-    read_rows bigint;
+    total bigint;
 begin
     -- paste: parts/take.plpgsql with reader = read_last
 
@@ -46,7 +46,7 @@ begin
             case when target_id is null and width > 16 then random() * width >= 16 end,
             coalesce(max_bytes, 67108864)
         );
-        if claimed.partition is null then
+        if claimed is null then
             return;
         end if;
         chosen := claimed.partition;
@@ -74,8 +74,8 @@ begin
     end if;
 
     -- Cleanup may have truncated a segment since the claim.
-    get diagnostics read_rows = row_count;
-    if read_rows is distinct from taken_to - position + 1 then
+    get diagnostics total = row_count;
+    if total <> taken_to - position + 1 then
         perform pgq._fail_truncated(topic collate "C");
     end if;
 end

@@ -54,7 +54,7 @@ begin
 
     -- Cleanup may have truncated a segment since the claim.
     get diagnostics read_rows = row_count;
-    if read_rows is distinct from claimed.last_offset - claimed.first_offset + 1 then
+    if read_rows <> claimed.last_offset - claimed.first_offset + 1 then
         perform pgq._fail_truncated(topic collate "C");
     end if;
 end

@@ -52,8 +52,8 @@ begin
     end loop;
 
     -- Read the clock after the locks: this transaction has its xid by then, on which the floor
-    -- relies. After the clock was set back, a job may not be due any more: it must take no slot from
-    -- those that are.
+    -- relies. After the clock was set back, a job may not be due any more: it must take no slot
+    -- from those that are.
     now_at := pgq._clock();
     with gone as (delete from pgq.job as j where j.job_id = any(ids) returning j as job),
 

@@ -373,7 +373,7 @@ def test_a_clock_that_is_set_back(connection: Session, queue: str, clock: Clock)
     assert ack(connection, job)
     third = add(connection, queue, "a")
     clock.advance("1 minute")
-    found = [number for _ in range(3) for number in ids(connection, queue)]
+    found = [number for _ in range(3) for number in ids(connection, queue, lease="1 hour")]
     assert (job.job_id, found) == (first, [third])
     assert connection.get_job(job_id=second).state == "delayed"
     clock.advance("9 minutes")

@@ -260,7 +260,7 @@ def test_what_its_target_does_not_take(connection: Session) -> None:
     connection.create_queue(queue=queue, max_message_bytes=2000)
     for target in ({"topic": topic}, {"queue": queue}):
         name = new_name("schedule")
-        for content in ({"body": bytes(2001)}, {"payload": "x" * 2100}):
+        for content in ({"body": bytes(2001)}, {"payload": {"s": "x" * 2100}}):
             with unchanged(connection):
                 error = refused(
                     "22023",
