@@ -57,6 +57,8 @@ begin
         cross join lateral (select k.* from pgq.job as k where k.job_id = h.job_id limit 1) as j
         where j.ordered_key = s.limited_key
             and j.due_at is null
+            -- One unblocked before the clock was set back is not due now: it takes no slot.
+            and (j.lease_token is not null or j.visible_at <= plan.now_at)
             and (
                 j.expires_at is null
                 or j.expires_at > plan.now_at

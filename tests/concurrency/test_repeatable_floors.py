@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from support.failing import ids
 from support.queue import claim, enqueue_many, new_queue
 from support.session import Connect, Session, row
 
@@ -26,9 +27,9 @@ def test_claims_have_no_subtransactions(connection: Session) -> None:
         for _ in range(5):
             time.sleep(0.021)
             claim(connection, queue, 1)
-    (after,) = row(connection, "select pg_current_xact_id()::text::bigint")
-    assert row(connection, "select max(seq) > 2 from pgq.queue_floor where label = ''") == (True,)
-    assert after == first + 1
+    writers = ids(connection, "select xmin::text::bigint from pgq.queue_floor where seq > 1")
+    assert len(writers) > 1
+    assert {*writers} == {first % (1 << 32)}
 
 
 def test_marks_that_have_risen_often_since_the_snapshot(

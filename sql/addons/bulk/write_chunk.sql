@@ -29,6 +29,7 @@ declare
     target pgq._write_target := pgq._find_write(write_id);
     is_new boolean;
     largest bigint;
+    is_large boolean;
 begin
     -- Elements are accessed by subscripts from 1: normalise arrays with another lower bound.
     lengths := lengths[:];
@@ -45,15 +46,16 @@ begin
 
     -- A payload has up to six times as many bytes as its JSON text, as [1,1,1] has, and is sent to
     -- readers as text with up to 16384 times as many, as [1e131071] is.
-    largest := pgq._largest(lengths, keys, headers)
-        * case when packed_payloads is null then 1 else 6 end;
-    if largest > least(
-        target.max_message_bytes,
-        case
-            when packed_payloads is not null then 196608 when headers is not null then 32768
-            else 98304
-        end
+    largest := pgq._largest(lengths, keys, headers);
+    if packed_payloads is not null then
+        largest := 6 * largest + 32;
+    end if;
+    is_large := largest > least(
+        target.max_message_bytes, case when packed_payloads is null then 98304 else 196608 end
         )
+        or pg_column_size(headers) > 8192
+        and (select max(pg_column_size(h.header)) from unnest(headers) as h (header)) > 8192;
+    if is_large
         -- The limit may have been lowered since the chunk was written.
         and not exists (
             select

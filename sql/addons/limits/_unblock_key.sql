@@ -23,10 +23,11 @@ begin
         return;
     end if;
 
-    -- Slots in use: leased jobs, and unblocked jobs that wait for a claim (`up`).
+    -- Slots in use: leased jobs, and unblocked jobs that wait for a claim (`up`), if they are due,
+    -- which after the clock was set back they may not be.
     select
         count(*) filter (where j.lease_token is not null and j.visible_at > now_at),
-        count(*) filter (where j.lease_token is null or j.visible_at <= now_at),
+        count(*) filter (where j.visible_at <= now_at),
         coalesce(array_agg(j.job_id order by j.job_id), '{}')
     into leased, up, state.job_ids
     from pgq.job as j

@@ -71,7 +71,21 @@ begin
     if retargeted or partition is not null then
         target_id := pgq._lock_schedule_target(settings.queue, settings.topic, settings.partition);
     end if;
-    if retargeted or num_nonnulls(payload, key, headers, body) > 0 then
+    if retargeted
+        or (
+            num_nonnulls(payload, key, headers, body) > 0
+            and pgq._may_use(settings.topic, settings.queue, 'publish')
+            -- Its target may have been dropped, and another one have the name.
+            and exists (
+                select
+                from pgq.schedule as s
+                left join pgq.topic as t on t.topic_id = s.topic_id
+                left join pgq.queue as q on q.queue_id = s.queue_id
+                where s.schedule = alter_schedule.schedule collate "C"
+                    and (t.topic = settings.topic or q.queue = settings.queue)
+            )
+        )
+    then
         perform pgq._check_schedule_size(settings);
     end if;
 

@@ -132,3 +132,28 @@ def test_a_chunk_again_after_the_limit_was_lowered(connection: Session, atomic: 
         assert not stage(connection, write_id, [bytes(LIMIT)], attempt=attempt)
     refused("22023", lambda: stage(connection, write_id, [bytes(LIMIT)], task=1))
     assert connection.commit_write(write_id=write_id).messages == 1
+
+
+@MODES
+def test_one_byte_more_than_the_limit(connection: Session, atomic: bool) -> None:
+    """As publish counts it: of each number of one digit twelve bytes, and eight more."""
+    topic = new_topic(connection)
+    connection.alter_topic(topic=topic, max_message_bytes=1028)
+    write_id = begin(connection, topic=topic, atomic=atomic)
+    numbers = b"[" + b",".join([b"1"] * 86) + b"]"
+    refused("22023", lambda: stage(connection, write_id, [numbers], json=True))
+    numbers = b"[" + b",".join([b"1"] * 85) + b"]"
+    assert stage(connection, write_id, [numbers], json=True)
+    connection.alter_topic(topic=topic, max_message_bytes=1026)
+    refused("22023", lambda: stage(connection, write_id, [numbers], json=True, task=1))
+
+
+@MODES
+@pytest.mark.parametrize("json", [False, True])
+def test_headers_that_are_long_as_text(connection: Session, atomic: bool, json: bool) -> None:
+    """As publish refuses them, whatever they stand beside."""
+    write_id = begin(connection, topic=new_topic(connection), atomic=atomic)
+    headers = '{"a": [' + ", ".join(["1e131071"] * 620) + "]}"
+    chunk = {"json": json, "headers": ["{}", headers]}
+    error = refused("22023", lambda: stage(connection, write_id, [b"1", b"2"], **chunk))
+    assert "bytes of key and headers" in str(error.diag.message_detail)

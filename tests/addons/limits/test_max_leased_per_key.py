@@ -363,21 +363,3 @@ def test_many_of_a_key(connection: Session, queue: str) -> None:
     assert len(claim(connection, queue)) == 1
     assert ids(connection, queue) == [last]
     assert stats(connection, queue) == {"leased": 2, "waiting": 2999}
-
-
-def test_a_clock_that_is_set_back(connection: Session, queue: str, clock: Clock) -> None:
-    """A blocked job that is not due any more takes no place from one that is."""
-    first, second = add_many(connection, queue, ["a", "a"])
-    [job] = claim(connection, queue, 2)
-    clock.advance("-10 minutes")
-    assert ack(connection, job)
-    third = add(connection, queue, "a")
-    clock.advance("1 minute")
-    found = [number for _ in range(3) for number in ids(connection, queue, lease="1 hour")]
-    assert (job.job_id, found) == (first, [third])
-    assert connection.get_job(job_id=second).state == "delayed"
-    clock.advance("9 minutes")
-    assert ids(connection, queue) == []
-    assert connection.cancel_job(job_id=third)
-    found = [number for _ in range(3) for number in ids(connection, queue)]
-    assert found == [second]

@@ -9,7 +9,7 @@ import pytest
 from support.clock import Clock
 from support.log import new_topic
 from support.schedule import due_ticks, new_schedule, state, times
-from support.session import Connect, Session, refused, unchanged
+from support.session import Connect, Session, new_name, refused, unchanged
 
 
 @pytest.fixture(autouse=True)
@@ -174,3 +174,15 @@ def test_too_many_missed_ticks(connection: Session, queue: str, clock: Clock) ->
     connection.alter_schedule(schedule=name, missed="all")
     clock.advance("100 days")
     connection.alter_schedule(schedule=name, label="late")
+
+
+def test_the_name_of_another_target_tells_nothing(connection: Session) -> None:
+    """The target was dropped, and what has its name now is not the schedule's, nor the caller's."""
+    topic, name = new_name("topic"), new_name("schedule")
+    connection.create_topic(topic=topic)
+    connection.create_schedule(schedule=name, topic=topic, every="1 hour", payload=1)
+    connection.drop_topic(topic=topic)
+    connection.create_topic(topic=topic, max_message_bytes=2000)
+    assert connection.alter_schedule(schedule=name, body=bytes(3000)).body == bytes(3000)
+    with unchanged(connection):
+        refused("22023", connection.alter_schedule, schedule=name, topic=topic)
