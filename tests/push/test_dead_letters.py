@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from datetime import timedelta
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import pytest
 
 from pgq.errors import UnknownTopic
+from pgq.push import _running
+from pgq.push._worker import Worker
 from support.faults import lose_answer
 from support.log import committed_offsets, new_topic
 from support.receiver import Received, Receiver, Reply, first_deliveries
@@ -272,6 +275,34 @@ def test_a_stop_in_a_pause_keeps_the_count(
         "select attempt, last_error from pgq.group_lag where topic = %s", [topic]
     ).fetchone()
     assert row == (1, "HTTP 500")
+
+
+def test_a_cancellation_that_is_lost(
+    log: Session,
+    topic: str,
+    dead: str,
+    receiver: Receiver,
+    push: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As asyncio.wait_for loses one that comes with its result: the worker ends all the same."""
+    run = Worker.run
+
+    async def losing(worker: Worker) -> None:
+        task = asyncio.create_task(run(worker))
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            await task
+
+    monkeypatch.setattr(Worker, "run", losing)
+    monkeypatch.setattr(_running, "_CANCEL_AGAIN", 0.1)
+    log.publish(topic=topic, payload=1)
+    receiver.script(then=Reply(after=receiver.released))
+    running = push(max_attempts=3, dead_letter_topic=dead, timeout="1h")
+    receiver.wait_for(1)
+    running.told_to_stop()
+    running.stop()
 
 
 def test_a_topic_for_dead_letters_must_be_there(topic: str, push: Any) -> None:

@@ -22,6 +22,8 @@ from pgq.push._worker import Worker
 __all__ = ["PushWorker", "run"]
 
 _LONGEST_PAUSE = 10.0
+_CANCEL_AGAIN = 5.0
+"""Seconds after which a task that was cancelled, and has not ended, is cancelled once more."""
 
 
 class PushWorker:
@@ -114,8 +116,12 @@ class PushWorker:
                 task.cancel()
         finally:
             stopping.cancel()
-            for task in tasks:
-                task.cancel()
+            # Before Python 3.12 asyncio.wait_for loses a cancellation that comes with its result.
+            left_over = tasks
+            while left_over:
+                for task in left_over:
+                    task.cancel()
+                _, left_over = await asyncio.wait(left_over, timeout=_CANCEL_AGAIN)
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
