@@ -74,7 +74,6 @@ begin
     if retargeted
         or (
             num_nonnulls(payload, key, headers, body) > 0
-            and pgq._may_use(settings.topic, settings.queue, 'publish')
             -- Its target may have been dropped, and another one have the name.
             and exists (
                 select

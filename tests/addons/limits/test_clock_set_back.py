@@ -42,7 +42,7 @@ def test_a_clock_that_is_set_back_after_a_job_was_unblocked(
     connection: Session, queue: str, clock: Clock
 ) -> None:
     """Such a one takes no place either, and is handed out once it is due."""
-    first, second = add_many(connection, queue, ["a", "a"])
+    _, second = add_many(connection, queue, ["a", "a"])
     clock.advance("1 hour")
     [job] = claim(connection, queue, 2)
     add(connection, queue, None)
@@ -57,4 +57,3 @@ def test_a_clock_that_is_set_back_after_a_job_was_unblocked(
     assert second not in [number for _ in range(3) for number in ids(connection, queue)]
     assert ack(connection, job)
     assert second in [number for _ in range(3) for number in ids(connection, queue)]
-    assert first != second

@@ -254,7 +254,7 @@ def test_twice_in_one_transaction(connect: Connect, connection: Session, queue: 
 
 
 def test_what_its_target_does_not_take(connection: Session) -> None:
-    """As publish and enqueue say it; a limit that is lowered later stops no tick."""
+    """As publish and enqueue say it; content from before a limit was lowered stays."""
     topic, queue = new_name("topic"), new_name("queue")
     connection.create_topic(topic=topic, max_message_bytes=2000)
     connection.create_queue(queue=queue, max_message_bytes=2000)
@@ -275,5 +275,6 @@ def test_what_its_target_does_not_take(connection: Session) -> None:
         with unchanged(connection):
             refused("22023", connection.alter_schedule, schedule=name, body=bytes(2001))
             refused("22023", connection.alter_schedule, schedule=name, key="k" * 262145)
-    connection.alter_topic(topic=topic, max_message_bytes=1024)
-    assert connection.alter_schedule(schedule=name, every="2 hours").every is not None
+    connection.alter_queue(queue=queue, max_message_bytes=1024)
+    altered = connection.alter_schedule(schedule=name, every="2 hours")
+    assert (altered.every, altered.body) == (timedelta(hours=2), bytes(2000))
