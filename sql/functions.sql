@@ -257,9 +257,12 @@
 \ir queue/_nack.sql
 \ir queue/nack.sql
 \ir queue/nack_batch.sql
+\ir queue/_announce_jobs.sql
+\ir addons/history/_snooze.sql
 \ir queue/release_job.sql
 \ir queue/release_job_batch.sql
 \ir queue/reject_job.sql
+\ir queue/_hides_job.sql
 \ir queue/cancel_job.sql
 \ir queue/_job_message.sql
 \ir queue/get_job.sql
@@ -411,6 +414,11 @@
 \ir addons/effects/finish_effect.sql
 \ir addons/effects/delete_effect.sql
 \ir addons/effects/_clean_effects.sql
+
+-- Addons: what is noted of jobs
+\ir addons/history/retry_job.sql
+\ir addons/history/set_progress.sql
+\ir addons/history/_clean_notes.sql
 
 -- Bulk writes: argument checks
 \ir addons/bulk/_fail_write_lost.sql

@@ -27,6 +27,7 @@
 \ir addons/limits/tables.sql
 \ir addons/limits/types.sql
 \ir addons/effects/tables.sql
+\ir addons/history/tables.sql
 \ir addons/bulk/tables.sql
 \ir addons/schedule/tables.sql
 \ir addons/access/tables.sql

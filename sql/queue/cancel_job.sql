@@ -17,15 +17,7 @@ begin
     -- A missing row may have been replaced (delete and insert) while this statement waited. Above
     -- READ COMMITTED its absence has to be proved.
     loop
-        -- Report a hidden job as missing, so that ids do not leak.
-        if exists (
-            select
-            from pgq.job as j
-            inner join pgq.queue as q on q.queue_id = j.queue_id
-            where j.job_id = cancel_job.job_id
-                and q.consumers is not null
-                and not pgq._may(q.consumers)
-        ) then
+        if pgq._hides_job(job_id) then
             return false;
         end if;
 

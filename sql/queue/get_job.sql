@@ -69,6 +69,12 @@ begin
     info.headers := message.headers;
     info.payload := message.payload;
     info.body := message.body;
+
+    select n.snoozes, n.progress, n.progress_at
+    into info.snoozes, info.progress, info.progress_at
+    from pgq.job_note as n
+    where n.job_id = held.job_id;
+    info.snoozes := coalesce(info.snoozes, 0);
     return next info;
 end
 $$;

@@ -1,4 +1,4 @@
-create function pgq.release_job(job_id bigint, lease_token uuid)
+create function pgq.release_job(job_id bigint, lease_token uuid, delay interval default null)
 returns boolean
 language plpgsql volatile parallel unsafe
 security definer
@@ -11,15 +11,23 @@ as $$
 begin
     perform pgq._check_lease(job_id, lease_token);
 
-    return exists (select from pgq._nack(array[job_id], lease_token, interval '0', null, 1));
+    if delay is not null then
+        perform pgq._snooze(job_id, lease_token, delay);
+    end if;
+    return exists (
+        select from pgq._nack(array[job_id], lease_token, coalesce(delay, '0'), null, 1)
+    );
 end
 $$;
 
-comment on function pgq.release_job(bigint, uuid) is
+comment on function pgq.release_job(bigint, uuid, interval) is
 'Gives a job back unused; false when the caller does not hold it any more.
-Use it in a worker that stops before it has begun: the job is due at once, this attempt does not
-count, and its last error stays. A job that failed is given back by nack. False, and nothing
-changed: the token is not that of the latest claim, or the job is finished already. An expired lease
-still counts as long as no other worker got the job.
-Errors: 22004 a required argument is null, 40001 above READ COMMITTED when another transaction was
-first (try again).';
+This attempt does not count, and the last error stays: a worker that stops before it has begun gives
+its jobs back so, and one that finds that it is too early passes a delay, as often as it likes.
+delay: time until the job may be claimed again; by default it is due at once. With one it counts as
+snoozed, which get_job shows; in an ordered queue the other jobs of its key wait for it. A job that
+failed is given back by nack. False, and nothing changed: the token is not that of the latest claim,
+or the job is finished already. An expired lease still counts as long as no other worker got the
+job.
+Errors: 22004 a required argument is null, 22023 bad delay, or the job would expire before it is due
+again, 40001 above READ COMMITTED when another transaction was first (try again).';

@@ -129,7 +129,10 @@ create type pgq.job_info as (
     key text,
     headers jsonb,
     payload jsonb,
-    body bytea
+    body bytea,
+    snoozes integer,
+    progress jsonb,
+    progress_at timestamptz
 );
 
 comment on type pgq.job_info is 'An unfinished job or a dead letter.';
@@ -157,6 +160,9 @@ comment on column pgq.job_info.key is 'Key; null: none.';
 comment on column pgq.job_info.headers is 'Headers, a JSON object; null: none.';
 comment on column pgq.job_info.payload is 'Content as JSON; null if it has a body.';
 comment on column pgq.job_info.body is 'Content as raw bytes; null if it has a payload.';
+comment on column pgq.job_info.snoozes is 'How often release_job gave it back with a delay.';
+comment on column pgq.job_info.progress is 'What set_progress was given last; null: none.';
+comment on column pgq.job_info.progress_at is 'When that was given; null: never.';
 
 create type pgq.enqueue_result as (
     job_id bigint,

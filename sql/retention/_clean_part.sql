@@ -13,6 +13,8 @@ begin
             from pgq._clean_jobs(objects, now_at) as r;
         when 'effects' then
             return query select r.* from pgq._clean_effects() as r;
+        when 'notes' then
+            return query select r.* from pgq._clean_notes() as r;
         when 'subscriptions' then
             perform pgq._clean_subscriptions(objects);
         when 'workers' then
@@ -47,4 +49,4 @@ $$;
 
 comment on function pgq._clean_part(text, int8multirange, pg_snapshot, xid8, xid8, timestamptz) is
 'Runs a part of cleanup for these objects, see _objects_of, and returns its actions. effects,
-workers and windows know no objects: they run whole.';
+notes, workers and windows know no objects: they run whole.';

@@ -37,8 +37,8 @@ begin
     -- A part that meets a lock or an error is rolled back and reported; the others go on. Parts
     -- that lock rows of consumers and publishers come last, after those that may wait or take long.
     foreach part in array array[
-        'jobs', 'effects', 'subscriptions', 'workers', 'writes', 'dropped messages', 'truncation',
-        'positions', 'windows', 'offsets', 'closing', 'sealing'
+        'jobs', 'effects', 'notes', 'subscriptions', 'workers', 'writes', 'dropped messages',
+        'truncation', 'positions', 'windows', 'offsets', 'closing', 'sealing'
     ] loop
         objects := '{(,)}';
         if failure_ids <> '{}' then
@@ -89,6 +89,7 @@ The actions:
 - floor lowered: the low-water mark from which claims of a queue look for jobs was lowered, after
   the clock was set back;
 - effects removed: records of `begin_effect` for jobs that have ended were removed;
+- notes removed: what was noted of jobs (snoozes, progress) was removed after these had ended;
 - workers forgotten: workers without a heartbeat for a day were removed;
 - positions trimmed: old positions of a group that are no longer needed were removed;
 - offsets assigned: messages of a deferred topic that no group had consumed yet got their offsets;

@@ -39,6 +39,7 @@ USES = {
     "addons/ordered": _CORE,
     "addons/limits": _CORE,
     "addons/effects": _CORE,
+    "addons/history": _CORE,
     "addons/bulk": (*_CORE, "addons/subscription", "addons/ordered"),
     "addons/schedule": (*_CORE, "addons/access"),
     "addons/access": (*_CORE, "addons/subscription", "addons/schedule"),

@@ -119,7 +119,7 @@ def _adapted(arguments: dict[str, Any]) -> dict[str, Any]:
         return value if ready else Jsonb(value)
 
     wrapped = dict(arguments)
-    for name in ("payload", "headers", "payloads", "filter"):
+    for name in ("payload", "headers", "payloads", "filter", "progress"):
         value = wrapped.get(name)
         if isinstance(value, list) and name != "payload":
             wrapped[name] = [wrap(element) for element in value]

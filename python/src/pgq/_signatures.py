@@ -757,6 +757,7 @@ SIGNATURES: Mapping[str, Signature] = {
         arguments={
             "job_id": "bigint",
             "lease_token": "uuid",
+            "delay": "interval",
         },
         required=frozenset({"job_id", "lease_token"}),
         returns="scalar",
@@ -801,6 +802,13 @@ SIGNATURES: Mapping[str, Signature] = {
         required=frozenset({"schedule"}),
         returns="row",
     ),
+    "retry_job": Signature(
+        arguments={
+            "job_id": "bigint",
+        },
+        required=frozenset({"job_id"}),
+        returns="scalar",
+    ),
     "revoke_access": Signature(
         arguments={
             "role": "text",
@@ -837,6 +845,15 @@ SIGNATURES: Mapping[str, Signature] = {
         },
         required=frozenset({"topic", "consumer_group"}),
         returns="rows",
+    ),
+    "set_progress": Signature(
+        arguments={
+            "job_id": "bigint",
+            "lease_token": "uuid",
+            "progress": "jsonb",
+        },
+        required=frozenset({"job_id", "lease_token"}),
+        returns="scalar",
     ),
     "set_storage_bounds": Signature(
         arguments={

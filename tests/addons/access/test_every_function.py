@@ -56,6 +56,7 @@ NEEDS = {
     "release_poll": "consume",
     "resume_queue": "admin",
     "resume_schedule": "publish",
+    "retry_job": "consume",
     "revoke_access": "admin",
     "seek": "consume",
     "subscribe": "publish and consume",
@@ -78,6 +79,7 @@ BY_TOKEN = {
     "reject_job",
     "release_job",
     "release_job_batch",
+    "set_progress",
 }
 # They make something new, show what the caller may see, or name nothing of these.
 OTHERS = {
@@ -107,6 +109,7 @@ HIDDEN = {
     "get_job": None,
     "pause_schedule": "MQ009",
     "resume_schedule": "MQ009",
+    "retry_job": False,
     "write_chunk": "MQ008",
 }
 

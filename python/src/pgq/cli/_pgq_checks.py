@@ -23,7 +23,7 @@ _GROUPS = {
     "enqueue": ("enqueue", "enqueue_batch"),
     "work on jobs": (
         "claim_job", "finish_and_claim", "ack", "ack_batch", "nack", "nack_batch", "release_job",
-        "release_job_batch", "extend_lease", "extend_lease_batch", "get_job",
+        "release_job_batch", "extend_lease", "extend_lease_batch", "get_job", "retry_job",
     ),
     "clean up and run schedules": ("cleanup", "run_schedules"),
     "watch": ("list_topics", "list_groups", "list_queues"),
