@@ -210,6 +210,11 @@
 \ir queue/_set_paused.sql
 \ir queue/pause_queue.sql
 \ir queue/resume_queue.sql
+\ir queue/_is_free.sql
+\ir queue/_is_waiting.sql
+\ir addons/filters/_check_filter.sql
+\ir addons/filters/_find_jobs.sql
+\ir queue/_check_purge.sql
 \ir queue/purge_queue.sql
 
 -- The queue: enqueuing
@@ -263,6 +268,7 @@
 \ir queue/release_job_batch.sql
 \ir queue/reject_job.sql
 \ir queue/_hides_job.sql
+\ir queue/_cancel_job.sql
 \ir queue/cancel_job.sql
 \ir queue/_job_message.sql
 \ir queue/get_job.sql
@@ -275,6 +281,7 @@
 \ir queue/_check_redrive.sql
 \ir queue/_lock_dead_letters.sql
 \ir queue/_redrivable.sql
+\ir queue/_redrive_jobs.sql
 \ir queue/redrive.sql
 
 -- The queue: effects that happen once
@@ -416,9 +423,15 @@
 \ir addons/effects/_clean_effects.sql
 
 -- Addons: what is noted of jobs
+\ir addons/history/_retry_job.sql
 \ir addons/history/retry_job.sql
 \ir addons/history/set_progress.sql
 \ir addons/history/_clean_notes.sql
+
+-- Addons: jobs by filter
+\ir addons/filters/_find_unfinished.sql
+\ir addons/filters/cancel_jobs.sql
+\ir addons/filters/retry_jobs.sql
 
 -- Bulk writes: argument checks
 \ir addons/bulk/_fail_write_lost.sql

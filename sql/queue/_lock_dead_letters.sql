@@ -1,4 +1,4 @@
-create function pgq._lock_dead_letters(queue_id bigint, job_id bigint, max_jobs integer)
+create function pgq._lock_dead_letters(queue_id bigint, job_ids bigint[], max_jobs integer)
 returns bigint[]
 language plpgsql volatile parallel unsafe
 as $$
@@ -6,6 +6,13 @@ begin
     -- Lock in ascending order of ids: no deadlock. With max_jobs the oldest are found in another
     -- order, so SKIP LOCKED: never wait for a letter that is locked.
     return case
+        when job_ids is not null then array(
+            select d.job_id
+            from pgq.dead_job as d
+            where d.job_id = any(job_ids)
+            order by d.job_id
+            for update
+        )
         when max_jobs is not null then array(
             select d.job_id
             from pgq.dead_job as d
@@ -24,12 +31,6 @@ begin
             limit max_jobs
             for update skip locked
         )
-        when job_id is not null then array(
-            select d.job_id
-            from pgq.dead_job as d
-            where d.job_id = _lock_dead_letters.job_id
-            for update
-        )
         else array(
             select d.job_id
             from pgq.dead_job as d
@@ -41,6 +42,6 @@ begin
 end
 $$;
 
-comment on function pgq._lock_dead_letters(bigint, bigint, integer) is
-'Locks the dead letters that a redrive moves and returns their ids: the named job, up to max_jobs of
-the oldest whose unique keys are free, or all of the queue.';
+comment on function pgq._lock_dead_letters(bigint, bigint[], integer) is
+'Locks the dead letters that a redrive moves and returns their ids: the named ones, up to max_jobs
+of the oldest whose unique keys are free, or all of the queue.';

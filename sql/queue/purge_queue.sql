@@ -3,10 +3,17 @@ create function pgq.purge_queue(
     dead_only boolean default null,
     job_id bigint default null,
     all_jobs boolean default null,
-    died_before timestamptz default null
+    label text default null,
+    error_contains text default null,
+    key text default null,
+    died_since timestamptz default null,
+    died_before timestamptz default null,
+    max_jobs integer default null,
+    after_id bigint default null,
+    dry_run boolean default false
 )
-returns bigint
-language plpgsql volatile parallel unsafe
+returns setof pgq.bulk_result
+language plpgsql volatile parallel unsafe rows 1
 security definer
 set search_path = pgq, pg_temp
 set enable_seqscan = off
@@ -16,6 +23,12 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
     target_id bigint;
+    filter pgq._job_filter := row(
+        label, error_contains, key, died_since, died_before, null, max_jobs, after_id
+    );
+    is_filtered boolean;
+    walks boolean;
+    found_jobs pgq._found_jobs;
     newest_id bigint;
     gone bigint;
     removed bigint := 0;
@@ -36,13 +49,20 @@ begin
     if target_id is null then
         perform pgq._fail_unknown_queue(queue collate "C");
     end if;
-    if num_nonnulls(
-        nullif(dead_only, false), job_id, nullif(all_jobs, false), died_before
-    ) <> 1 then
-        raise exception '"dead_only", "job_id", "all_jobs", "died_before": exactly one is needed'
-            using errcode = '22023',
-                hint = 'Pass dead_only => true (all dead letters), job_id or died_before (some of '
-                    'them), or all_jobs => true (everything).';
+    is_filtered := pgq._check_filter(queue collate "C", filter);
+    walks := num_nonnulls(max_jobs, after_id, nullif(dry_run, false)) > 0;
+    perform pgq._check_purge(dead_only, job_id, all_jobs, is_filtered, walks);
+
+    if job_id is not null then
+        found_jobs.ids := array[job_id];
+    elsif is_filtered or walks then
+        found_jobs := pgq._find_jobs('dead', target_id, filter);
+    end if;
+    if dry_run then
+        return next row(
+            cardinality(found_jobs.ids), found_jobs.seen, found_jobs.after_id
+        )::pgq.bulk_result;
+        return;
     end if;
 
     -- Job batches first: this waits for a claim that makes jobs of a batch; these are deleted
@@ -67,17 +87,17 @@ begin
                 for update
             );
         end if;
-        dead_job_ids := case
-            when job_id is not null then array[job_id]
-            else array(
+        dead_job_ids := coalesce(
+            found_jobs.ids,
+            array(
                 select d.job_id
                 from pgq.dead_job as d
-                where d.queue_id = target_id and d.died_at < coalesce(died_before, 'infinity')
+                where d.queue_id = target_id
                 -- job_id + 0 matches no index: no plan can scan all letters by id.
                 order by d.job_id + 0
                 for update
             )
-        end;
+        );
 
         with purged as (
             delete from pgq.job as j
@@ -119,16 +139,26 @@ begin
 
     -- After all waits for job rows: an enqueue may wait for these keys.
     perform pgq._free_keys(keyed);
-    return removed;
+    return next row(
+        removed, coalesce(found_jobs.seen, removed), found_jobs.after_id
+    )::pgq.bulk_result;
 end
 $$;
 
-comment on function pgq.purge_queue(text, boolean, bigint, boolean, timestamptz) is
-'Removes unfinished jobs or dead letters of a queue, and returns how many.
-dead_only => true: the dead letters. died_before: those that died before this time. job_id: this
-one, if it is a dead letter; to remove an unfinished job use cancel_job. all_jobs => true: every
-unfinished job, including leased ones, and every dead letter; a worker that still has one of them
-gets false from ack. Archived jobs stay, and so do idempotency keys: a key given with a removed job
-still identifies it.
-Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 not exactly one of them is
-given, 25001 not under READ COMMITTED.';
+comment on function pgq.purge_queue(
+    text, boolean, bigint, boolean, text, text, text, timestamptz, timestamptz, integer, bigint,
+    boolean
+) is
+'Removes unfinished jobs or dead letters of a queue.
+dead_only => true: the dead letters. job_id: this one, if it is a dead letter; to remove an
+unfinished job use cancel_job. all_jobs => true: every unfinished job, including leased ones, and
+every dead letter; a worker that still has one of them gets false from ack. Or the dead letters that
+match a filter of label, error_contains (a text in their last error; no pattern), key (in an ordered
+queue), died_since and died_before: all that are given must match.
+With a filter, max_jobs (1 to 1000000), after_id or dry_run one call looks at 10000 letters at most,
+in the order of their ids, those of other queues included. Call it again with the after_id that it
+returned until that is null. dry_run => true changes nothing and says how many there are. Archived
+jobs stay, and so do idempotency keys: a key given with a removed job still identifies it.
+Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 none of dead_only, job_id,
+all_jobs and a filter, or several, or a bad argument, or one that is not for job_id or all_jobs,
+25001 not under READ COMMITTED.';

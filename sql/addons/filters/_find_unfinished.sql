@@ -1,0 +1,30 @@
+create function pgq._find_unfinished(act text, queue text, all_jobs boolean, filter pgq._job_filter)
+returns pgq._found_jobs
+language plpgsql volatile parallel unsafe
+as $$
+declare
+    target_id bigint;
+begin
+    perform pgq._check_access(null, queue, 'consume');
+
+    select q.queue_id
+    into target_id
+    from pgq.queue as q
+    where q.queue = _find_unfinished.queue collate "C";
+
+    if target_id is null then
+        perform pgq._fail_unknown_queue(queue);
+    end if;
+    if pgq._check_filter(queue, filter) = coalesce(all_jobs, false) then
+        raise exception '"all_jobs" or a filter is needed, and not both'
+            using errcode = '22023',
+                hint = 'Pass all_jobs => true, or label, error_contains, key, due_since or '
+                    'due_before.';
+    end if;
+
+    return pgq._find_jobs(act, target_id, filter);
+end
+$$;
+
+comment on function pgq._find_unfinished(text, text, boolean, pgq._job_filter) is
+'Finds the unfinished jobs of a queue that cancel_jobs or retry_jobs is about, see _find_jobs.';

@@ -1,0 +1,52 @@
+create function pgq.retry_jobs(
+    queue text,
+    all_jobs boolean default null,
+    label text default null,
+    error_contains text default null,
+    key text default null,
+    due_since timestamptz default null,
+    due_before timestamptz default null,
+    max_jobs integer default null,
+    after_id bigint default null,
+    dry_run boolean default false
+)
+returns setof pgq.bulk_result
+language plpgsql volatile parallel unsafe rows 1
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    found_jobs pgq._found_jobs := pgq._find_unfinished(
+        'retry', queue collate "C", all_jobs,
+        row(
+            label, error_contains, key, due_since, due_before, false, max_jobs, after_id
+        )::pgq._job_filter
+    );
+begin
+    return query
+    select
+        case
+            when dry_run then cardinality(found_jobs.ids)
+            else (select count(*) filter (where pgq._retry_job(i)) from unnest(found_jobs.ids) as i)
+        end,
+        found_jobs.seen, found_jobs.after_id;
+end
+$$;
+
+comment on function pgq.retry_jobs(
+    text, boolean, text, text, text, timestamptz, timestamptz, integer, bigint, boolean
+) is
+'Makes the waiting jobs of a queue that match a filter due now, as retry_job does each.
+label: with this label. error_contains: with this text in their last error; no pattern. key: with
+this key, in an ordered queue. due_since, due_before: due at a time in this range. They must all
+match; all_jobs => true instead: every one. max_jobs: 1 to 1000000 at most. dry_run => true changes
+nothing and says how many there are.
+One call looks at 10000 jobs at most, those of other queues included. Call it again with the
+after_id that it returned until that is null.
+Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 neither all_jobs nor a filter,
+or both, or a bad argument, 40001 above READ COMMITTED when another transaction was first (try
+again).';

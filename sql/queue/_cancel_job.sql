@@ -1,0 +1,72 @@
+create function pgq._cancel_job(job_id bigint, leased boolean)
+returns boolean
+language plpgsql volatile parallel unsafe
+as $$
+declare
+    gone pgq.job;
+begin
+    -- A missing row may have been replaced (delete and insert) while this statement waited. Above
+    -- READ COMMITTED its absence has to be proved.
+    loop
+        if pgq._hides_job(job_id) then
+            return false;
+        end if;
+
+        delete from pgq.job as j
+        where j.job_id = _cancel_job.job_id and (leased or pgq._is_free(j))
+        returning j.* into gone;
+
+        exit when found;
+        perform pgq._still_leased(array[job_id], null);
+        if not exists (
+            select
+            from pgq.job as j
+            where j.job_id = _cancel_job.job_id and (leased or pgq._is_free(j))
+        ) then
+            return false;
+        end if;
+    end loop;
+
+    perform pgq._lock_leaf(gone.segment);
+    insert into pgq.job_archive (
+        job_id,
+        queue_id,
+        ended_at,
+        segment,
+        attempt,
+        outcome,
+        label,
+        last_error,
+        partition_id,
+        log_offset
+    )
+    select
+        gone.job_id,
+        gone.queue_id,
+        pgq._clock(),
+        gone.segment,
+        gone.attempt,
+        'cancelled',
+        gone.label,
+        gone.last_error,
+        nullif(gone.partition_id, q.partition_id),
+        case when gone.partition_id <> q.partition_id then gone.log_offset end
+    from pgq.queue as q
+    where q.queue_id = gone.queue_id and q.archive;
+
+    if gone.due_at is not null then
+        -- Blocked by another job of its key: the key does not change.
+        gone.ordered_key := null;
+    end if;
+    if gone.unique_key is not null or gone.ordered_key is not null then
+        perform pgq._free_keys(array[
+            row(gone.job_id, gone.queue_id, gone.unique_key, gone.ordered_key)::pgq._ended_job
+        ]);
+    end if;
+    return true;
+end
+$$;
+
+comment on function pgq._cancel_job(bigint, boolean) is
+'Cancels an unfinished job of a queue that the caller may consume; false when there is none.
+leased: also if a worker has it.';
