@@ -259,6 +259,8 @@
 \ir queue/archive_job_batch.sql
 \ir queue/_retry_delay.sql
 \ir queue/_return_keys.sql
+\ir addons/history/_event_leaf.sql
+\ir addons/history/_note_attempts.sql
 \ir queue/_nack.sql
 \ir queue/nack.sql
 \ir queue/nack_batch.sql
@@ -427,6 +429,10 @@
 \ir addons/history/retry_job.sql
 \ir addons/history/set_progress.sql
 \ir addons/history/_clean_notes.sql
+\ir addons/history/_note_end.sql
+\ir queue/_end_kept.sql
+\ir addons/history/job_history.sql
+\ir addons/history/get_result.sql
 
 -- Addons: jobs by filter
 \ir addons/filters/_find_unfinished.sql

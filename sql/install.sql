@@ -11,6 +11,7 @@
 \ir addons/subscription/types.sql
 \ir addons/deferred/types.sql
 \ir addons/effects/types.sql
+\ir addons/history/types.sql
 \ir addons/filters/types.sql
 \ir addons/bulk/types.sql
 \ir addons/schedule/types.sql

@@ -54,6 +54,8 @@ begin
     from pgq.queue as q
     where q.queue_id = gone.queue_id and q.archive;
 
+    perform pgq._note_end(array[gone], 'cancelled', null);
+
     if gone.due_at is not null then
         -- Blocked by another job of its key: the key does not change.
         gone.ordered_key := null;

@@ -15,14 +15,19 @@ begin
             array_agg(c.tid), array_agg(c.segment),
             array_agg(c.job_id) filter (where c.unique_key is not null),
             array_agg(c.job_id) filter (where plan.is_limited),
-            array_agg(c.tid) filter (where c.last_attempt is null)
-        into chosen.tids, chosen.leaves, chosen.unique_ids, chosen.job_ids, chosen.unbegun
+            array_agg(c.tid) filter (where c.last_attempt is null),
+            array_agg(c.job_id) filter (where c.was_begun)
+        into
+            chosen.tids, chosen.leaves, chosen.unique_ids, chosen.job_ids, chosen.unbegun,
+            chosen.lost_ids
         from (
             select j.*
             from unnest(plan.floor_times, plan.floor_ids) with ordinality
                 as f (floor_time, floor_id, priority)
             cross join lateral (
-                select k.ctid as tid, k.segment, k.job_id, k.unique_key, k.last_attempt
+                select
+                    k.ctid as tid, k.segment, k.job_id, k.unique_key, k.last_attempt,
+                    k.lease_token is not null and k.last_attempt is not null as was_begun
                 from pgq.job as k
                 where k.queue_id = plan.queue_id
                     and k.priority = f.priority - 1
@@ -42,14 +47,19 @@ begin
             array_agg(c.tid), array_agg(c.segment),
             array_agg(c.job_id) filter (where c.unique_key is not null),
             array_agg(c.job_id) filter (where plan.is_limited),
-            array_agg(c.tid) filter (where c.last_attempt is null)
-        into chosen.tids, chosen.leaves, chosen.unique_ids, chosen.job_ids, chosen.unbegun
+            array_agg(c.tid) filter (where c.last_attempt is null),
+            array_agg(c.job_id) filter (where c.was_begun)
+        into
+            chosen.tids, chosen.leaves, chosen.unique_ids, chosen.job_ids, chosen.unbegun,
+            chosen.lost_ids
         from (
             select j.*
             from unnest(plan.floor_times, plan.floor_ids) with ordinality
                 as f (floor_time, floor_id, priority)
             cross join lateral (
-                select k.ctid as tid, k.segment, k.job_id, k.unique_key, k.last_attempt
+                select
+                    k.ctid as tid, k.segment, k.job_id, k.unique_key, k.last_attempt,
+                    k.lease_token is not null and k.last_attempt is not null as was_begun
                 from pgq.job as k
                 where -k.queue_id = -plan.queue_id
                     and k.label = _choose_jobs.label

@@ -7,10 +7,14 @@ begin
         chosen.tids := chosen.tids[:kept];
         chosen.leaves := chosen.leaves[:kept];
         chosen.job_ids := chosen.job_ids[:kept];
-        select array_agg(j.job_id)
-        into chosen.unique_ids
+        select
+            array_agg(j.job_id) filter (where j.unique_key is not null),
+            array_agg(j.job_id) filter (
+                where j.lease_token is not null and j.last_attempt is not null
+            )
+        into chosen.unique_ids, chosen.lost_ids
         from pgq.job as j
-        where j.ctid = any(chosen.tids) and j.unique_key is not null;
+        where j.ctid = any(chosen.tids);
         chosen.cut_short := true;
     end if;
     return chosen;

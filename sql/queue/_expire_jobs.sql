@@ -5,6 +5,7 @@ as $$
 declare
     expired_ids bigint[];
     ended pgq._ended_job[];
+    gone pgq.job[];
 begin
     expired_ids := array(
         select j.job_id
@@ -54,9 +55,12 @@ begin
                 e.job_id, e.queue_id, e.unique_key,
                 case when e.due_at is null then e.ordered_key end
             )::pgq._ended_job
-        )
-    into ended
+        ),
+        array_agg(row(e.*)::pgq.job)
+    into ended, gone
     from expired as e;
+
+    perform pgq._note_end(gone, 'expired', null);
 
     perform pgq._free_keys(ended);
 

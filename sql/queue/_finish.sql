@@ -12,6 +12,7 @@ declare
     target_id bigint;
     store_id bigint;
     archive boolean;
+    keeps boolean;
 begin
     while cardinality(rest) > 0 loop
         -- The jobs of a token are in one queue, and usually in one segment. No join: a plan
@@ -28,8 +29,8 @@ begin
         end if;
 
         -- A dropped queue archives nothing: null.
-        select q.partition_id, q.archive or always
-        into store_id, archive
+        select q.partition_id, q.archive or always, q.keep_results
+        into store_id, archive, keeps
         from pgq.queue as q
         where q.queue_id = target_id;
 
@@ -75,7 +76,8 @@ begin
         select
             array_agg(g.job_id),
             array_agg(row(g.*)::pgq.job) filter (
-                where (archive and g.segment <> leaf)
+                where keeps
+                or (archive and g.segment <> leaf)
                 or g.unique_key is not null
                 or g.ordered_key is not null
             )
@@ -112,6 +114,9 @@ begin
             from unnest(others) as o
             where archive and o.segment <> leaf;
 
+            if keeps then
+                perform pgq._note_end(others, 'finished', result);
+            end if;
             perform pgq._free_keys(array(
                 select row(o.job_id, o.queue_id, o.unique_key, o.ordered_key)::pgq._ended_job
                 from unnest(others) as o

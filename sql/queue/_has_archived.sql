@@ -8,7 +8,11 @@ begin
     execute format(
         'select exists (
             select
-            from pgq.job_archive_%s as a
+            from (
+                select queue_id from pgq.job_archive_%1$s
+                union all
+                select queue_id from pgq.job_event_%1$s
+            ) as a
             inner join pgq.queue as q on q.queue_id = a.queue_id
         )',
         segment
@@ -19,4 +23,4 @@ end
 $$;
 
 comment on function pgq._has_archived(integer) is
-'Returns whether a segment holds archived jobs of a queue that still exists.';
+'Returns whether a segment holds archived jobs, attempts or results of a queue that still exists.';

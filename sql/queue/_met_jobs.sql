@@ -25,7 +25,8 @@ begin
                             k.priority,
                             k.visible_at,
                             k.unique_key,
-                            k.last_attempt
+                            k.last_attempt,
+                            k.lease_token is not null and k.last_attempt is not null
                         )::pgq._met_job as met
                     from pgq.job as k
                     where k.queue_id = _met_jobs.queue_id
@@ -60,7 +61,8 @@ begin
                         k.priority,
                         k.visible_at,
                         k.unique_key,
-                        k.last_attempt
+                        k.last_attempt,
+                        k.lease_token is not null and k.last_attempt is not null
                     )::pgq._met_job as met
                 from pgq.job as k
                 where -k.queue_id = -_met_jobs.queue_id

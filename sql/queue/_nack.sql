@@ -1,5 +1,6 @@
 create function pgq._nack(
-    job_ids bigint[], lease_token uuid, delay interval, error text, uncounted integer
+    job_ids bigint[], lease_token uuid, delay interval, error text, uncounted integer,
+    worker text default null, began_at timestamptz default null
 )
 returns setof bigint
 language plpgsql volatile parallel unsafe
@@ -86,6 +87,9 @@ begin
         into returned, exhausted, keyed, stamped
         from given_back as b;
 
+        if uncounted = 0 and returned is not null then
+            perform pgq._note_attempts(returned, 'failed', 0, error, worker, began_at);
+        end if;
         if exhausted is not null then
             perform pgq._dead_letter_jobs(exhausted, 0, false, null);
         end if;
@@ -107,6 +111,7 @@ begin
 end
 $$;
 
-comment on function pgq._nack(bigint[], uuid, interval, text, integer) is
+comment on function pgq._nack(bigint[], uuid, interval, text, integer, text, timestamptz) is
 'Gives jobs whose lease token is current back to their queue, or dead-letters them if their attempts
-are used up; returns their ids. uncounted: 1 if this attempt does not count, else 0.';
+are used up; returns their ids. uncounted: 1 if this attempt does not count, else 0: then
+it is noted, with the worker and began_at.';

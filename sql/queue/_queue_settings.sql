@@ -27,7 +27,8 @@ from (
     ('rate_burst', 'count', null, false, 1, 1000000, null),
     ('max_unfinished', 'count', null, true, 1, 2147483647, null),
     ('max_leased_per_key', 'count', null, true, 1, 10000, null),
-    ('max_message_bytes', 'count', '1048576', false, 1024, 268435456, null)
+    ('max_message_bytes', 'count', '1048576', false, 1024, 268435456, null),
+    ('keep_results', 'flag', 'false', false, null, null, null)
 ) as v (name, kind, standard, may_lift, least, most, words)
 $$;
 

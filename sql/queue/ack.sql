@@ -22,13 +22,18 @@ begin
     -- paste: parts/finish.plpgsql with job_id = ack.job_id
 
     if found then
-        select q.archive, q.partition_id
+        select q.fast_archive, q.partition_id
         into archives, own_store_id
         from pgq.queue as q
         where q.queue_id = finished_queue_id;
 
         if archives then
             -- paste: parts/archive.plpgsql with job_id = job_id
+        elsif archives is null then
+            perform pgq._end_kept(
+                job_id, finished_queue_id, leaf, finished_attempt, finished_label, job_error,
+                store_id, store_offset
+            );
         end if;
         return true;
     end if;

@@ -21,6 +21,7 @@ create function pgq.create_queue(
     max_unfinished integer default null,
     max_leased_per_key integer default null,
     max_message_bytes integer default null,
+    keep_results boolean default null,
     no_limit text[] default null,
     restricted boolean default null
 )
@@ -40,7 +41,7 @@ begin
         queue, lease, max_attempts, delay, job_ttl, retention, backoff, backoff_max, backoff_jitter,
         archive, notify, null, null, null, idempotency_window, unique_until, ordered,
         after_dead_letter, max_leased, rate_limit, rate_interval, rate_burst, max_unfinished,
-        max_leased_per_key, restricted, max_message_bytes
+        max_leased_per_key, restricted, max_message_bytes, keep_results
     );
 
     perform pgq._check_name('queue', queue collate "C");
@@ -127,7 +128,7 @@ $$;
 comment on function pgq.create_queue(
     text, interval, integer, interval, interval, interval, interval, interval, double precision,
     boolean, boolean, interval, text, boolean, text, integer, integer, interval, integer, integer,
-    integer, integer, text[], boolean
+    integer, integer, boolean, text[], boolean
 ) is
 'Creates a queue and returns it; an existing one is returned if it has the settings that are given.
 lease: how long a worker has a job before another one may get it; by default 30 seconds.
@@ -138,7 +139,8 @@ counted from when they were enqueued; by default 14 days. backoff: the delay bef
 by default 1 second; each further retry doubles it up to backoff_max, by default 1 hour, and up to
 the share backoff_jitter (0 to 1, by default 0.1) is added at random. archive: a job that ack
 finishes, or that expires or is cancelled, is recorded among the archived jobs; by default true.
-notify: an enqueue notifies the channel pgq_queue with the queue''s name (a restricted one without
+keep_results: get_result knows the jobs that have ended, as long as
+the retention, counted from their end; by default false. notify: an enqueue notifies the channel pgq_queue with the queue''s name (a restricted one without
 it); by default false. idempotency_window: how long an idempotency key identifies the job that it
 was first given with, from 1 second to 366 days; by default 1 day; queues and topics with the same
 window share their storage. unique_until: how long a job keeps other jobs of its unique_key out; by

@@ -62,7 +62,7 @@ begin
             current_setting('transaction_isolation') = 'read committed'
             or pgq._unchanged(q.queue_id)
         ),
-        q.archive,
+        q.fast_archive,
         q.partition_id
     into target_id, lease_length, most_attempts, token, now_at, fast_path, archives, own_store_id
     from pgq.queue as q
@@ -77,7 +77,7 @@ begin
                 perform pgq._finish_all(job_ids, lease_token);
                 archives := false;
             else
-                select q.archive, q.partition_id
+                select q.fast_archive, q.partition_id
                 into archives, own_store_id
                 from pgq.queue as q
                 where q.queue_id = finished_queue_id;
@@ -86,6 +86,11 @@ begin
 
         if archives then
             -- paste: parts/archive.plpgsql with job_id = finish_and_claim.job_ids[1]
+        elsif archives is null then
+            perform pgq._end_kept(
+                job_ids[1], finished_queue_id, leaf, finished_attempt, finished_label, job_error,
+                store_id, store_offset
+            );
         end if;
     elsif cardinality(job_ids) > 1 then
         perform pgq._finish_all(job_ids, lease_token);

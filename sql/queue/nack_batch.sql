@@ -2,7 +2,9 @@ create function pgq.nack_batch(
     job_ids bigint[],
     lease_token uuid,
     delay interval default null,
-    error text default null
+    error text default null,
+    worker text default null,
+    began_at timestamptz default null
 )
 returns table (job_id bigint)
 language plpgsql volatile parallel unsafe
@@ -16,12 +18,14 @@ as $$
 begin
     perform pgq._check_leases(job_ids, lease_token);
 
-    return query select n from pgq._nack(job_ids, lease_token, delay, error collate "C", 0) as n;
+    return query
+    select n
+    from pgq._nack(job_ids, lease_token, delay, error collate "C", 0, worker, began_at) as n;
 end
 $$;
 
-comment on function pgq.nack_batch(bigint[], uuid, interval, text) is
+comment on function pgq.nack_batch(bigint[], uuid, interval, text, text, timestamptz) is
 'Gives jobs of one claim back to be tried again, and returns the ids of those given back.
 See nack.
-Errors: 22004 a required argument is null, or a null is in job_ids, 22023 bad delay, or job_ids of
+Errors: 22004 a required argument is null, or a null is in job_ids, 22023 bad delay or worker, or job_ids of
 several dimensions, 40001 above READ COMMITTED when another transaction was first (try again).';

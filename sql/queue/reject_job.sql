@@ -1,4 +1,10 @@
-create function pgq.reject_job(job_id bigint, lease_token uuid, error text default null)
+create function pgq.reject_job(
+    job_id bigint,
+    lease_token uuid,
+    error text default null,
+    worker text default null,
+    began_at timestamptz default null
+)
 returns boolean
 language plpgsql volatile parallel unsafe
 security definer
@@ -17,6 +23,7 @@ begin
         return false;
     end if;
 
+    perform pgq._note_attempts(array[job_id], 'rejected', 0, error collate "C", worker, began_at);
     perform pgq._dead_letter_jobs(
         array[job_id], -(held.last_attempt is null)::integer, false, error collate "C"
     );
@@ -24,11 +31,11 @@ begin
 end
 $$;
 
-comment on function pgq.reject_job(bigint, uuid, text) is
+comment on function pgq.reject_job(bigint, uuid, text, text, timestamptz) is
 'Makes a job a dead letter now; false when the caller does not hold it any more.
 Use it for a job that no attempt can do, whatever attempts it has left. error: the reason; null: the
-error of the last nack stays. redrive puts it back. False, and nothing changed: the token is not
+error of the last nack stays. worker, began_at: see nack. redrive puts it back. False, and nothing changed: the token is not
 that of the latest claim, or the job is finished already. An expired lease still counts as long as
 no other worker got the job.
-Errors: 22004 a required argument is null, 40001 above READ COMMITTED when another transaction was
+Errors: 22004 a required argument is null, 22023 bad worker, 40001 above READ COMMITTED when another transaction was
 first (try again).';

@@ -46,13 +46,21 @@ create table pgq.queue (
     publishers text[] collate "C",
     consumers text[] collate "C",
     made_by text collate "C",
-    max_message_bytes integer not null
+    max_message_bytes integer not null,
+    keep_results boolean not null,
+    fast_archive boolean generated always as (
+        case when not keep_results then archive end
+    ) stored
 );
 
 comment on table pgq.queue is 'Queues of jobs and their settings.';
 comment on column pgq.queue.queue is 'Queue name.';
 comment on column pgq.queue.max_message_bytes is
 'Limit of the size of a job''s content, in bytes; see create_queue.';
+comment on column pgq.queue.keep_results is
+'Whether get_result knows its jobs after they have finished, expired or were cancelled.';
+comment on column pgq.queue.fast_archive is
+'Fast path: whether a finished job is archived and no more; null: keep_results needs more.';
 comment on column pgq.queue.made_by is
 'The role that created it, which may restrict it; null: the owner of pgq.';
 comment on column pgq.queue.partition_id is 'Its id in the message store.';

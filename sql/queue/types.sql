@@ -24,7 +24,8 @@ create type pgq.queue_info as (
     max_unfinished integer,
     max_leased_per_key integer,
     restricted boolean,
-    max_message_bytes integer
+    max_message_bytes integer,
+    keep_results boolean
 );
 
 comment on type pgq.queue_info is 'A queue and its settings.';
@@ -74,6 +75,8 @@ comment on column pgq.queue_info.restricted is
 'Whether only roles with a grant may use it, see grant_access.';
 comment on column pgq.queue_info.max_message_bytes is
 'Largest content of a job, in bytes.';
+comment on column pgq.queue_info.keep_results is
+'Whether get_result knows its jobs after they have finished, expired or were cancelled.';
 
 create type pgq.claimed_job as (
     job_id bigint,
@@ -230,12 +233,15 @@ create type pgq._met_job as (
     priority smallint,
     visible_at timestamptz,
     unique_key text collate "C",
-    last_attempt boolean
+    last_attempt boolean,
+    was_begun boolean
 );
 
 comment on type pgq._met_job is
 'A job that a claim of a queue with max_leased_per_key has found and locked; see pgq.job.';
 comment on column pgq._met_job.tid is 'tid of its row in pgq.job.';
+comment on column pgq._met_job.was_begun is
+'Whether a worker had begun it and has lost its lease.';
 
 create type pgq._claim_plan as (
     queue_id bigint,
@@ -283,7 +289,8 @@ create type pgq._chosen_jobs as (
     stamps jsonb,
     raising boolean,
     cut_short boolean,
-    unbegun tid array
+    unbegun tid array,
+    lost_ids bigint array
 );
 
 comment on type pgq._chosen_jobs is 'The jobs that a claim takes.';
@@ -296,4 +303,6 @@ comment on column pgq._chosen_jobs.stamps is
 comment on column pgq._chosen_jobs.cut_short is 'Whether some are left for the next claim.';
 comment on column pgq._chosen_jobs.unbegun is
 'tids of those whose lease ran out before the worker said that they had begun; null: none.';
+comment on column pgq._chosen_jobs.lost_ids is
+'Ids of those whose lease ran out after they had begun; null: none.';
 comment on column pgq._chosen_jobs.raising is 'Whether it is time to raise the floors.';

@@ -59,6 +59,7 @@ begin
     execute format(
         'select exists (select from pgq.message_%1$s as m where m.partition_id <> 0)
             or exists (select from pgq.job_archive_%1$s)
+            or exists (select from pgq.job_event_%1$s)
             or exists (select from pgq.idempotency_%1$s)',
         class.segment
     )

@@ -22,6 +22,12 @@ begin
         'alter table pgq.job_archive attach partition pgq.job_archive_%1$s for values in (%1$s)',
         leaf
     );
+    execute format('create table pgq.job_event_%1$s (like pgq.job_event)', leaf);
+    execute format('alter table pgq.job_event_%1$s replica identity full', leaf);
+    execute format(
+        'alter table pgq.job_event attach partition pgq.job_event_%1$s for values in (%1$s)',
+        leaf
+    );
     execute format(
         'create table pgq.idempotency_%1$s (
             like pgq.idempotency, primary key (scope_id, idempotency_key, segment)
@@ -43,10 +49,15 @@ begin
         'comment on table pgq.idempotency_%1$s is ''Segment %1$s of the idempotency keys.''',
         leaf
     );
+    execute format(
+        'comment on table pgq.job_event_%1$s is ''Segment %1$s of the attempts and results.''',
+        leaf
+    );
     perform pgq._revoke_others(
         array[
             format('message_%s', leaf),
             format('job_archive_%s', leaf),
+            format('job_event_%s', leaf),
             format('idempotency_%s', leaf)
         ]
     );
@@ -54,4 +65,4 @@ end
 $$;
 
 comment on function pgq._create_leaf(integer) is
-'Creates a leaf: a partition of message, of job_archive and of idempotency.';
+'Creates a leaf: a partition of message, job_archive, job_event and idempotency.';

@@ -13,5 +13,5 @@ end
 $$;
 
 comment on function pgq._lock_leaf(integer) is
-'Lets an insert through message, job_archive or idempotency find a leaf that was attached since this
-transaction last took a new lock.';
+'Lets an insert through message, job_archive, job_event or idempotency find a leaf that was attached
+since this transaction last took a new lock.';

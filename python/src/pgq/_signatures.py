@@ -78,6 +78,7 @@ SIGNATURES: Mapping[str, Signature] = {
             "max_unfinished": "integer",
             "max_leased_per_key": "integer",
             "max_message_bytes": "integer",
+            "keep_results": "boolean",
             "no_limit": "text[]",
             "restricted": "boolean",
             "end_dependents": "boolean",
@@ -301,6 +302,7 @@ SIGNATURES: Mapping[str, Signature] = {
             "max_unfinished": "integer",
             "max_leased_per_key": "integer",
             "max_message_bytes": "integer",
+            "keep_results": "boolean",
             "no_limit": "text[]",
             "restricted": "boolean",
         },
@@ -536,6 +538,13 @@ SIGNATURES: Mapping[str, Signature] = {
         required=frozenset({"job_id"}),
         returns="row",
     ),
+    "get_result": Signature(
+        arguments={
+            "job_id": "bigint",
+        },
+        required=frozenset({"job_id"}),
+        returns="row",
+    ),
     "grant_access": Signature(
         arguments={
             "role": "text",
@@ -560,6 +569,13 @@ SIGNATURES: Mapping[str, Signature] = {
         },
         required=frozenset({"worker"}),
         returns="scalar",
+    ),
+    "job_history": Signature(
+        arguments={
+            "job_id": "bigint",
+        },
+        required=frozenset({"job_id"}),
+        returns="rows",
     ),
     "list_access": Signature(
         arguments={
@@ -640,6 +656,8 @@ SIGNATURES: Mapping[str, Signature] = {
             "lease_token": "uuid",
             "delay": "interval",
             "error": "text",
+            "worker": "text",
+            "began_at": "timestamp with time zone",
         },
         required=frozenset({"job_id", "lease_token"}),
         returns="scalar",
@@ -650,6 +668,8 @@ SIGNATURES: Mapping[str, Signature] = {
             "lease_token": "uuid",
             "delay": "interval",
             "error": "text",
+            "worker": "text",
+            "began_at": "timestamp with time zone",
         },
         required=frozenset({"job_ids", "lease_token"}),
         returns="rows",
@@ -780,6 +800,8 @@ SIGNATURES: Mapping[str, Signature] = {
             "job_id": "bigint",
             "lease_token": "uuid",
             "error": "text",
+            "worker": "text",
+            "began_at": "timestamp with time zone",
         },
         required=frozenset({"job_id", "lease_token"}),
         returns="scalar",

@@ -67,6 +67,9 @@ begin
         chosen.unbegun || array_agg((met[j.ordinal]).tid order by j.ordinal) filter (
             where j.taken and (met[j.ordinal]).last_attempt is null
         ),
+        chosen.lost_ids || array_agg(j.job_id order by j.ordinal) filter (
+            where j.taken and (met[j.ordinal]).was_begun
+        ),
         chosen.stamps || coalesce(
             jsonb_object_agg(j.job_id, j.limited_key) filter (
                 where j.taken and j.limited_key is not null
@@ -82,6 +85,7 @@ begin
         chosen.job_ids,
         chosen.unique_ids,
         chosen.unbegun,
+        chosen.lost_ids,
         chosen.stamps,
         judged.blocked,
         judged.blocked_keys,
