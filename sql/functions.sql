@@ -270,6 +270,7 @@
 \ir queue/release_job_batch.sql
 \ir queue/reject_job.sql
 \ir queue/_hides_job.sql
+\ir queue/_archive_jobs.sql
 \ir queue/_cancel_job.sql
 \ir queue/cancel_job.sql
 \ir queue/_job_message.sql
@@ -438,6 +439,11 @@
 \ir addons/filters/_find_unfinished.sql
 \ir addons/filters/cancel_jobs.sql
 \ir addons/filters/retry_jobs.sql
+
+-- Addons: what duplicates do
+\ir addons/duplicates/_merge_duplicate.sql
+\ir addons/duplicates/_merge_duplicates.sql
+\ir addons/duplicates/_end_replaced.sql
 
 -- Bulk writes: argument checks
 \ir addons/bulk/_fail_write_lost.sql

@@ -27,33 +27,7 @@ begin
         end if;
     end loop;
 
-    perform pgq._lock_leaf(gone.segment);
-    insert into pgq.job_archive (
-        job_id,
-        queue_id,
-        ended_at,
-        segment,
-        attempt,
-        outcome,
-        label,
-        last_error,
-        partition_id,
-        log_offset
-    )
-    select
-        gone.job_id,
-        gone.queue_id,
-        pgq._clock(),
-        gone.segment,
-        gone.attempt,
-        'cancelled',
-        gone.label,
-        gone.last_error,
-        nullif(gone.partition_id, q.partition_id),
-        case when gone.partition_id <> q.partition_id then gone.log_offset end
-    from pgq.queue as q
-    where q.queue_id = gone.queue_id and q.archive;
-
+    perform pgq._archive_jobs(array[gone], 'cancelled');
     perform pgq._note_end(array[gone], 'cancelled', null);
 
     if gone.due_at is not null then

@@ -6,8 +6,8 @@ begin
     if length(outcome) not between 1 and 63 then
         raise exception 'argument "outcome" must have 1 to 63 characters' using errcode = '22023';
     end if;
-    if outcome in ('acked', 'expired', 'cancelled') then
-        raise exception 'argument "outcome" must not be acked, expired or cancelled'
+    if outcome in ('acked', 'expired', 'cancelled', 'replaced') then
+        raise exception 'argument "outcome" must not be acked, expired, cancelled or replaced'
             using errcode = '22023', detail = format('"%s" is what pgq itself notes.', outcome);
     end if;
 end

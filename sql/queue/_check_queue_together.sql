@@ -15,6 +15,26 @@ begin
             using errcode = '22023',
                 hint = 'Of a key of an ordered queue one job is leased at a time.';
     end if;
+    if settings.on_duplicate <> 'keep' and settings.unique_until <> 'claimed' then
+        raise exception '"on_duplicate" needs "unique_until" to be claimed'
+            using errcode = '22023',
+                detail = format(
+                    'on_duplicate: %s; unique_until: %s.', settings.on_duplicate,
+                    settings.unique_until
+                ),
+                hint = 'A job that a worker has cannot be replaced: a duplicate of it is added.';
+    end if;
+    if settings.on_duplicate <> 'keep' and settings.max_leased_per_key is not null
+        or settings.on_duplicate = 'postpone' and settings.ordered
+    then
+        raise exception '"on_duplicate" and "%" exclude each other',
+            case when settings.ordered then 'ordered' else 'max_leased_per_key' end
+            using errcode = '22023';
+    end if;
+    if settings.debounce_max is not null and settings.on_duplicate <> 'postpone' then
+        raise exception '"debounce_max" needs "on_duplicate" to be postpone'
+            using errcode = '22023';
+    end if;
     -- Must hold at any date: the length of months and days varies.
     if pgq._shortest(settings.job_ttl - settings.delay) <= interval '0' then
         raise exception 'argument "delay" must be shorter than "job_ttl"'

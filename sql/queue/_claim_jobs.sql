@@ -33,7 +33,11 @@ begin
         return;
     end if;
     plan.max_bytes := max_bytes;
-    chosen := pgq._choose_jobs(plan, label, met_spent);
+    loop
+        chosen := pgq._choose_jobs(plan, label, met_spent);
+        exit when not plan.replaces
+            or chosen.unique_ids is null or not pgq._end_replaced(chosen.unique_ids);
+    end loop;
 
     -- Variables are faster to read than fields of a composite.
     most_attempts := plan.max_attempts;

@@ -16,38 +16,7 @@ begin
         for update skip locked
     );
 
-    perform pgq._lock_leaf(j.segment) from pgq.job as j where j.job_id = any(expired_ids);
-
-    with expired as (delete from pgq.job as j where j.job_id = any(expired_ids) returning j.*),
-
-    archived as (
-        insert into pgq.job_archive (
-            job_id,
-            queue_id,
-            ended_at,
-            segment,
-            attempt,
-            outcome,
-            label,
-            last_error,
-            partition_id,
-            log_offset
-        )
-        select
-            e.job_id,
-            e.queue_id,
-            now_at,
-            e.segment,
-            e.attempt,
-            'expired',
-            e.label,
-            e.last_error,
-            nullif(e.partition_id, q.partition_id),
-            case when q.partition_id <> e.partition_id then e.log_offset end
-        from expired as e
-        inner join pgq.queue as q on q.queue_id = e.queue_id
-        where q.archive
-    )
+    with expired as (delete from pgq.job as j where j.job_id = any(expired_ids) returning j.*)
 
     select
         array_agg(
@@ -60,6 +29,7 @@ begin
     into ended, gone
     from expired as e;
 
+    perform pgq._archive_jobs(gone, 'expired');
     perform pgq._note_end(gone, 'expired', null);
 
     perform pgq._free_keys(ended);

@@ -20,7 +20,8 @@ begin
         f.floor_ids,
         f.recorded_at,
         f.epoch,
-        f.wakeup_floor
+        f.wakeup_floor,
+        q.on_duplicate <> 'keep'
     into
         plan.queue_id,
         plan.wanted,
@@ -35,7 +36,8 @@ begin
         plan.floor_ids,
         plan.recorded_at,
         plan.epoch,
-        wakeups_from
+        wakeups_from,
+        plan.replaces
     from pgq.queue as q
     cross join lateral pgq._read_floors(q.queue_id, '') as f
     where q.queue = _plan_claim.queue and (q.consumers is null or pgq._may(q.consumers));

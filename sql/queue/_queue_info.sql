@@ -7,7 +7,7 @@ select
     q.backoff_jitter, q.archive, q.notify, q.paused, q.created_at, q.updated_at,
     q.idempotency_window, q.unique_until, q.ordered, q.after_dead_letter, q.max_leased,
     q.rate_limit, q.rate_interval, q.rate_burst, q.max_unfinished, q.max_leased_per_key,
-    q.restricted, q.max_message_bytes, q.keep_results
+    q.restricted, q.max_message_bytes, q.keep_results, q.on_duplicate, q.debounce_max
 from pgq.queue as q
 where q.queue = _queue_info.queue
 $$;

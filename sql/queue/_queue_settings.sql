@@ -28,7 +28,9 @@ from (
     ('max_unfinished', 'count', null, true, 1, 2147483647, null),
     ('max_leased_per_key', 'count', null, true, 1, 10000, null),
     ('max_message_bytes', 'count', '1048576', false, 1024, 268435456, null),
-    ('keep_results', 'flag', 'false', false, null, null, null)
+    ('keep_results', 'flag', 'false', false, null, null, null),
+    ('on_duplicate', 'word', 'keep', false, null, null, '{keep,replace,postpone}'),
+    ('debounce_max', 'interval', null, true, 1, null, null)
 ) as v (name, kind, standard, may_lift, least, most, words)
 $$;
 

@@ -6,6 +6,7 @@ declare
     holder_id bigint;
     several boolean;
     expired boolean;
+    replaces boolean;
 begin
     loop
         -- Waits for a transaction that is taking or freeing the key. Above READ COMMITTED it raises
@@ -59,19 +60,27 @@ begin
             end if;
         end if;
 
-        exit when not waiting
-            or (
-                select q.unique_until
-                from pgq.queue as q
-                where q.queue_id = _take_key.queue_id
-            ) is distinct from 'claimed';
+        exit when not waiting;
+        select q.on_duplicate <> 'keep'
+        into replaces
+        from pgq.queue as q
+        where q.queue_id = _take_key.queue_id and q.unique_until = 'claimed';
+        exit when not found;
 
         -- Lock the waiting holder: claims skip it until this transaction ends, so its worker will
         -- see what this transaction wrote.
-        perform
-        from pgq.job as j
-        where j.job_id = holder_id and j.lease_token is null
-        for key share;
+        -- Who will replace it waits for others that do.
+        if replaces then
+            perform
+            from pgq.job as j
+            where j.job_id = holder_id and j.lease_token is null
+            for update;
+        else
+            perform
+            from pgq.job as j
+            where j.job_id = holder_id and j.lease_token is null
+            for key share;
+        end if;
         exit when found;
 
         -- The holder was claimed or replaced by a new row while this waited: try again. Or it keeps

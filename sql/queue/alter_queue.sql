@@ -21,6 +21,7 @@ create function pgq.alter_queue(
     max_leased_per_key integer default null,
     max_message_bytes integer default null,
     keep_results boolean default null,
+    debounce_max interval default null,
     no_limit text[] default null,
     restricted boolean default null,
     end_dependents boolean default false
@@ -42,7 +43,7 @@ begin
         null, lease, max_attempts, delay, job_ttl, retention, backoff, backoff_max, backoff_jitter,
         archive, notify, null, null, null, idempotency_window, unique_until, null,
         after_dead_letter, max_leased, rate_limit, rate_interval, rate_burst, max_unfinished,
-        max_leased_per_key, null, max_message_bytes, keep_results
+        max_leased_per_key, null, max_message_bytes, keep_results, null, debounce_max
     );
 
     perform pgq._check_access(null, queue collate "C", 'admin');
@@ -115,7 +116,7 @@ $$;
 comment on function pgq.alter_queue(
     text, interval, integer, interval, interval, interval, interval, interval, double precision,
     boolean, boolean, interval, text, text, integer, integer, interval, integer, integer, integer,
-    integer, boolean, text[], boolean, boolean
+    integer, boolean, interval, text[], boolean, boolean
 ) is
 'Changes settings of a queue and returns it; a setting whose argument is null keeps its value.
 See create_queue for the settings. no_limit removes the limit of settings: max_attempts, job_ttl,

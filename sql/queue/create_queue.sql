@@ -22,6 +22,8 @@ create function pgq.create_queue(
     max_leased_per_key integer default null,
     max_message_bytes integer default null,
     keep_results boolean default null,
+    on_duplicate text default null,
+    debounce_max interval default null,
     no_limit text[] default null,
     restricted boolean default null
 )
@@ -41,7 +43,7 @@ begin
         queue, lease, max_attempts, delay, job_ttl, retention, backoff, backoff_max, backoff_jitter,
         archive, notify, null, null, null, idempotency_window, unique_until, ordered,
         after_dead_letter, max_leased, rate_limit, rate_interval, rate_burst, max_unfinished,
-        max_leased_per_key, restricted, max_message_bytes, keep_results
+        max_leased_per_key, restricted, max_message_bytes, keep_results, on_duplicate, debounce_max
     );
 
     perform pgq._check_name('queue', queue collate "C");
@@ -128,7 +130,7 @@ $$;
 comment on function pgq.create_queue(
     text, interval, integer, interval, interval, interval, interval, interval, double precision,
     boolean, boolean, interval, text, boolean, text, integer, integer, interval, integer, integer,
-    integer, integer, boolean, text[], boolean
+    integer, integer, boolean, text, interval, text[], boolean
 ) is
 'Creates a queue and returns it; an existing one is returned if it has the settings that are given.
 lease: how long a worker has a job before another one may get it; by default 30 seconds.
@@ -146,7 +148,14 @@ was first given with, from 1 second to 366 days; by default 1 day; queues and to
 window share their storage. unique_until: how long a job keeps other jobs of its unique_key out; by
 default finished: until it is finished, cancelled, expired, purged or dead; claimed: only while it
 waits, so not while a worker has it; removed: a dead letter keeps them out too, until it is redriven
-and finished, or purged, or removed by retention. ordered: jobs of one key are handed out one at a
+and finished, or purged, or removed by retention. on_duplicate, with unique_until claimed: what an
+enqueue of a unique_key does to the waiting job that has it: by default keep: nothing; replace: it
+gets the new payload and headers, and keeps its id, its place and its attempts; postpone: the same,
+and it is due after the new delay, but at most debounce_max (by default no limit) after it was first
+enqueued; it cannot be changed. A job that a worker has is not touched: a new job is added, so the
+newest content is always worked on. If the older one comes back while the newer one waits (nack,
+release_job, lost lease), it ends as replaced; where the newer one has been claimed already, it is
+tried again like any other. ordered: jobs of one key are handed out one at a
 time, in the order in which their enqueues were committed, whatever their priorities and delays;
 jobs without a key are never blocked; by default false, and cannot be changed. The next job of a key
 is blocked until the one before is finished, cancelled, expired, purged or dead. after_dead_letter,
@@ -162,7 +171,7 @@ or rate_limit wait for each other until the transaction ends, so claim in short 
 max_unfinished: enqueue fails with MQ010 while the queue has this many unfinished jobs; by default
 no limit. max_message_bytes (1024 to 268435456; by default 1048576): an enqueue with larger content
 is refused, see enqueue. no_limit: names of settings that shall have no limit: max_attempts,
-job_ttl, retention, max_leased, max_leased_per_key, rate_limit, max_unfinished. restricted: only
+job_ttl, retention, max_leased, max_leased_per_key, rate_limit, max_unfinished, debounce_max. restricted: only
 roles that get access by grant_access may use the queue, beside the caller; by default false.
 Settings that are not given are not compared with those of an existing queue, so an application can
 call this at each start.

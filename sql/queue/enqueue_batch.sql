@@ -167,6 +167,12 @@ begin
     ) as b
     where b.holder is null or b.holder = b.job_id;
 
+    if added < size and target.on_duplicate <> 'keep' then
+        perform pgq._merge_duplicates(
+            target.queue_id, ids, holders, payloads, headers, bodies, delay, run_at
+        );
+    end if;
+
     return query
     select unnest(coalesce(holders, ids)), unnest(coalesce(holders, ids)) <> unnest(ids);
 

@@ -48,6 +48,8 @@ create table pgq.queue (
     made_by text collate "C",
     max_message_bytes integer not null,
     keep_results boolean not null,
+    on_duplicate text collate "C" not null,
+    debounce_max interval,
     fast_archive boolean generated always as (
         case when not keep_results then archive end
     ) stored
@@ -59,6 +61,10 @@ comment on column pgq.queue.max_message_bytes is
 'Limit of the size of a job''s content, in bytes; see create_queue.';
 comment on column pgq.queue.keep_results is
 'Whether get_result knows its jobs after they have finished, expired or were cancelled.';
+comment on column pgq.queue.on_duplicate is
+'What a duplicate does to the waiting job that holds its unique key: keep, replace or postpone.';
+comment on column pgq.queue.debounce_max is
+'How long after its first enqueue a job is postponed; null: no limit.';
 comment on column pgq.queue.fast_archive is
 'Fast path: whether a finished job is archived and no more; null: keep_results needs more.';
 comment on column pgq.queue.made_by is

@@ -25,7 +25,9 @@ create type pgq.queue_info as (
     max_leased_per_key integer,
     restricted boolean,
     max_message_bytes integer,
-    keep_results boolean
+    keep_results boolean,
+    on_duplicate text,
+    debounce_max interval
 );
 
 comment on type pgq.queue_info is 'A queue and its settings.';
@@ -77,6 +79,10 @@ comment on column pgq.queue_info.max_message_bytes is
 'Largest content of a job, in bytes.';
 comment on column pgq.queue_info.keep_results is
 'Whether get_result knows its jobs after they have finished, expired or were cancelled.';
+comment on column pgq.queue_info.on_duplicate is
+'What a duplicate does to the waiting job that holds its unique key: keep, replace or postpone.';
+comment on column pgq.queue_info.debounce_max is
+'How long after its first enqueue a job is postponed; null: no limit.';
 
 create type pgq.claimed_job as (
     job_id bigint,
@@ -260,12 +266,15 @@ create type pgq._claim_plan as (
     recorded_at timestamptz,
     label_recorded_at timestamptz,
     epoch bigint,
-    max_bytes bigint
+    max_bytes bigint,
+    replaces boolean
 );
 
 comment on type pgq._claim_plan is
 'Plan of a claim: the number of jobs and of bytes, settings of the queue, and the floors by priority
 where its search starts (those of its label, or the common ones).';
+comment on column pgq._claim_plan.replaces is
+'Whether a job that comes back ends if a newer one holds its unique key.';
 
 create type pgq._admitted_job as (
     job_id bigint,

@@ -40,6 +40,7 @@ USES = {
     "addons/limits": _CORE,
     "addons/effects": _CORE,
     "addons/history": _CORE,
+    "addons/duplicates": (*_CORE, "addons/history"),
     "addons/bulk": (*_CORE, "addons/subscription", "addons/ordered"),
     "addons/schedule": (*_CORE, "addons/access"),
     "addons/access": (*_CORE, "addons/subscription", "addons/schedule"),

@@ -43,7 +43,8 @@ comment on column pgq.job_event.segment is
 'The segment that was open for the queue at that time; not that of the payload.';
 comment on column pgq.job_event.attempt is 'The number of the attempt.';
 comment on column pgq.job_event.event is
-'Of an attempt: failed, lost or rejected. Of a job: finished, cancelled or expired.';
+'Of an attempt: failed, lost or rejected. Of a job: finished, cancelled, expired
+or replaced.';
 comment on column pgq.job_event.worker is 'The worker, as the client says.';
 comment on column pgq.job_event.error is 'The error of the attempt; null: none.';
 comment on column pgq.job_event.result is 'The result given to archive_job; null: none.';

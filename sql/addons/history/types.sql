@@ -28,7 +28,7 @@ create type pgq.job_result as (
 comment on type pgq.job_result is 'What has become of a job.';
 comment on column pgq.job_result.state is
 'waiting, leased, blocked (by another job of its key), finished, failed (a dead letter), cancelled,
-expired, or gone: not known any more, or never known.';
+expired, replaced, or gone: not known any more, or never known.';
 comment on column pgq.job_result.result is 'The result given to archive_job; null: none.';
 comment on column pgq.job_result.error is 'The last error of a failed job; null: none.';
 comment on column pgq.job_result.ended_at is 'When it ended; null: it has not.';

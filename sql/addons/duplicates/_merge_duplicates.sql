@@ -1,0 +1,28 @@
+create function pgq._merge_duplicates(
+    queue_id bigint, ids bigint[], holders bigint[], payloads jsonb[], headers jsonb[],
+    bodies bytea[], delay interval, run_at timestamptz
+)
+returns void
+language plpgsql volatile parallel unsafe
+as $$
+begin
+    -- In the order of the batch: of several with one key the last one counts.
+    perform pgq._merge_duplicate(
+        _merge_duplicates.queue_id, d.holder, d.payload, d.header, d.body, _merge_duplicates.delay,
+        _merge_duplicates.run_at
+    )
+    from (
+        select
+            generate_series(1, cardinality(ids)) as ordinal, unnest(ids) as job_id,
+            unnest(holders) as holder, unnest(payloads) as payload, unnest(headers) as header,
+            unnest(bodies) as body
+        order by ordinal
+    ) as d
+    where d.holder <> d.job_id;
+end
+$$;
+
+comment on function pgq._merge_duplicates(
+    bigint, bigint[], bigint[], jsonb[], jsonb[], bytea[], interval, timestamptz
+) is
+'Does the same as _merge_duplicate for the duplicates of a batch, whose other jobs are stored.';
