@@ -445,6 +445,10 @@
 \ir addons/duplicates/_merge_duplicates.sql
 \ir addons/duplicates/_end_replaced.sql
 
+-- Addons: how long an idle worker may sleep
+\ir addons/idle/next_due.sql
+\ir addons/idle/next_poll.sql
+
 -- Bulk writes: argument checks
 \ir addons/bulk/_fail_write_lost.sql
 \ir addons/bulk/_check_no_write.sql

@@ -90,6 +90,7 @@ begin
         if uncounted = 0 and returned is not null then
             perform pgq._note_attempts(returned, 'failed', 0, error, worker, began_at);
         end if;
+        perform pgq._announce_jobs(returned);
         if exhausted is not null then
             perform pgq._dead_letter_jobs(exhausted, 0, false, null);
         end if;

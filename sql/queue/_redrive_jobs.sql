@@ -84,6 +84,7 @@ begin
         case when r.waits then r.now_at end
     from placed as r;
     get diagnostics moved = row_count;
+    perform pgq._announce_jobs(ids);
 
     if cardinality(ordered_keys) > 0 then
         -- Redriven jobs come next in their key, even if its first job has a higher id.

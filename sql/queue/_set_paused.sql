@@ -11,6 +11,12 @@ begin
         perform pgq._check_queue(queue);
     end loop;
 
+    if not paused then
+        perform pg_notify('pgq_queue', case when q.restricted then '' else q.queue end)
+        from pgq.queue as q
+        where q.queue = _set_paused.queue and q.notify;
+    end if;
+
     return query select i.* from pgq._queue_info(queue) as i;
 end
 $$;

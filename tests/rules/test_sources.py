@@ -39,6 +39,7 @@ USES = {
     "addons/ordered": _CORE,
     "addons/limits": _CORE,
     "addons/effects": _CORE,
+    "addons/idle": _CORE,
     "addons/history": _CORE,
     "addons/duplicates": (*_CORE, "addons/history"),
     "addons/bulk": (*_CORE, "addons/subscription", "addons/ordered"),

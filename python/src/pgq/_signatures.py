@@ -569,6 +569,7 @@ SIGNATURES: Mapping[str, Signature] = {
             "running": "integer",
             "started_at": "timestamp with time zone",
             "details": "jsonb",
+            "beat": "interval",
         },
         required=frozenset({"worker"}),
         returns="scalar",
@@ -689,6 +690,22 @@ SIGNATURES: Mapping[str, Signature] = {
             "error": "text",
         },
         required=frozenset({"topic", "consumer_group", "partition"}),
+        returns="scalar",
+    ),
+    "next_due": Signature(
+        arguments={
+            "queue": "text",
+            "label": "text",
+        },
+        required=frozenset({"queue"}),
+        returns="scalar",
+    ),
+    "next_poll": Signature(
+        arguments={
+            "topic": "text",
+            "consumer_group": "text",
+        },
+        required=frozenset({"topic", "consumer_group"}),
         returns="scalar",
     ),
     "next_ticks": Signature(

@@ -6,7 +6,8 @@ create function pgq.heartbeat(
     sources text[] default '{}',
     running integer default 0,
     started_at timestamptz default null,
-    details jsonb default null
+    details jsonb default null,
+    beat interval default null
 )
 returns void
 language plpgsql volatile parallel unsafe
@@ -22,6 +23,9 @@ begin
     perform pgq._check_worker(worker collate "C");
     perform pgq._check_name('kind', coalesce(kind, 'worker') collate "C");
     perform pgq._check_count('running', coalesce(running, 0), 0, 2147483647);
+    if beat is not null then
+        perform pgq._check_interval('beat', beat, false);
+    end if;
     perform pgq._check_heartbeat(host, sources, details);
     if sender is null then
         raise exception 'permission denied for a heartbeat'
@@ -30,7 +34,7 @@ begin
     end if;
 
     insert into pgq.worker as w (
-        role, worker, kind, host, pid, sources, running, details, started_at, last_seen_at
+        role, worker, kind, host, pid, sources, running, details, started_at, last_seen_at, beat
     )
     values (
         sender,
@@ -42,24 +46,28 @@ begin
         coalesce(running, 0),
         details,
         coalesce(started_at, now_at),
-        now_at
+        now_at,
+        beat
     )
     on conflict (role, worker) do update
         set kind = excluded.kind,
             host = excluded.host, pid = excluded.pid, sources = excluded.sources,
             running = excluded.running, details = excluded.details,
             started_at = coalesce(heartbeat.started_at, w.started_at),
-            last_seen_at = excluded.last_seen_at;
+            last_seen_at = excluded.last_seen_at, beat = excluded.beat;
 end
 $$;
 
-comment on function pgq.heartbeat(text, text, text, integer, text[], integer, timestamptz, jsonb) is
+comment on function pgq.heartbeat(
+    text, text, text, integer, text[], integer, timestamptz, jsonb, interval
+) is
 'Records that a worker is alive, and what it is doing; list_workers and metrics show it.
 Call it every 10 s or so, under a unique name such as host:pid:number. Any process may send
 heartbeats: nothing in pgq depends on them, and they do not extend leases. Names belong to the
 calling role: another role under the same name gets its own row. sources are the queues or topics
 that the worker works on, running is the number of jobs or messages that it is working on. details
 is any JSON; only callers from whom no topic or queue is hidden, and the role itself, can read it.
+beat: the time until the next heartbeat, of a worker that sends them more seldom.
 It waits 1 s at most for a lock. cleanup removes workers without a heartbeat for a day.
 Errors: 22004 a required argument is null, 22023 a bad argument, such as details of more than 8192
 characters, more than 1000 sources, or sources of more than 16 KiB of characters together, 40001

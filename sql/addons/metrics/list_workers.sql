@@ -55,7 +55,7 @@ begin
         w.running,
         -- details may have hidden names anywhere, so hide them as a whole.
         case when hidden = '{}' or w.role = any(own) then w.details end, w.started_at,
-        w.last_seen_at, w.last_seen_at < pgq._clock() - patience, w.role
+        w.last_seen_at, w.last_seen_at < pgq._clock() - patience - coalesce(w.beat, '0'), w.role
     from pgq.worker as w
     order by w.worker, w.role;
 end
@@ -63,7 +63,8 @@ $$;
 
 comment on function pgq.list_workers(interval) is
 'Lists the workers that have sent a heartbeat, by name; stale: none within seen_within.
-seen_within is 1 minute by default. A worker that ended in order is not listed any more. A stale one
+seen_within is 1 minute by default; of a worker that has said when it sends the next one, counted
+from then. A worker that ended in order is not listed any more. A stale one
 was killed or has lost its connection; its jobs are handed out again when their leases end. role is
 the role that sends the heartbeats. sources has only those to which the caller has access. details
 are null for a caller from whom any topic or queue is hidden, unless it has the privileges of that

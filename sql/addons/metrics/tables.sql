@@ -11,6 +11,7 @@ create table pgq.worker (
     details jsonb,
     started_at timestamptz not null,
     last_seen_at timestamptz not null,
+    beat interval,
     primary key (role, worker)
 )
 with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
@@ -27,3 +28,4 @@ comment on column pgq.worker.running is
 comment on column pgq.worker.details is 'Other data of the worker, as JSON; null: none.';
 comment on column pgq.worker.started_at is 'When it started.';
 comment on column pgq.worker.last_seen_at is 'When it sent its last heartbeat.';
+comment on column pgq.worker.beat is 'How long until the next one at most, as it says; null: unknown.';

@@ -105,6 +105,8 @@ begin
         g.job, greatest((g.job).due_at, pgq._clock()), null, (g.job).ordered_key, null
     ) as m;
 
+    perform pgq._announce_jobs(array[next_id]);
+
     if back_id is not null then
         perform
         from pgq.ordered_key as k
