@@ -118,8 +118,9 @@ class Supervisor(Slots):
                 text = claim.take_progress(job_id)
                 if text is None:
                     continue
+                progress = None if text == "null" else Jsonb(text, str)
                 try:
-                    held = client.set_progress(job_id, claim.token, Jsonb(text, str))
+                    held = client.set_progress(job_id, claim.token, progress)
                 except Exception as error:
                     if client.connection.closed or isinstance(error, ReadOnlySqlTransaction):
                         claim.progress.setdefault(job_id, text)
