@@ -292,6 +292,34 @@ def test_a_database_without_it(
     assert len(calls) == 1
 
 
+def test_a_role_that_may_not(
+    dsn: str, client: Client, kind: Kind, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It may do all the rest, and does."""
+    role = "pgq_test_no_progress"
+    try:
+        client.connection.execute(f"create role {role}")
+    except psycopg.errors.InsufficientPrivilege:
+        pytest.skip("the tests' user may not create roles")
+    try:
+        client.connection.execute(f"grant usage on schema pgq to {role}")
+        client.connection.execute(f"grant execute on all functions in schema pgq to {role}")
+        client.connection.execute(f"revoke execute on function pgq.set_progress from {role}")
+        long = Long()
+        worker = kind(dsn, heartbeat=BEAT, connect={"options": f"-c role={role}"})
+        worker.handler("mail")(long.handler(kind))
+        client.enqueue("mail", 1)
+        with working(worker):
+            wait_until(lambda: "stores no progress" in caplog.text)
+            long.open.set()
+            wait_until(lambda: client.archived_jobs("mail"))
+    finally:
+        client.connection.execute(f"drop owned by {role}")
+        client.connection.execute(f"drop role {role}")
+    assert caplog.text.count("stores no progress") == 1
+    assert "heartbeats interrupted" not in caplog.text
+
+
 def test_it_waits_for_the_database(
     dsn: str, client: Client, kind: Kind, connect: Connect, calls: list[Any]
 ) -> None:

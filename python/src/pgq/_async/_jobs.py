@@ -229,11 +229,9 @@ class Jobs(Calling):
     ) -> bool:
         """Give a job back unused: the attempt does not count.
 
-        Without `delay` it is due at once: for a worker that stops. With one it is snoozed, for a
-        job that comes too early: it can be claimed again when `delay` has passed, and `snoozes` of
-        `get_job` counts it. In an ordered queue the other jobs of its key wait for it. A delay that
-        the job would not outlive is refused with 22023. False: the lease was lost, or the job is
-        finished already.
+        Without `delay` it is due at once. With one it is snoozed, which `get_job` counts; a delay
+        that reaches its expiry is refused with 22023. In an ordered queue the other jobs of its key
+        wait meanwhile. False: the lease was lost, or the job is finished already.
         """
         return await self._value(
             bool, "release_job", job_id=job_id, lease_token=lease_token, delay=delay
@@ -271,9 +269,8 @@ class Jobs(Calling):
     async def retry_job(self, job_id: int) -> bool:
         """Make a job due now that waits for a retry, its delay or its `run_at`.
 
-        Its attempts stay as they are. False, and nothing changed: it is due already, a worker has
-        it, another job of its key blocks it, it has expired or ended, or it is a dead letter, for
-        which there is `redrive`.
+        Its attempts stay as they are. False, and nothing changed: it is due already, leased,
+        blocked by another job of its key, expired, ended, or a dead letter (see `redrive`).
         """
         return await self._value(bool, "retry_job", job_id=job_id)
 
