@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 from datetime import timedelta
@@ -13,7 +14,7 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from pgq import Client
-from support.command import Run, Start
+from support.command import Done, Run, Start
 from support.session import Session
 from support.waiting import PATIENCE, wait_until
 
@@ -225,6 +226,35 @@ def test_jobs(pgq: Run, client: Client) -> None:
     [job] = client.claim_job("mail")
     client.nack(job.job_id, job.lease_token)
     assert pgq("purge", "mail", "--job", str(job.job_id), "--yes", "--json").json["removed"] == 1
+
+
+def test_jobs_that_wait(pgq: Run, client: Client) -> None:
+    """They are due with `retry`; `job` shows how often one was snoozed, and its progress."""
+    client.create_queue("mail")
+    hour = timedelta(hours=1)
+    snoozed, later, ready = (
+        client.enqueue("mail", 1, delay=delay).job_id for delay in (None, hour, None)
+    )
+    [job] = client.claim_job("mail")
+    client.set_progress(snoozed, job.lease_token, {"done": 2**64})
+    client.release_job(snoozed, job.lease_token, delay=hour)
+    found = pgq("job", str(snoozed), "--json").json
+    assert (found["state"], found["snoozes"]) == ("delayed", 1)
+    assert found["progress"] == {"done": 2**64}
+    shown = re.sub(r" +", " ", pgq("job", str(snoozed)).out)
+    assert "snoozes 1\n" in shown
+    assert f'progress {{"done": {2**64}}}\n' in shown
+
+    assert pgq("retry", str(snoozed)) == Done(0, f"job {snoozed} due now\n", "")
+    again = pgq("retry", str(later), str(ready), "999999", "--json")
+    assert again.status == 1
+    assert again.json_lines == [
+        {"job_id": later, "due": True},
+        {"job_id": ready, "due": False},
+        {"job_id": 999999, "due": False},
+    ]
+    assert pgq("retry", str(ready)).status == 1
+    assert {job.state for job in client.peek_jobs("mail")} == {"ready"}
 
 
 @pytest.mark.slow

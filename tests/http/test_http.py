@@ -131,6 +131,21 @@ def test_a_unique_job(http: Http) -> None:
     assert http.get("rpc/get_job", job_id=str(first["job_id"])).body == []
 
 
+def test_a_job_that_comes_too_early(http: Http) -> None:
+    http.post("create_queue", queue="work")
+    [made] = http.post("enqueue", queue="work", payload=1).body
+    (job,) = http.post("claim_job", queue="work").body
+    token = {"job_id": made["job_id"], "lease_token": job["lease_token"]}
+    progress = {"done": 1, "of": 2}
+    assert http.post("set_progress", **token, progress=progress) == Answer(200, True)
+    assert http.post("release_job", **token, delay="1 hour") == Answer(200, True)
+    [found] = http.get("rpc/get_job", job_id=str(made["job_id"])).body
+    assert (found["state"], found["snoozes"], found["progress"]) == ("delayed", 1, progress)
+    assert http.post("retry_job", job_id=made["job_id"]) == Answer(200, True)
+    assert http.post("retry_job", job_id=made["job_id"]) == Answer(200, False)
+    assert http.post("set_progress", **token) == Answer(200, False)
+
+
 def test_a_subscription(http: Http) -> None:
     http.post("create_topic", topic="parcels")
     http.post("create_queue", queue="work")

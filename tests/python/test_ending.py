@@ -58,6 +58,36 @@ def test_what_becomes_of_a_job(mail: Client) -> None:
     assert [job.outcome for job in mail.archived_jobs("mail")] == ["cancelled"]
 
 
+def test_a_job_that_waits(mail: Client) -> None:
+    """Snoozed it has used no attempt; then it is due at once."""
+    number = mail.enqueue("mail", 1).job_id
+    (job,) = mail.claim_job("mail")
+    assert mail.retry_job(number) is False
+    assert mail.set_progress(number, job.lease_token, {"done": 1, "of": 2}) is True
+    assert mail.release_job(number, job.lease_token, delay=timedelta(hours=1)) is True
+    assert mail.set_progress(number, job.lease_token) is False
+    found = mail.get_job(number)
+    assert found is not None
+    assert (found.state, found.attempt, found.snoozes) == ("delayed", 0, 1)
+    assert (found.progress, found.progress_at) == ({"done": 1, "of": 2}, found.progress_at)
+    assert found.progress_at is not None
+    assert mail.peek_jobs("mail") == [found]
+    assert mail.claim_job("mail") == []
+    assert mail.retry_job(number) is True
+    assert mail.retry_job(number) is False
+    (job,) = mail.claim_job("mail")
+    assert job.attempt == 1
+    assert mail.set_progress(number, job.lease_token, progress=None) is True
+    found = mail.get_job(number)
+    assert found is not None
+    assert (found.progress, found.snoozes) == (None, 1)
+    with pytest.raises(psycopg.errors.InvalidParameterValue):
+        mail.release_job(number, job.lease_token, delay=timedelta(days=15))
+    with pytest.raises(psycopg.errors.InvalidParameterValue):
+        mail.set_progress(number, job.lease_token, "x" * 20000)
+    assert mail.ack(number, job.lease_token)
+
+
 def test_a_batch_is_released(mail: Client) -> None:
     mail.enqueue_batch("mail", [1, 2, 3])
     jobs = mail.claim_job("mail", max_jobs=3, lease=timedelta(hours=1))
@@ -82,5 +112,13 @@ def test_async(dsn: str) -> None:
             assert found is not None
             assert found.state == "dead"
             assert not await client.cancel_job(first.job_id)
+            waiting = await client.enqueue("mail", 2, delay=timedelta(hours=1))
+            assert await client.retry_job(waiting.job_id)
+            (job,) = await client.claim_job("mail")
+            assert await client.set_progress(job.job_id, job.lease_token, [1])
+            assert await client.release_job(job.job_id, job.lease_token, delay=timedelta(hours=1))
+            found = await client.get_job(waiting.job_id)
+            assert found is not None
+            assert (found.progress, found.snoozes) == ([1], 1)
 
     asyncio.run(tour())

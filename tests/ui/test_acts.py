@@ -94,6 +94,15 @@ def test_cancel(page: Page, client: Client, letters: list[int]) -> None:
     assert said == f"job {letters[0]} is finished already, or a dead letter"
 
 
+def test_retry_now(page: Page, client: Client, letters: list[int]) -> None:
+    job_id = client.enqueue("mail", 1, delay=timedelta(hours=1)).job_id
+    assert page.act("retry_job", job_id=str(job_id)) == f"job {job_id} is due now"
+    assert page.read("job", job_id=job_id)["state"] == "ready"
+    for other in (job_id, letters[0], 4711):
+        said = page.act("retry_job", job_id=other)
+        assert said == f"job {other} does not wait for a time any more"
+
+
 @pytest.mark.parametrize(
     ("given", "positions"),
     [
@@ -148,6 +157,7 @@ def test_an_error_changes_nothing_and_says_what_to_do(page: Page, client: Client
         ("unsubscribe", {"subscription": "none"}, 404, "MQ011"),
         ("pause_schedule", {"schedule": "none"}, 404, "MQ009"),
         ("cancel_job", {"job_id": str(uuid.UUID(int=1))}, 400, None),
+        ("retry_job", {"job_id": "soon"}, 400, None),
     ]
     for name, given, status, sqlstate in wrong:
         found, document = page.do(name, **given)

@@ -94,6 +94,26 @@ def test_dead_letters_are_redriven(
     assert client.queue_stats("mail")[0].ready == 3
 
 
+def test_a_job_that_waits_is_retried_now(tab: Tab, page: Page, client: Client) -> None:
+    """It shows its snoozes and its progress; one that is due has no such button."""
+    client.create_queue("mail")
+    client.enqueue("mail", 1)
+    [job] = client.claim_job("mail")
+    client.set_progress(job.job_id, job.lease_token, {"done": EVIL})
+    client.release_job(job.job_id, job.lease_token, delay=timedelta(hours=1))
+    go(tab, page, f"jobs/{job.job_id}")
+    expect(tab.get_by_text('"done": "<img src=x onerror=')).to_be_visible()
+    expect(tab.locator("dl.settings div", has_text="snoozes").locator("dd")).to_have_text("1")
+    tab.get_by_role("button", name="Retry now…").click()
+    dialog = tab.get_by_role("dialog")
+    expect(dialog).to_contain_text(f"Retry job {job.job_id} now?")
+    dialog.get_by_role("button", name="Retry").click()
+    expect(tab.get_by_role("status")).to_have_text(f"job {job.job_id} is due now")
+    expect(tab.get_by_role("button", name="Retry now…")).to_have_count(0)
+    expect(tab.get_by_role("button", name="Cancel…")).to_be_visible()
+    assert [one.job_id for one in client.claim_job("mail")] == [job.job_id]
+
+
 def test_with_the_keyboard_alone(tab: Tab, page: Page, client: Client, letters: list[int]) -> None:
     """From the overview to a dead letter that is put back, without a mouse."""
     expect(tab.get_by_role("heading", name="Overview")).to_be_visible()

@@ -14,7 +14,7 @@ from psycopg.types.json import Jsonb
 from pgq import Client
 from pgq.__main__ import main
 from pgq.consumer import Consumer
-from pgq.worker import AsyncWorker, Worker
+from pgq.worker import AsyncWorker, Snooze, Worker
 from pgq.worker.hooks import OpenTelemetry, Prometheus
 from support.waiting import PATIENCE, wait_until
 from support.working import working
@@ -53,13 +53,15 @@ def test_a_job_is_a_span_of_the_trace_that_enqueued_it(
         within.append(trace.get_current_span().get_span_context().trace_id)
         if payload == "bad":
             raise ValueError("bad")
+        if payload == "early":
+            raise Snooze(3600)
 
     worker = kind(dsn, hooks=[OpenTelemetry(provider)])
     worker.handler("mail")(as_handler(handle))
     client.enqueue("mail", "good", headers={"traceparent": PARENT, "n": 1})
-    client.enqueue("mail", "bad")
+    client.enqueue_batch("mail", ["bad", "early"])
     with working(worker):
-        wait_until(lambda: len(finished()) == 2, PATIENCE)
+        wait_until(lambda: len(finished()) == 3, PATIENCE)
     by_outcome = {span.attributes["pgq.outcome"]: span for span in finished()}
     good, bad = by_outcome["done"], by_outcome["failed"]
     assert f"{good.context.trace_id:032x}" == TRACE
@@ -67,6 +69,9 @@ def test_a_job_is_a_span_of_the_trace_that_enqueued_it(
     assert good.name == "process mail"
     assert not bad.status.is_ok
     assert [event.name for event in bad.events] == ["exception"]
+    early = by_outcome["snoozed"]
+    assert early.status.is_unset
+    assert early.events == ()
 
 
 def test_headers_that_python_cannot_read(
@@ -95,18 +100,20 @@ def test_counters(dsn: str, client: Client) -> None:
         assert go.wait(PATIENCE)
         if payload == 2:
             raise ValueError(payload)
+        if payload == 3:
+            raise Snooze(3600)
 
     worker = Worker(dsn, concurrency=1, hooks=[Prometheus(registry)])
     worker.handler("mail")(handle)
-    client.enqueue_batch("mail", [1, 2, "text"])
+    client.enqueue_batch("mail", [1, 2, 3, "text"])
     value = registry.get_sample_value
     with working(worker):
         assert begun.wait(PATIENCE)
         assert value("pgq_in_flight", {"source": "mail"}) == 1
         go.set()
-        wait_until(lambda: value("pgq_handler_seconds_count", {"source": "mail"}) == 3, PATIENCE)
+        wait_until(lambda: value("pgq_handler_seconds_count", {"source": "mail"}) == 4, PATIENCE)
     assert value("pgq_in_flight", {"source": "mail"}) == 0
-    for outcome in ("done", "failed", "rejected"):
+    for outcome in ("done", "failed", "rejected", "snoozed"):
         assert value("pgq_handled_total", {"source": "mail", "outcome": outcome}) == 1
 
 

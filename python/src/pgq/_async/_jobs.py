@@ -224,12 +224,18 @@ class Jobs(Calling):
             error=self._storable(error),
         )
 
-    async def release_job(self, job_id: int, lease_token: UUID) -> bool:
-        """Give a job back unused: it is due at once, and the attempt does not count.
+    async def release_job(
+        self, job_id: int, lease_token: UUID, *, delay: timedelta | None = None
+    ) -> bool:
+        """Give a job back unused: the attempt does not count.
 
-        For a worker that stops. False: the lease was lost, or the job is finished already.
+        Without `delay` it is due at once. With one it is snoozed, which `get_job` counts; a delay
+        that reaches its expiry is refused with 22023. In an ordered queue the other jobs of its key
+        wait meanwhile. False: the lease was lost, or the job is finished already.
         """
-        return await self._value(bool, "release_job", job_id=job_id, lease_token=lease_token)
+        return await self._value(
+            bool, "release_job", job_id=job_id, lease_token=lease_token, delay=delay
+        )
 
     async def release_job_batch(self, job_ids: Sequence[int], lease_token: UUID) -> list[int]:
         """Give jobs of one claim back unused; returns the ids of those it gave back."""
@@ -259,6 +265,25 @@ class Jobs(Calling):
         there is no such job, or it is finished, or a dead letter.
         """
         return await self._value(bool, "cancel_job", job_id=job_id)
+
+    async def retry_job(self, job_id: int) -> bool:
+        """Make a job due now that waits for a retry, its delay or its `run_at`.
+
+        Its attempts stay as they are. False, and nothing changed: it is due already, leased,
+        blocked by another job of its key, expired, ended, or a dead letter (see `redrive`).
+        """
+        return await self._value(bool, "retry_job", job_id=job_id)
+
+    async def set_progress(self, job_id: int, lease_token: UUID, progress: Any = None) -> bool:
+        """Store how far a leased job has come, for `get_job` to show.
+
+        `progress` is any JSON value of up to 16 KiB, and replaces the one before; None: none. It
+        stays when the job is tried again. Each call writes a row: do not call it for each item.
+        False: the lease was lost, or the job is finished already.
+        """
+        return await self._value(
+            bool, "set_progress", job_id=job_id, lease_token=lease_token, progress=progress
+        )
 
     async def get_job(self, job_id: int) -> JobInfo | None:
         """A job that is not finished, or a dead letter, with its content; None: there is none.

@@ -1,4 +1,4 @@
-"""What is done with jobs that are there: ``pgq redrive``, ``purge``, ``cancel``."""
+"""What is done with jobs that are there: ``pgq redrive``, ``purge``, ``cancel``, ``retry``."""
 
 from __future__ import annotations
 
@@ -128,6 +128,23 @@ def add(app: typer.Typer) -> None:
                 write_line(as_json({"job_id": number, "cancelled": cancelled}))
             else:
                 told = "cancelled" if cancelled else "not cancelled: finished, dead or not there"
+                write_line(f"job {number} {told}")
+        return 0 if all(answers.values()) else 1
+
+    @command(app, "retry", examples=["pgq retry 4711", "pgq retry 4711 4712 4713"])
+    def retry(
+        jobs: Annotated[list[int], typer.Argument(metavar="JOB…", help="ids of jobs")],
+        database: Database = "",
+        json: AsJson = False,
+    ) -> int:
+        """Make jobs due now that wait for a retry or a delay; exit status 1 where one does not."""
+        with connected(database) as client:
+            answers = {number: client.retry_job(number) for number in jobs}
+        for number, due in answers.items():
+            if json:
+                write_line(as_json({"job_id": number, "due": due}))
+            else:
+                told = "due now" if due else "not changed: it waits for no time, or is not there"
                 write_line(f"job {number} {told}")
         return 0 if all(answers.values()) else 1
 

@@ -147,6 +147,12 @@ class JobInfo:
     headers: dict[str, Any] | None
     payload: Any
     body: bytes | None
+    snoozes: int
+    """How often `release_job` gave it back with a delay."""
+    progress: Any
+    """What `set_progress` was given last; None: nothing."""
+    progress_at: datetime | None
+    """When that was given."""
 
 
 @dataclass(frozen=True, slots=True)

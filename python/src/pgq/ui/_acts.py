@@ -110,6 +110,13 @@ def _cancel_job(client: Client, query: Query) -> str:
     return f"job {job_id} is finished already, or a dead letter"
 
 
+def _retry_job(client: Client, query: Query) -> str:
+    job_id = query.whole("job_id")
+    if client.retry_job(job_id):
+        return f"job {job_id} is due now"
+    return f"job {job_id} does not wait for a time any more"
+
+
 def _pause_schedule(client: Client, query: Query) -> str:
     return f"schedule {client.pause_schedule(query.text('schedule')).schedule} is paused"
 
@@ -149,6 +156,7 @@ ACTS: Mapping[str, Callable[[Client, Query], str]] = {
     "purge_dead": _purge_dead,
     "purge_queue": _purge_queue,
     "cancel_job": _cancel_job,
+    "retry_job": _retry_job,
     "pause_schedule": _pause_schedule,
     "resume_schedule": _resume_schedule,
     "unsubscribe": _unsubscribe,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pgq.worker._async import AsyncWorker
 from pgq.worker._async import RunningJob as AsyncRunningJob
 from pgq.worker._handlers import Handlers
-from pgq.worker._outcomes import Outcome, Reject, Release, Retry
+from pgq.worker._outcomes import Outcome, Reject, Release, Retry, Snooze
 from pgq.worker._reports import Hook
 from pgq.worker._sync import RunningJob, Worker
 
@@ -23,5 +23,6 @@ __all__ = [
     "Release",
     "Retry",
     "RunningJob",
+    "Snooze",
     "Worker",
 ]

@@ -26,6 +26,7 @@ class Claim:
         "jobs",
         "lost",
         "open",
+        "progress",
         "renew_at",
         "running",
         "slot",
@@ -48,6 +49,8 @@ class Claim:
         """Those that somebody else may have by now: nothing is written for them."""
         self.running: frozenset[int] = frozenset()
         """Those that the handler has at this moment."""
+        self.progress: dict[int, str] = {}
+        """What handlers have said since the last heartbeat, as JSON by job id."""
         self.renewed(claimed_at)
 
     def renewed(self, at: float) -> None:
@@ -82,6 +85,11 @@ class Claim:
         single = {job.job_id for job in self.jobs if job.max_attempts == 1}
         tried = left & self.running & single
         return sorted(tried), sorted(left - tried)
+
+    def take_progress(self, job_id: int) -> str | None:
+        """What the handler has said last, if it still has the job and its lease is not lost."""
+        text = self.progress.pop(job_id, None)
+        return text if job_id in self.running - self.lost else None
 
     def lose(self, job_ids: set[int]) -> bool:
         """Note jobs as lost; True: the handler has nothing left to do and is to be stopped."""

@@ -95,12 +95,12 @@ class Handlers:
 
         It gets the payload (or the body), and the `RunningJob` if it takes two arguments. The
         annotation of the first one says what payloads must be. When it returns, the job is
-        finished; ``keep_result=True`` archives what it returns. When it raises `Retry`, `Reject`
-        or `Release`, that is done; any other exception is a failed attempt, tried again after the
-        backoff of the queue.
+        finished; ``keep_result=True`` archives what it returns. When it raises `Retry`, `Snooze`,
+        `Reject` or `Release`, that is done; any other exception is a failed attempt, tried again
+        after the backoff of the queue.
 
         batch: the function gets so many jobs at most, as a list of payloads (and one of jobs). It
-        may return a dict from job_id to `Retry`, `Reject` or `Release` for those that are not done.
+        may return a dict from job_id to one of these, for those that are not done.
 
         prefetch: so many jobs are claimed at once, and done one after the other; for short jobs.
         With ``idempotent=True`` they are finished together, in one transaction with the next claim,

@@ -10,6 +10,7 @@ __all__ = [
     "Reject",
     "Release",
     "Retry",
+    "Snooze",
 ]
 
 
@@ -40,6 +41,18 @@ class Reject(Outcome):
 
 class Release(Outcome):
     """Give the job back as if it had not been claimed: it is due at once."""
+
+
+class Snooze(Outcome):
+    """It is too early for this job: try it again after `delay`, as if it had not been claimed.
+
+    No attempt is used, however often it is raised. Where the job would expire before it is due
+    again, the attempt has failed instead.
+    """
+
+    def __init__(self, delay: timedelta | float) -> None:
+        super().__init__(f"again in {delay}{' s' * isinstance(delay, (int, float))}")
+        self.delay = timedelta(seconds=delay) if isinstance(delay, (int, float)) else delay
 
 
 class Misfit(Exception):

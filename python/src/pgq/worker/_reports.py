@@ -15,6 +15,7 @@ logger = Logger("pgq.worker")
 LEVELS = {
     "done": logging.INFO,
     "released": logging.INFO,
+    "snoozed": logging.INFO,
     "retried": logging.WARNING,
     "failed": logging.WARNING,
     "lost": logging.WARNING,
@@ -39,8 +40,8 @@ class Hook(Protocol):
         seconds: float,
         error: BaseException | None,
     ) -> None:
-        """Behind the call, with the outcome of each job: done, failed, retried, rejected, released
-        or lost."""
+        """Behind the call, with the outcome of each job: done, failed, retried, snoozed, rejected,
+        released or lost."""
 
 
 class Reports:

@@ -74,9 +74,9 @@ class OpenTelemetry:
         span, token = begun
         self._context.detach(token)
         words = {word for _, word in outcomes}
-        span.set_attribute("pgq.outcome", words.pop() if len(words) == 1 else "mixed")
+        span.set_attribute("pgq.outcome", min(words) if len(words) == 1 else "mixed")
         try:
-            if error is not None:
+            if error is not None and words != {"snoozed"}:  # too early is no error
                 span.set_status(self._trace.StatusCode.ERROR, plain(error))
                 span.record_exception(error)
         finally:  # an error may have no text

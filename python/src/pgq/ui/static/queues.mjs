@@ -173,7 +173,7 @@ export function Job({ job }) {
     const { ask } = useContext(Surroundings);
     const seen = useRead("job", { job_id: job });
     return html`<h1>Job ${job}</h1><${Await} of=${seen}>${({ content, headers, ...rest }) => {
-        const { queue, state, last_error: error, job_id: _, ...settings } = rest;
+        const { queue, state, last_error: error, progress, job_id: _, ...settings } = rest;
         const dead = state === "dead";
         return html`
             <p>A job of queue <a href=${link("queues", queue)}>${queue}</a>,${" "}
@@ -181,7 +181,12 @@ export function Job({ job }) {
             <div class="actions">${dead
                 ? html`<${Act} onClick=${() => ask(redriving(queue, job))}>Redrive…<//>
                     <${Act} danger onClick=${() => ask(removing(queue, job))}>Remove…<//>`
-                : html`<${Act} danger onClick=${() => ask({
+                : html`${state === "delayed" && html`<${Act} onClick=${() => ask({
+                    title: `Retry job ${job} now?`,
+                    text: "It is due at once, instead of at its time; its attempts stay as they are.",
+                    act: "retry_job", button: "Retry", given: () => ({ job_id: job }),
+                })}>Retry now…<//>`}
+                <${Act} danger onClick=${() => ask({
                     title: `Cancel job ${job}?`,
                     text: "Nobody gets it any more; a worker that has it hears so at its next call.",
                     act: "cancel_job", button: "Cancel the job", danger: true,
@@ -189,6 +194,8 @@ export function Job({ job }) {
                 })}>Cancel…<//>`}
             </div>
             ${error && html`<${Section} title="Last error"><pre tabindex="0">${error}</pre><//>`}
+            ${progress && html`<${Section} title="Progress">
+                <pre tabindex="0">${pretty(progress)}</pre><//>`}
             <${Section} title="Content"><${Content} of=${content} /><//>
             ${headers && html`<${Section} title="Headers">
                 <pre tabindex="0">${pretty(headers)}</pre><//>`}

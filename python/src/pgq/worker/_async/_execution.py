@@ -8,9 +8,9 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
-from uuid import UUID
 
 import psycopg
+from psycopg.errors import ReadOnlySqlTransaction
 from psycopg.types.json import Jsonb
 
 from pgq._async import AsyncClient
@@ -22,7 +22,7 @@ from pgq.errors import LeaseLost
 from pgq.messages import Job
 from pgq.worker._async._supervisor import Supervisor
 from pgq.worker._claims import STOPPED, Claim
-from pgq.worker._outcomes import Misfit, Outcome, Reject, Release, Retry
+from pgq.worker._outcomes import Misfit, Outcome, Reject, Release, Retry, Snooze
 from pgq.worker._reports import logger
 
 __all__ = ["Execution"]
@@ -232,8 +232,12 @@ class Execution:
             return "done"
         claim.close(number)
         if error is None:
-            return await self._archive(number, token, result)
+            archive = partial(AsyncClient.archive_job, job_id=number, lease_token=token)
+            return await self._or_failed("done", claim, job, partial(archive, result=result))
         word, told = _outcome(error)
+        if word == "snoozed":
+            release = partial(AsyncClient.release_job, job_id=number, lease_token=token, **told)
+            return await self._or_failed(word, claim, job, release)
         if word == "released":
             return await self._told(word, lambda c: c.release_job(number, token))
         if word == "rejected":
@@ -244,19 +248,22 @@ class Execution:
             word, lambda c: with_details(partial(c.nack, number, token), **told)
         )
 
-    async def _archive(self, job_id: int, token: UUID, result: Any) -> str:
-        outcome = "done"
+    async def _or_failed(self, word: str, claim: Claim, job: Job, tell: Any) -> str:
+        """What the database refuses, as a result with a NaN or too long a delay, has failed."""
+        outcome = word
 
-        async def archive(client: AsyncClient) -> bool:
+        async def either(client: AsyncClient) -> bool:
             nonlocal outcome
             try:
-                return await client.archive_job(job_id, token, result=result)
-            except psycopg.DataError as refused:  # NaN, say, which JSON does not have
+                return bool(await tell(client))
+            except (psycopg.OperationalError, ReadOnlySqlTransaction):
+                raise
+            except Exception as refused:
                 outcome = "failed"
-                nack = partial(client.nack, job_id, token)
+                nack = partial(client.nack, job.job_id, claim.token)
                 return bool(await with_details(nack, error=failure(refused)))
 
-        await self._told(outcome, archive)
+        await self._told(word, either)
         return outcome
 
     async def _told(self, word: str, tell: Any) -> str:
@@ -278,6 +285,8 @@ def _outcome(error: object) -> tuple[str, dict[str, Any]]:
             return "rejected", {"error": plain(said.error)}
         if issubclass(kind, Retry):
             return "retried", {"error": plain(said.error), "delay": said.delay}
+        if issubclass(kind, Snooze) and said.delay is not None:
+            return "snoozed", {"delay": said.delay}
         if issubclass(kind, Outcome):
             return "failed", {"error": f"TypeError: {kind.__name__} is no outcome"}
     except BaseException as broken:  # a property of a class of the handler's

@@ -5,9 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 
+from psycopg.errors import ReadOnlySqlTransaction
+from psycopg.types.json import Jsonb
+
 from pgq._async import AsyncClient
 from pgq._runtime._async._pool import Pool
 from pgq._runtime._async._slots import Slots
+from pgq._runtime._heartbeats import missing
 from pgq._runtime._tasks import caller
 from pgq.errors import UnknownQueue
 from pgq.messages import Job, Queue
@@ -30,6 +34,7 @@ class Supervisor(Slots):
         reports: Reports,
         poll: float,
         timeout: float | None,
+        heartbeat: float | None,
     ) -> None:
         super().__init__(handlers, pool, poll, logger)
         self.handlers = handlers
@@ -42,6 +47,9 @@ class Supervisor(Slots):
         }
         self.reports = reports
         self.claims = Claims()
+        self._heartbeat = heartbeat
+        self._tells_progress = True
+        self._progress_at = 0.0
 
     def running_job(self, job: Job, claim: Claim) -> Job:
         """A job as its handler sees it."""
@@ -94,6 +102,35 @@ class Supervisor(Slots):
             )
             claim.renewed(before)
             self._lose(claim, asked - {*extended})
+        if self._tells_progress and now >= self._progress_at:
+            longest = 2 * self.tick()
+            self._progress_at = now + min(longest, self._heartbeat or longest)
+            await self._tell_progress(client, until=time.monotonic() + self.tick())
+
+    async def _tell_progress(self, client: AsyncClient, until: float) -> None:
+        """Store what handlers have said, until then: the leases must not wait for it."""
+        for claim in self.claims.all():
+            for job_id in [*claim.progress]:
+                if time.monotonic() >= until:
+                    return
+                text = claim.take_progress(job_id)
+                if text is None:
+                    continue
+                progress = None if text == "null" else Jsonb(text, str)
+                try:
+                    held = await client.set_progress(job_id, claim.token, progress)
+                except Exception as error:
+                    if client.connection.closed or isinstance(error, ReadOnlySqlTransaction):
+                        claim.progress.setdefault(job_id, text)
+                        raise
+                    if missing(error):
+                        self._tells_progress = False
+                        logger.warning("stores no progress of jobs: %s", error)
+                        return
+                    logger.warning("progress of job %d was not stored: %s", job_id, error)
+                else:
+                    if not held:
+                        self._lose(claim, {job_id})
 
     def expire(self, now: float) -> None:
         """Stop the handlers whose leases have run out because nobody could extend them."""

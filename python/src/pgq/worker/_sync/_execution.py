@@ -9,9 +9,9 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
-from uuid import UUID
 
 import psycopg
+from psycopg.errors import ReadOnlySqlTransaction
 from psycopg.types.json import Jsonb
 
 from pgq._sync import Client
@@ -23,7 +23,7 @@ from pgq.errors import LeaseLost
 from pgq.messages import Job
 from pgq.worker._sync._supervisor import Supervisor
 from pgq.worker._claims import STOPPED, Claim
-from pgq.worker._outcomes import Misfit, Outcome, Reject, Release, Retry
+from pgq.worker._outcomes import Misfit, Outcome, Reject, Release, Retry, Snooze
 from pgq.worker._reports import logger
 
 __all__ = ["Execution"]
@@ -233,8 +233,12 @@ class Execution:
             return "done"
         claim.close(number)
         if error is None:
-            return self._archive(number, token, result)
+            archive = partial(Client.archive_job, job_id=number, lease_token=token)
+            return self._or_failed("done", claim, job, partial(archive, result=result))
         word, told = _outcome(error)
+        if word == "snoozed":
+            release = partial(Client.release_job, job_id=number, lease_token=token, **told)
+            return self._or_failed(word, claim, job, release)
         if word == "released":
             return self._told(word, lambda c: c.release_job(number, token))
         if word == "rejected":
@@ -245,19 +249,22 @@ class Execution:
             word, lambda c: with_details(partial(c.nack, number, token), **told)
         )
 
-    def _archive(self, job_id: int, token: UUID, result: Any) -> str:
-        outcome = "done"
+    def _or_failed(self, word: str, claim: Claim, job: Job, tell: Any) -> str:
+        """What the database refuses, as a result with a NaN or too long a delay, has failed."""
+        outcome = word
 
-        def archive(client: Client) -> bool:
+        def either(client: Client) -> bool:
             nonlocal outcome
             try:
-                return client.archive_job(job_id, token, result=result)
-            except psycopg.DataError as refused:  # NaN, say, which JSON does not have
+                return bool(tell(client))
+            except (psycopg.OperationalError, ReadOnlySqlTransaction):
+                raise
+            except Exception as refused:
                 outcome = "failed"
-                nack = partial(client.nack, job_id, token)
+                nack = partial(client.nack, job.job_id, claim.token)
                 return bool(with_details(nack, error=failure(refused)))
 
-        self._told(outcome, archive)
+        self._told(word, either)
         return outcome
 
     def _told(self, word: str, tell: Any) -> str:
@@ -279,6 +286,8 @@ def _outcome(error: object) -> tuple[str, dict[str, Any]]:
             return "rejected", {"error": plain(said.error)}
         if issubclass(kind, Retry):
             return "retried", {"error": plain(said.error), "delay": said.delay}
+        if issubclass(kind, Snooze) and said.delay is not None:
+            return "snoozed", {"delay": said.delay}
         if issubclass(kind, Outcome):
             return "failed", {"error": f"TypeError: {kind.__name__} is no outcome"}
     except BaseException as broken:  # a property of a class of the handler's

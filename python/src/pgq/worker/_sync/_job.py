@@ -6,12 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import attrgetter
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pgq._runtime._sync._pool import Borrowing, Pool
 from pgq.errors import LeaseLost
 from pgq.messages import Job
 from pgq.worker._claims import Claim
+from pgq.worker._progress import as_json
 
 __all__ = ["RunningJob"]
 
@@ -44,6 +45,15 @@ class RunningJob(Job):
         """Raise LeaseLost if the lease was lost: the way to stop a long handler in a thread."""
         if self.lost:
             raise LeaseLost(f"the lease of job {self.job_id} was lost")
+
+    def set_progress(self, progress: Any) -> None:
+        """Say how far it has come, as any JSON value of up to 16 KiB; `get_job` shows it.
+
+        It returns at once, and may be called for each item: a heartbeat stores the last value.
+        What is said between the last heartbeat and the end of the handler is not stored, nor what
+        is said after the lease was lost. TypeError or ValueError: the value cannot be JSON.
+        """
+        self._claim.progress[self.job_id] = as_json(progress)
 
     def run_once(
         self,

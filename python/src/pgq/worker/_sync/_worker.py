@@ -92,7 +92,9 @@ class Worker(Runner):
         if not chosen:
             raise ValueError("there is no handler")
         pool = Pool(self._conninfo, self._options, "pgq worker", self._connections)
-        supervisor = Supervisor(chosen, pool, self._reports, self._poll, self._timeout)
+        supervisor = Supervisor(
+            chosen, pool, self._reports, self._poll, self._timeout, self._heartbeat
+        )
         connection = connect(self._conninfo, self._options, "pgq worker")
         try:
             supervisor.learn(Client(connection).list_queues(), required=True)
