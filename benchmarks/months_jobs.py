@@ -194,7 +194,7 @@ class Redriver(Actor):
         ):
             if int(text[:DIGITS]) // KINDS % 2 and job_id not in self.ledger.redriven:
                 self.ledger.redriven.add(job_id)
-                self.ask("redrive", "select pgq.redrive('work', %s)", [job_id])
+                self.ask("redrive", "select taken from pgq.redrive('work', %s)", [job_id])
                 self.ledger.done["jobs redriven"] += 1
             else:
                 self.ledger.hopeless.add(job_id)

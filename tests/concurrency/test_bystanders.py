@@ -129,7 +129,7 @@ def test_a_bystander_that_begins_to_work(
     elif call == "nack":
         assert session.nack(job_id=leased, lease_token=token, delay="0")
     elif call == "redrive":
-        assert session.redrive(queue="work", all_jobs=True) == 1
+        assert session.redrive(queue="work", all_jobs=True).taken == 1
     else:
         assert session.extend_lease(job_id=leased, lease_token=token, lease="1 microsecond")
     # the others work on, and look at locks again

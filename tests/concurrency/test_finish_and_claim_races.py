@@ -232,7 +232,7 @@ def test_beside_a_purge(connect: Connect, connection: Session, gate: Gate, order
     jobs = ORDERS[order](claim(connection, queue, 3))
     worker, purger = connect(autocommit=True), connect(autocommit=True)
     with gate.stopping(worker, lambda: go_on_or_lose(worker, queue, jobs)) as answer:
-        purged = aside(lambda: purger.purge_queue(queue=queue, all_jobs=True))
+        purged = aside(lambda: purger.purge_queue(queue=queue, all_jobs=True).taken)
         settled(connection, purger, purged)
     assert results(answer, purged) in ([[], 0], [LOST, 3])
     assert stats(connection, queue) == {}

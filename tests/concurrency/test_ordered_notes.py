@@ -75,7 +75,7 @@ def test_a_purge_beside_an_open_enqueue(connect: Connect, connection: Session) -
     add_many(connection, queue, ["k", "k", "other"])
     writer = connect()
     number = add(writer, queue)
-    assert connection.purge_queue(queue=queue, all_jobs=True) == 3
+    assert connection.purge_queue(queue=queue, all_jobs=True).taken == 3
     writer.commit()
     assert [job.job_id for job in claim(connection, queue, 9)] == [number]
 

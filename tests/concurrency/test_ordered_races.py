@@ -334,7 +334,7 @@ def test_an_end_beside_an_open_redrive(
     assert connection.reject_job(**held(claim_one(connection, queue))) is True
     job = claim_one(connection, queue)
     other = connect()
-    assert other.redrive(queue=queue, job_id=ids[0]) == 1
+    assert other.redrive(queue=queue, job_id=ids[0]).taken == 1
     assert ack(connection, job) is True
     end(other, commits)
     # the redriven one comes after the one that was brought up meanwhile
@@ -350,7 +350,7 @@ def test_the_last_end_beside_an_open_redrive(
     assert connection.reject_job(**held(claim_one(connection, queue))) is True
     job = claim_one(connection, queue)
     other = connect()
-    assert other.redrive(queue=queue, job_id=ids[0]) == 1
+    assert other.redrive(queue=queue, job_id=ids[0]).taken == 1
     assert ack(connection, job) is True
     end(other, commits)
     assert given(connection, queue, int(commits)) == ids[:1] * commits
@@ -364,7 +364,7 @@ def test_an_enqueue_beside_an_open_redrive(
     first = add(connection, queue)
     assert connection.reject_job(**held(claim_one(connection, queue))) is True
     other, writer = connect(), connect(autocommit=True)
-    assert other.redrive(queue=queue, all_jobs=True) == 1
+    assert other.redrive(queue=queue, all_jobs=True).taken == 1
     future = blocked(connection, writer, lambda: add(writer, queue))
     end(other, commits)
     number = future.result(30)

@@ -218,7 +218,7 @@ def test_jobs_given_back_are_found(
     job = claim_one(connection, queue)
     assert (job.job_id, job.attempt) == (job_id, 2)
     assert connection.nack(job_id=job_id, lease_token=job.lease_token)
-    assert connection.redrive(queue=queue, all_jobs=True) == 1
+    assert connection.redrive(queue=queue, all_jobs=True).taken == 1
     assert claim_one(connection, queue).job_id == job_id
 
 

@@ -67,7 +67,7 @@ def test_a_purge_beside_a_batch(
     worker, purger = connect(autocommit=True), connect(autocommit=True)
     ids = ORDERS[order](ids)
     with gate.stopping(worker, lambda: _batch(worker, function, ids, token)) as ended:
-        purged = aside(lambda: purger.purge_queue(queue=queue, all_jobs=True))
+        purged = aside(lambda: purger.purge_queue(queue=queue, all_jobs=True).taken)
         settled(connection, purger, purged)
     kept, gone = results(ended, purged)
     if function in ("ack_batch", "archive_job_batch"):
@@ -91,7 +91,7 @@ def test_a_batch_beside_a_purge(
     worker, purger = connect(autocommit=True), connect(autocommit=True)
     ids = ORDERS[order](ids)
     purge = {"queue": queue, "all_jobs": True}
-    with gate.stopping(purger, lambda: purger.purge_queue(**purge)) as purged:
+    with gate.stopping(purger, lambda: purger.purge_queue(**purge).taken) as purged:
         ended = aside(lambda: _batch(worker, function, ids, token))
         settled(connection, worker, ended)
     kept, gone = results(ended, purged)
@@ -175,13 +175,13 @@ def test_all_dead_letters_beside_one_after_the_other(
     for job_id in ids[::-1]:
         assert connection.nack(job_id=job_id, lease_token=token)
     owner, other = connect(), connect(autocommit=True)
-    assert owner.redrive(queue=queue, job_id=ids[0]) == 1
+    assert owner.redrive(queue=queue, job_id=ids[0]).taken == 1
     options = {} if function == "drop_queue" else {"all_jobs": True}
     ended = blocked(connection, other, lambda: other.call(function, queue=queue, **options))
-    assert [owner.redrive(queue=queue, job_id=job_id) for job_id in ids[1:]] == [1, 1, 1]
+    assert [owner.redrive(queue=queue, job_id=job_id).taken for job_id in ids[1:]] == [1, 1, 1]
     owner.commit()
     if function != "drop_queue":
-        assert results(ended) == [4 if function == "purge_queue" else 0]
+        assert results(ended)[0].taken == (4 if function == "purge_queue" else 0)
     results(ended)
     left = row(connection, "select count(*) from pgq.job")
     assert left == (4 if function == "redrive" else 0,)

@@ -224,7 +224,7 @@ def _give_back(session: Session, queue: str, job: Job) -> None:
 
 
 def _revive(session: Session, queue: str, job: Job) -> None:
-    assert session.redrive(queue=queue, all_jobs=True) == 1
+    assert session.redrive(queue=queue, all_jobs=True).taken == 1
 
 
 def _lease_briefly(session: Session, queue: str, job: Job) -> None:

@@ -99,7 +99,7 @@ def test_a_job_that_dies_while_it_is_purged(shared_connect: Connect, connection:
     purged = aside(lambda: purger.purge_queue(queue=queue, all_jobs=True))
     wait_until_blocked(connection, purger.pid)
     worker.commit()
-    assert purged.result(30) == 1
+    assert purged.result(30).taken == 1
     assert stats(connection, queue) == {}
 
 
@@ -113,12 +113,12 @@ def test_a_letter_that_is_redriven_while_it_is_purged(
         job = claim_one(connection, queue)
         assert connection.nack(job_id=job.job_id, lease_token=job.lease_token)
     owner, purger = shared_connect(), shared_connect(autocommit=True)
-    assert owner.redrive(queue=queue, job_id=job.job_id) == 1
+    assert owner.redrive(queue=queue, job_id=job.job_id).taken == 1
     purged = aside(lambda: purger.purge_queue(queue=queue, all_jobs=True))
     wait_until_blocked(connection, purger.pid)
     enqueue(connection, queue)
     owner.commit()
-    assert purged.result(30) == 2
+    assert purged.result(30).taken == 2
     assert stats(connection, queue) == {"ready": 1}
 
 
@@ -133,7 +133,7 @@ def test_a_job_that_is_acked_while_it_is_purged(
     purged = aside(lambda: purger.purge_queue(queue=queue, all_jobs=True))
     wait_until_blocked(connection, purger.pid)
     worker.commit()
-    assert purged.result(30) == 0
+    assert purged.result(30).taken == 0
     assert row(connection, "select count(*) from pgq.archived_jobs where queue = %s", [queue]) == (
         1,
     )
@@ -146,11 +146,11 @@ def test_two_redrives(shared_connect: Connect, connection: Session) -> None:
     job = claim_one(connection, queue)
     connection.nack(job_id=job.job_id, lease_token=job.lease_token)
     one, other = shared_connect(), shared_connect(autocommit=True)
-    assert one.redrive(queue=queue, all_jobs=True) == 1
+    assert one.redrive(queue=queue, all_jobs=True).taken == 1
     second = aside(lambda: other.redrive(queue=queue, job_id=job.job_id))
     wait_until_blocked(connection, other.pid)
     one.commit()
-    assert second.result(30) == 0
+    assert second.result(30).taken == 0
     assert stats(connection, queue) == {"ready": 1}
 
 

@@ -139,7 +139,9 @@ ENDS: dict[str, Callable[[Session, Any, str], Any]] = {
         job_id=job.job_id, lease_token=job.lease_token
     ),
     "cancel_job": lambda session, job, queue: session.cancel_job(job_id=job.job_id),
-    "purge_queue": lambda session, job, queue: session.purge_queue(queue=queue, all_jobs=True),
+    "purge_queue": lambda session, job, queue: (
+        session.purge_queue(queue=queue, all_jobs=True).taken
+    ),
 }
 
 
@@ -330,7 +332,7 @@ def test_a_redrive_beside_an_enqueue(
     which = {"all_jobs": True} if every else {"job_id": number}
 
     def redrive() -> Any:
-        return other.redrive(queue=queue, **which)
+        return other.redrive(queue=queue, **which).taken
 
     assert waits_for(connection, one, other, commits, redrive) == (0 if commits else 1)
     expected = {"ready": 1, "dead": 1} if commits else {"ready": 1}
@@ -347,7 +349,9 @@ def test_an_enqueue_beside_a_redrive(
     queue = new_queue(connection)
     number = dead_letter(connection, queue)
     one, other = connect(), connect(isolation_level=level)
-    assert one.redrive(queue=queue, **({"all_jobs": True} if every else {"job_id": number})) == 1
+    assert (
+        one.redrive(queue=queue, **({"all_jobs": True} if every else {"job_id": number})).taken == 1
+    )
     second, duplicate = waits_for(connection, one, other, commits, lambda: add(other, queue))
     assert duplicate is commits
     assert (second == number) is commits
@@ -359,9 +363,9 @@ def test_two_redrives_of_one_letter(connect: Connect, connection: Session) -> No
     queue = new_queue(connection)
     number = dead_letter(connection, queue)
     one, other = connect(), connect()
-    assert one.redrive(queue=queue, job_id=number) == 1
+    assert one.redrive(queue=queue, job_id=number).taken == 1
     answer = waits_for(
-        connection, one, other, True, lambda: other.redrive(queue=queue, job_id=number)
+        connection, one, other, True, lambda: other.redrive(queue=queue, job_id=number).taken
     )
     assert answer == 0
     assert ack(connection, claim_one(connection, queue))
@@ -373,9 +377,9 @@ def test_a_redrive_of_all_beside_a_purge(connect: Connect, connection: Session) 
     queue = new_queue(connection)
     number = dead_letter(connection, queue)
     one, other = connect(), connect()
-    assert one.purge_queue(queue=queue, all_jobs=True) == 1
+    assert one.purge_queue(queue=queue, all_jobs=True).taken == 1
     answer = waits_for(
-        connection, one, other, True, lambda: other.redrive(queue=queue, all_jobs=True)
+        connection, one, other, True, lambda: other.redrive(queue=queue, all_jobs=True).taken
     )
     assert answer == 0
     assert keys_of(connection, queue) == {}

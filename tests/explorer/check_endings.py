@@ -23,7 +23,7 @@ def check_endings(history: History, link: Link) -> None:
             " from pgq.job as j inner join pgq.queue as q on q.queue_id = j.queue_id"
         )
     }
-    redriven = any(row for e in history.committed("redrive") for row in e.rows if row["redrive"])
+    redriven = any(row for e in history.committed("redrive") for row in e.rows if row["taken"])
     _check_keys(history, link)
     _check_duplicates(history)
     if not redriven:

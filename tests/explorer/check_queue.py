@@ -105,7 +105,7 @@ def _check_claims(queue: Queue) -> None:
         for event in history.committed("extend_lease")
         if event.rows[0]["extend_lease"]
     }
-    redriven = any(next(iter(e.rows[0].values())) for e in queue.since_cut("redrive"))
+    redriven = any(e.rows[0]["taken"] for e in queue.since_cut("redrive"))
     extended: dict[tuple[int, str], int] = {}
     for event in history.committed("extend_lease"):
         if event.rows[0]["extend_lease"]:
@@ -226,7 +226,7 @@ def _work_off(queue: Queue, link: Link, given: dict[int, int]) -> None:
     limited = any(event.rows[0]["max_leased_per_key"] for event in settings)
     enough = 2 if limited or queue.ordered or queue.history.went_back() else 1
     idle = 0
-    redriven = any(next(iter(e.rows[0].values())) for e in queue.since_cut("redrive"))
+    redriven = any(e.rows[0]["taken"] for e in queue.since_cut("redrive"))
     for _ in queue.history.rounds(f"the drain of {queue.name}"):
         answer = link.ask(
             f"select c.*, pgq.ack(c.job_id, c.lease_token) from pgq.claim_job({name}, 1000) as c"
@@ -250,8 +250,8 @@ def _work_off(queue: Queue, link: Link, given: dict[int, int]) -> None:
                     _check_last(queue, queue.jobs[number], row)
             if not row["ack"]:
                 violate("job twice", f"draining {queue.name}: ack refused for {row}")
-        redriven = redriven or bool(revived.rows[0]["redrive"])
-        idle = 0 if answer.rows or revived.rows[0]["redrive"] else idle + 1
+        redriven = redriven or bool(revived.rows[0]["taken"])
+        idle = 0 if answer.rows or revived.rows[0]["taken"] else idle + 1
         if idle == enough:
             break
 

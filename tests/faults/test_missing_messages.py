@@ -84,7 +84,7 @@ def test_it_is_retried_and_dies_like_others(
         None,
         None,
     )
-    assert connection.redrive(queue=queue, all_jobs=True) == 1
+    assert connection.redrive(queue=queue, all_jobs=True).taken == 1
     [job] = claim(connection, queue, max_jobs)
     assert _is_lost(job)
     assert connection.archive_job(job_id=job_id, lease_token=job.lease_token)
@@ -130,13 +130,13 @@ def test_its_segment_is_emptied(connection: Session, clock: Clock, state: str) -
         for job in jobs:
             connection.nack(job_id=job.job_id, lease_token=job.lease_token)
     if state == "ready":
-        assert connection.redrive(queue=queue, all_jobs=True) == 2
+        assert connection.redrive(queue=queue, all_jobs=True).taken == 2
     pass_by(5)
     assert "busy" not in done
     assert "segment truncated" in done
     assert stats(connection, queue) == {state: 2}
     if state == "dead":
-        assert connection.redrive(queue=queue, all_jobs=True) == 2
+        assert connection.redrive(queue=queue, all_jobs=True).taken == 2
     if state != "leased":
         found = claim(connection, queue, 2)
         assert [job.job_id for job in found] == ids

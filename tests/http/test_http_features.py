@@ -37,13 +37,15 @@ def test_dead_letters_of_a_queue(http: Http) -> None:
     [last] = http.get("rpc/fetch_dead_letters", queue="work", **place).body
     assert last["job_id"] == jobs[2]["job_id"]
 
-    assert http.post("redrive", queue="work", job_id=last["job_id"]) == Answer(200, 1)
+    one = http.post_for_one("redrive", queue="work", job_id=last["job_id"])
+    assert one == Answer(200, {"taken": 1, "seen": 1, "after_id": None})
     paced = {"all_jobs": True, "max_jobs": 1, "per_second": 0.001}
-    assert http.post("redrive", queue="work", **paced) == Answer(200, 1)
+    assert http.post_for_one("redrive", queue="work", **paced).body["taken"] == 1
     stats = http.get("queue_stats", queue="eq.work", select="ready,delayed,dead").body
     assert stats == [{"ready": 2, "delayed": 0, "dead": 1}], "the first of those in pace is due"
-    assert http.post("purge_queue", queue="work", died_before="2001-01-01") == Answer(200, 0)
-    assert http.post("purge_queue", queue="work", dead_only=True) == Answer(200, 1)
+    none = http.post_for_one("purge_queue", queue="work", died_before="2001-01-01")
+    assert none == Answer(200, {"taken": 0, "seen": 1, "after_id": None})
+    assert http.post_for_one("purge_queue", queue="work", dead_only=True).body["taken"] == 1
 
 
 def test_dead_letters_of_a_group(http: Http) -> None:

@@ -235,7 +235,9 @@ def _goes_on(connection: Connection) -> None:
     highest = _rows(connection, "select max(job_id) from pgq.claim_job(queue => 'work')")
     new_job = _rows(connection, "select job_id from pgq.enqueue(queue => 'work', payload => '6')")
     assert new_job > highest
-    assert _rows(connection, "select pgq.redrive(queue => 'work', all_jobs => true)") == [(1,)]
+    assert _rows(
+        connection, "select taken from pgq.redrive(queue => 'work', all_jobs => true)"
+    ) == [(1,)]
     left = _rows(connection, "select payload from pgq.claim_job(queue => 'work', max_jobs => 10)")
     assert sorted(row[0] for row in left) == [2, 5, 6]
     connection.execute("select * from pgq.cleanup()")

@@ -10,7 +10,7 @@ from psycopg.errors import InvalidParameterValue
 
 from model.content import Content, ends_at
 from model.queues import Queue, Queues
-from pgq import DeadLetter
+from pgq import BulkResult, DeadLetter
 
 __all__ = ["Letters"]
 
@@ -46,7 +46,7 @@ class Letters(Queues):
 
     def purge_queue(
         self,
-        got: int,
+        got: BulkResult,
         queue: str,
         *,
         dead_only: bool | None = None,
@@ -63,7 +63,8 @@ class Letters(Queues):
             for died_at, number in self._by_death(purged)
             if job_id in (None, number) and (died_before is None or died_at < died_before)
         ]
-        assert got == len(gone) + (len(purged.jobs) if all_jobs else 0)
+        assert got.taken == len(gone) + (len(purged.jobs) if all_jobs else 0)
+        assert got.after_id is None
         if all_jobs:
             purged.jobs.clear()
         for number in gone:
@@ -71,7 +72,7 @@ class Letters(Queues):
 
     def redrive(
         self,
-        got: int,
+        got: BulkResult,
         queue: str,
         *,
         job_id: int | None = None,
@@ -99,7 +100,8 @@ class Letters(Queues):
             if key is not None and holders.setdefault(key, number) != number:
                 stay.add(number)
         revived = [number for number in chosen if number not in stay]
-        assert got == len(revived)
+        assert got.taken == len(revived)
+        assert got.after_id is None
         apart = timedelta(0) if per_second is None else timedelta(seconds=1 / per_second)
         moments = {number: self.now + place * apart for place, number in enumerate(revived)}
         letters = {number: target.dead.pop(number) for number in revived}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,7 +13,7 @@ from model.members import Members
 from model.queues import Queue, Waiting
 from model.topics import Topic
 from model.workers import Workers
-from pgq import AlreadyExists, Job, UnknownSubscription
+from pgq import AlreadyExists, BulkResult, Job, UnknownSubscription
 
 __all__ = ["Subscription", "Subscriptions", "routes"]
 
@@ -176,10 +176,12 @@ class Subscriptions(Members, Workers):
             assert last.priority == 0
             assert self.due_before[last.job_id] <= min(left)
 
-    def purge_queue(self, got: int, queue: str, **options: Any) -> None:
+    def purge_queue(self, got: BulkResult, queue: str, **options: Any) -> None:
         pending = self._queue(queue).pending
         runs = sum(map(len, pending)) if options.get("all_jobs") else 0
-        super().purge_queue(got - runs if isinstance(got, int) else got, queue, **options)
+        if isinstance(got, BulkResult):
+            got = replace(got, taken=got.taken - runs)
+        super().purge_queue(got, queue, **options)
         if options.get("all_jobs"):
             pending.clear()
 

@@ -110,7 +110,7 @@ def test_queue(open_client: Open) -> None:
     assert other.nack(ids[2], again.lease_token, error="never")
     (letter,) = producer.dead_letters("work")
     assert (letter.job_id, letter.last_error) == (ids[2], "never")
-    assert producer.redrive("work", all_jobs=True) == 1
+    assert producer.redrive("work", all_jobs=True).taken == 1
     assert worker.ack_batch(ids, token) == [ids[3]]
     producer.cleanup()
     (stats,) = producer.queue_stats("work")

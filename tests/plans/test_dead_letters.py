@@ -44,12 +44,13 @@ def test_one_of_many(reader: Reader, connection: Session) -> None:
         (informed, ids[9]),
         (informed, -1),
     ):
-        assert session.call("redrive", queue="work", job_id=job_id) == [(int(job_id > 0),)]
+        [result] = session.call("redrive", queue="work", job_id=job_id)
+        assert result.taken == (job_id > 0)
         assert session.last.entries <= OVERHEAD
         assert not session.last.scanned
     later.close()
     informed.close()
-    assert reader.call("redrive", queue="work", all_jobs=True) == [(LETTERS - 3,)]
+    assert reader.call("redrive", queue="work", all_jobs=True)[0].taken == LETTERS - 3
     assert not reader.last.scanned
     assert stats(connection, "work") == {"ready": LETTERS}
 
@@ -77,9 +78,9 @@ def test_pages(reader: Reader, connection: Session) -> None:
             after = {"after_died_at": rows[-1].died_at, "after_job_id": rows[-1].job_id}
         assert seen == number
     letters = connection.fetch_dead_letters(queue="work", max_jobs=3)
-    assert reader.call("purge_queue", queue="work", job_id=letters[0].job_id) == [(1,)]
+    assert reader.call("purge_queue", queue="work", job_id=letters[0].job_id)[0].taken == 1
     assert reader.last.entries <= OVERHEAD
-    assert reader.call("redrive", queue="work", all_jobs=True, max_jobs=2) == [(2,)]
+    assert reader.call("redrive", queue="work", all_jobs=True, max_jobs=2)[0].taken == 2
     assert reader.last.entries <= OVERHEAD
     assert reader.call("purge_queue", queue="work", died_before=letters[2].died_at) == [(0,)]
     assert reader.last.entries <= OVERHEAD

@@ -188,7 +188,7 @@ def test_an_ordered_queue(dsn: str) -> None:
         assert isinstance(letter, DeadLetter)
         assert (letter.job_id, letter.last_error, letter.stops_key) == (first.job_id, "no", True)
         assert await client.fetch_dead_letters("mail") == [letter]
-        assert await client.redrive("mail", job_id=first.job_id) == 1
+        assert (await client.redrive("mail", job_id=first.job_id)).taken == 1
         for payload in (1, 2):
             [job] = await client.claim_job("mail", max_jobs=9)
             assert job.payload == payload

@@ -52,7 +52,7 @@ def test_what_becomes_of_a_job(mail: Client) -> None:
     assert dead is not None
     assert (dead.state, dead.last_error) == ("dead", "no such address")
     assert mail.cancel_job(number) is False
-    assert mail.redrive("mail", job_id=number) == 1
+    assert mail.redrive("mail", job_id=number).taken == 1
     assert mail.cancel_job(number) is True
     assert mail.get_job(number) is None
     assert [job.outcome for job in mail.archived_jobs("mail")] == ["cancelled"]

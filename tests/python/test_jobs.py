@@ -124,12 +124,12 @@ def test_failures_end_in_the_dead_letters_and_return(client: Client) -> None:
     (dead,) = client.dead_letters("mail")
     assert (dead.job_id, dead.last_error, dead.attempt) == (number, "no such address", 1)
     assert dead.payload == {"to": "nobody"}
-    assert client.redrive("mail", job_id=number) == 1
-    assert client.redrive("mail", all_jobs=True) == 0
+    assert client.redrive("mail", job_id=number).taken == 1
+    assert client.redrive("mail", all_jobs=True).taken == 0
     (job,) = client.claim_job("mail")
     assert client.nack(number, job.lease_token)
-    assert client.purge_queue("mail", dead_only=True) == 1
-    assert client.purge_queue("mail", all_jobs=True) == 0
+    assert client.purge_queue("mail", dead_only=True).taken == 1
+    assert client.purge_queue("mail", all_jobs=True).taken == 0
     for unclear in (client.redrive, client.purge_queue):
         with pytest.raises(psycopg.errors.InvalidParameterValue):
             unclear("mail")
@@ -177,7 +177,7 @@ def test_dead_letters_page_by_page(client: Client) -> None:
     last = first[-1]
     rest = client.fetch_dead_letters("work", after_died_at=last.died_at, after_job_id=last.job_id)
     assert [letter.payload for letter in (*first, *rest)] == [1, 2, 3, 4]
-    assert client.purge_queue("work", job_id=first[0].job_id) == 1
-    assert client.purge_queue("work", died_before=last.died_at) == 1
-    assert client.redrive("work", all_jobs=True, max_jobs=5, per_second=0.5) == 2
+    assert client.purge_queue("work", job_id=first[0].job_id).taken == 1
+    assert client.purge_queue("work", died_before=last.died_at).taken == 1
+    assert client.redrive("work", all_jobs=True, max_jobs=5, per_second=0.5).taken == 2
     assert [job.payload for job in client.claim_job("work", max_jobs=2)] == [3]

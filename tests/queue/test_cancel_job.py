@@ -76,7 +76,7 @@ def test_what_cannot_be_cancelled(connection: Session, clock: Clock) -> None:
             assert connection.cancel_job(job_id=number) is False
         refused("22004", connection.cancel_job, job_id=None)
     assert stats(connection, queue) == {"dead": 1}
-    assert connection.redrive(queue=queue, job_id=dead) == 1
+    assert connection.redrive(queue=queue, job_id=dead).taken == 1
     assert connection.cancel_job(job_id=dead) is True
 
 

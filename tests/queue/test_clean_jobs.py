@@ -158,7 +158,7 @@ def test_old_dead_letters(connection: Session, clock: Clock) -> None:
     assert [stats(connection, queue) for queue in queues] == [{}, {"dead": 1}, {"dead": 1}]
     clock.advance("3000 days")
     assert ("dead letters removed", queues[1], 1) in connection.cleanup()
-    assert connection.redrive(queue=queues[2], all_jobs=True) == 1
+    assert connection.redrive(queue=queues[2], all_jobs=True).taken == 1
     assert claim_one(connection, queues[2]).payload == queues[2]
 
 
@@ -283,7 +283,7 @@ def test_it_passes_by_letters_that_others_redrive(
         assert connection.nack(job_id=job.job_id, lease_token=job.lease_token)
     clock.advance("2 days")
     owner = connect()
-    assert owner.redrive(queue=queue, job_id=jobs[0].job_id) == 1
+    assert owner.redrive(queue=queue, job_id=jobs[0].job_id).taken == 1
     done = connection.cleanup()
     assert ("jobs expired", other, 1) in done
     assert ("dead letters removed", queue, 2) in done

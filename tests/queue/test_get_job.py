@@ -116,7 +116,7 @@ def test_no_job(connection: Session, queue: str) -> None:
     numbers = [enqueue(connection, queue) for _ in range(4)]
     assert ack(connection, claim_one(connection, queue))
     assert connection.cancel_job(job_id=numbers[1])
-    assert connection.purge_queue(queue=queue, all_jobs=True) == 2
+    assert connection.purge_queue(queue=queue, all_jobs=True).taken == 2
     other = new_queue(connection)
     numbers.append(enqueue(connection, other))
     connection.drop_queue(queue=other)

@@ -113,7 +113,7 @@ def test_a_second_life(connection: Session, clock: Clock, error: str | None) -> 
     """A letter redriven that dies by lost workers again does not say it twice."""
     queue = _lost(connection, clock, error)
     assert claim(connection, queue) == []
-    assert connection.redrive(queue=queue, all_jobs=True) == 1
+    assert connection.redrive(queue=queue, all_jobs=True).taken == 1
     for _ in range(2):
         claim_one(connection, queue)
         clock.advance("31 seconds")

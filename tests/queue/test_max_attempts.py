@@ -120,7 +120,7 @@ def test_it_is_kept(connection: Session, queue: str, clock: Clock, label: str | 
         connection.nack(job_id=number, lease_token=job.lease_token, delay="0")
         assert own() == 2
     assert stats(connection, queue) == {"dead": 1}
-    assert connection.redrive(queue=queue, job_id=number) == 1
+    assert connection.redrive(queue=queue, job_id=number).taken == 1
     assert own() == 2
     assert attempts(connection, queue, "nack", clock) == 2
 

@@ -27,7 +27,7 @@ def test_unfinished_jobs_go(connection: Session) -> None:
     queue, other = _fill(connection), _fill(connection)
     enqueue(connection, queue, priority=0, label="mine")
     held = claim_one(connection, queue, label="mine")
-    assert connection.purge_queue(queue=queue, all_jobs=True) == 6
+    assert connection.purge_queue(queue=queue, all_jobs=True).taken == 6
     assert stats(connection, queue) == {}
     assert claim(connection, queue, 10) == []
     # its worker learns of it
@@ -39,24 +39,24 @@ def test_unfinished_jobs_go(connection: Session) -> None:
         1,
     )
     assert stats(connection, other) == {"ready": 2, "leased": 1, "delayed": 1, "dead": 1}
-    assert connection.purge_queue(queue=queue, all_jobs=True) == 0
+    assert connection.purge_queue(queue=queue, all_jobs=True).taken == 0
     enqueue(connection, queue, "new")
     assert claim_one(connection, queue).payload == "new"
 
 
 def test_dead_letters_alone(connection: Session) -> None:
     queue = _fill(connection)
-    assert connection.purge_queue(queue=queue, dead_only=True, all_jobs=False) == 1
+    assert connection.purge_queue(queue=queue, dead_only=True, all_jobs=False).taken == 1
     assert stats(connection, queue) == {"ready": 2, "leased": 1, "delayed": 1}
-    assert connection.purge_queue(queue=queue, dead_only=True) == 0
+    assert connection.purge_queue(queue=queue, dead_only=True).taken == 0
 
 
 def test_twice_in_one_transaction_and_rolled_back(connect: Connect) -> None:
     connection = connect()
     queue = _fill(connection)
     connection.commit()
-    assert connection.purge_queue(queue=queue, all_jobs=True) == 5
-    assert connection.purge_queue(queue=queue, all_jobs=True) == 0
+    assert connection.purge_queue(queue=queue, all_jobs=True).taken == 5
+    assert connection.purge_queue(queue=queue, all_jobs=True).taken == 0
     connection.rollback()
     assert stats(connection, queue) == {"ready": 2, "leased": 1, "delayed": 1, "dead": 1}
 

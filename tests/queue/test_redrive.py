@@ -23,7 +23,7 @@ def bury(connection: Session, number: int, **settings: Any) -> tuple[str, list[i
 
 def test_one(connection: Session) -> None:
     queue, ids = bury(connection, 3)
-    assert connection.redrive(queue=queue, job_id=ids[1], all_jobs=False) == 1
+    assert connection.redrive(queue=queue, job_id=ids[1], all_jobs=False).taken == 1
     assert stats(connection, queue) == {"dead": 2, "ready": 1}
     job = claim_one(connection, queue)
     assert (job.job_id, job.attempt, job.payload, job.priority) == (ids[1], 1, 1, 3)
@@ -32,17 +32,17 @@ def test_one(connection: Session) -> None:
         "it failed",
     )
     before = contents(connection)
-    assert connection.redrive(queue=queue, job_id=ids[1]) == 0
+    assert connection.redrive(queue=queue, job_id=ids[1]).taken == 0
     assert contents(connection) == before
 
 
 def test_all(connection: Session) -> None:
     queue, ids = bury(connection, 3)
     other, _ = bury(connection, 1)
-    assert connection.redrive(queue=queue, all_jobs=True) == 3
+    assert connection.redrive(queue=queue, all_jobs=True).taken == 3
     assert stats(connection, queue) == {"ready": 3}
     assert stats(connection, other) == {"dead": 1}
-    assert connection.redrive(queue=queue, all_jobs=True) == 0
+    assert connection.redrive(queue=queue, all_jobs=True).taken == 0
     assert [job.job_id for job in claim(connection, queue, 10)] == ids
 
 
@@ -55,7 +55,7 @@ def test_all_attempts_are_before_it_again(connection: Session, clock: Clock) -> 
             assert job.attempt == attempt
             connection.nack(job_id=job_id, lease_token=job.lease_token, delay="0")
         assert stats(connection, queue) == {"dead": 1}
-        assert connection.redrive(queue=queue, all_jobs=True) == 1
+        assert connection.redrive(queue=queue, all_jobs=True).taken == 1
 
 
 def test_the_job_ttl_begins_anew(connection: Session, clock: Clock) -> None:
@@ -63,7 +63,7 @@ def test_the_job_ttl_begins_anew(connection: Session, clock: Clock) -> None:
     queue, ids = bury(connection, 1, job_ttl="1 hour")
     clock.advance("2 hours")
     connection.alter_queue(queue=queue, max_attempts=2)
-    assert connection.redrive(queue=queue, all_jobs=True) == 1
+    assert connection.redrive(queue=queue, all_jobs=True).taken == 1
     clock.advance("59 minutes")
     assert claim_one(connection, queue).job_id == ids[0]
     clock.advance("2 minutes")
@@ -75,7 +75,7 @@ def test_without_limits(connection: Session, clock: Clock) -> None:
     """A letter that is kept for ever becomes a job that never expires."""
     queue, ids = bury(connection, 1, no_limit=["job_ttl", "retention"])
     clock.advance("3000 days")
-    assert connection.redrive(queue=queue, all_jobs=True) == 1
+    assert connection.redrive(queue=queue, all_jobs=True).taken == 1
     clock.advance("3000 days")
     assert claim_one(connection, queue).job_id == ids[0]
 
@@ -98,7 +98,7 @@ def test_what_is_no_dead_letter_of_the_queue(connection: Session) -> None:
     living = enqueue(connection, queue)
     before = contents(connection)
     for name, job_id in ((queue, living), (queue, -1), (other, ids[0])):
-        assert connection.redrive(queue=name, job_id=job_id) == 0
+        assert connection.redrive(queue=name, job_id=job_id).taken == 0
     assert contents(connection) == before
 
 
@@ -127,9 +127,9 @@ def test_refusals(connection: Session, selector: dict[str, Any]) -> None:
 def test_twice_in_one_transaction_and_rolled_back(connect: Connect, connection: Session) -> None:
     queue, ids = bury(connection, 3)
     session = connect()
-    assert session.redrive(queue=queue, job_id=ids[2]) == 1
-    assert session.redrive(queue=queue, all_jobs=True) == 2
-    assert session.redrive(queue=queue, all_jobs=True) == 0
+    assert session.redrive(queue=queue, job_id=ids[2]).taken == 1
+    assert session.redrive(queue=queue, all_jobs=True).taken == 2
+    assert session.redrive(queue=queue, all_jobs=True).taken == 0
     assert claim(connection, queue, 10) == []
     session.rollback()
     assert stats(connection, queue) == {"dead": 3}

@@ -31,14 +31,14 @@ def test_the_first_of_them(connection: Session) -> None:
     call = {"queue": queue, "all_jobs": True, "max_jobs": 2}
     found = []
     for number in (2, 2, 1, 0):
-        assert connection.redrive(**call) == number
+        assert connection.redrive(**call).taken == number
         found.append({job.job_id for job in claim(connection, queue, 10)})
     assert found == [{ids[4], ids[3]}, {ids[2], ids[1]}, {ids[0]}, set()]
 
 
 def test_so_many_in_each_second(connection: Session, clock: Clock) -> None:
     queue, _ids = bury(connection, 25)
-    assert connection.redrive(queue=queue, all_jobs=True, per_second=10) == 25
+    assert connection.redrive(queue=queue, all_jobs=True, per_second=10).taken == 25
     came = []
     for _ in range(5):
         came += [len(claim(connection, queue, 100))]
@@ -83,8 +83,8 @@ def test_a_unique_key_that_another_job_has(connection: Session, max_jobs: int | 
     connection.nack_batch(job_ids=ids, lease_token=jobs[0].lease_token)
     for n in range(3):
         connection.enqueue(queue=queue, payload=n, unique_key=f"k{n}")
-    assert connection.redrive(queue=queue, all_jobs=True, max_jobs=max_jobs) == 3
-    assert connection.redrive(queue=queue, all_jobs=True, max_jobs=max_jobs) == 0
+    assert connection.redrive(queue=queue, all_jobs=True, max_jobs=max_jobs).taken == 3
+    assert connection.redrive(queue=queue, all_jobs=True, max_jobs=max_jobs).taken == 0
     assert stats(connection, queue) == {"ready": 6, "dead": 3}
     left = [letter.job_id for letter in connection.fetch_dead_letters(queue=queue)]
     assert left == ids[:3]
@@ -94,11 +94,11 @@ def test_those_that_another_transaction_is_at(connect: Connect, connection: Sess
     """Two that redrive at one time share the letters and do not wait for each other."""
     queue, _ = bury(connection, 10)
     other = connect()
-    assert other.redrive(queue=queue, all_jobs=True, max_jobs=4) == 4
+    assert other.redrive(queue=queue, all_jobs=True, max_jobs=4).taken == 4
     connection.execute("set lock_timeout = '5s'")
-    assert connection.redrive(queue=queue, all_jobs=True, max_jobs=10) == 6
+    assert connection.redrive(queue=queue, all_jobs=True, max_jobs=10).taken == 6
     other.rollback()
-    assert connection.redrive(queue=queue, all_jobs=True, max_jobs=10) == 4
+    assert connection.redrive(queue=queue, all_jobs=True, max_jobs=10).taken == 4
     assert stats(connection, queue) == {"ready": 10}
 
 
@@ -120,12 +120,12 @@ def test_refusals(connection: Session) -> None:
 def test_purge_one(connection: Session) -> None:
     queue, ids = bury(connection, 3)
     other, _ = bury(connection, 1)
-    assert connection.purge_queue(queue=other, job_id=ids[1]) == 0
-    assert connection.purge_queue(queue=queue, job_id=ids[1]) == 1
-    assert connection.purge_queue(queue=queue, job_id=ids[1]) == 0
+    assert connection.purge_queue(queue=other, job_id=ids[1]).taken == 0
+    assert connection.purge_queue(queue=queue, job_id=ids[1]).taken == 1
+    assert connection.purge_queue(queue=queue, job_id=ids[1]).taken == 0
     assert stats(connection, queue) == {"dead": 2}
     living = enqueue_many(connection, queue, 1)[0]
-    assert connection.purge_queue(queue=queue, job_id=living) == 0
+    assert connection.purge_queue(queue=queue, job_id=living).taken == 0
     assert stats(connection, queue) == {"dead": 2, "ready": 1}
 
 
@@ -136,8 +136,8 @@ def test_purge_by_age(connection: Session, clock: Clock) -> None:
     token = claim(connection, queue, 2)[0].lease_token
     [(moment,)] = connection.execute("select pgq._clock()").fetchall()
     connection.nack_batch(job_ids=more, lease_token=token)
-    assert connection.purge_queue(queue=queue, died_before=moment) == 2
-    assert connection.purge_queue(queue=queue, died_before=moment) == 0
+    assert connection.purge_queue(queue=queue, died_before=moment).taken == 2
+    assert connection.purge_queue(queue=queue, died_before=moment).taken == 0
     left = [letter.job_id for letter in connection.fetch_dead_letters(queue=queue)]
     assert left == more
 
@@ -163,5 +163,5 @@ def test_purging_one_frees_its_key(connection: Session) -> None:
     job = claim_one(connection, queue)
     connection.nack(job_id=first, lease_token=job.lease_token)
     assert connection.enqueue(queue=queue, payload=1, unique_key="k") == (first, True)
-    assert connection.purge_queue(queue=queue, job_id=first) == 1
+    assert connection.purge_queue(queue=queue, job_id=first).taken == 1
     assert connection.enqueue(queue=queue, payload=1, unique_key="k").duplicate is False

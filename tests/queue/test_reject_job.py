@@ -29,7 +29,7 @@ def test_whatever_attempts_are_left(connection: Session, limit: dict[str, list[s
         " where job_id = %s",
         [number],
     ) == (1, "cannot be done", "l", 3, "mine")
-    assert connection.redrive(queue=queue, job_id=number) == 1
+    assert connection.redrive(queue=queue, job_id=number).taken == 1
     job = claim_one(connection, queue)
     assert (job.attempt, job.payload) == (1, "mine")
     assert connection.get_job(job_id=number).last_error == "cannot be done"

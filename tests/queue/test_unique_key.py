@@ -52,7 +52,7 @@ ENDS: dict[str, Callable[[Session, Job, str], Any]] = {
         c.finish_and_claim(queue=q, job_ids=[job.job_id], lease_token=job.lease_token) == []
     ),
     "cancel_job": lambda c, job, q: c.cancel_job(job_id=job.job_id),
-    "purge_queue": lambda c, job, q: c.purge_queue(queue=q, all_jobs=True),
+    "purge_queue": lambda c, job, q: c.purge_queue(queue=q, all_jobs=True).taken,
 }
 
 

@@ -130,7 +130,7 @@ def test_a_dead_letter_is_redriven_with_its_key(
 ) -> None:
     queue = new_queue(connection, unique_until=mode)
     number = bury(connection, queue, "nack", clock)
-    assert connection.redrive(queue=queue, job_id=number) == 1
+    assert connection.redrive(queue=queue, job_id=number).taken == 1
     assert keys_of(connection, queue) == {"k": number}
     assert add(connection, queue) == (number, True)
     found = connection.get_job(job_id=number)
@@ -150,12 +150,12 @@ def test_a_dead_letter_whose_key_another_job_has(
     second, _ = add(connection, queue)
     which = {"all_jobs": True} if every else {"job_id": number}
     for _ in range(2):
-        assert connection.redrive(queue=queue, **which) == 0
+        assert connection.redrive(queue=queue, **which).taken == 0
         assert stats(connection, queue) == {"ready": 1, "dead": 1}
         assert keys_of(connection, queue) == {"k": second}
     assert connection.get_job(job_id=number).unique_key == "k"
     assert connection.cancel_job(job_id=second)
-    assert connection.redrive(queue=queue, **which) == 1
+    assert connection.redrive(queue=queue, **which).taken == 1
     assert keys_of(connection, queue) == {"k": number}
 
 
@@ -164,7 +164,7 @@ def test_two_dead_letters_of_one_key(connection: Session, clock: Clock) -> None:
     queue = new_queue(connection)
     first, second = (bury_one(connection, queue, "k") for _ in range(2))
     other, none = bury_one(connection, queue, "a"), bury_one(connection, queue, None)
-    assert connection.redrive(queue=queue, all_jobs=True) == 3
+    assert connection.redrive(queue=queue, all_jobs=True).taken == 3
     assert {job.job_id for job in claim(connection, queue, 9)} == {first, other, none}
     assert connection.get_job(job_id=second).state == "dead"
 
@@ -182,12 +182,12 @@ def test_until_a_dead_letter_is_removed(connection: Session, clock: Clock, how: 
     number = bury(connection, queue, "nack", clock)
     assert add(connection, queue) == (number, True)
     if how == "purge":
-        assert connection.purge_queue(queue=queue, dead_only=True) == 1
+        assert connection.purge_queue(queue=queue, dead_only=True).taken == 1
     elif how == "retention":
         clock.advance("25 hours")
         connection.cleanup()
     else:
-        assert connection.redrive(queue=queue, all_jobs=True) == 1
+        assert connection.redrive(queue=queue, all_jobs=True).taken == 1
         assert add(connection, queue) == (number, True)
         assert ack(connection, claim_one(connection, queue))
     assert keys_of(connection, queue) == {}
@@ -210,7 +210,7 @@ def test_a_change_of_the_setting(connection: Session, clock: Clock) -> None:
     assert duplicate is False
     assert ack(connection, job)
     assert keys_of(connection, queue) == {"k": dead, "l": second}
-    assert connection.purge_queue(queue=queue, all_jobs=True) == 2
+    assert connection.purge_queue(queue=queue, all_jobs=True).taken == 2
     assert keys_of(connection, queue) == {}
 
 

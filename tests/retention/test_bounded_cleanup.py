@@ -231,7 +231,7 @@ def test_a_worker_keeps_its_jobs_while_payloads_are_carried(log: Session, clock:
     assert "more" in actions(log)
     for job, end in ((acked, "ack"), (dead, "nack"), (redriven, "nack")):
         assert log.call(end, job_id=job.job_id, lease_token=job.lease_token)
-    assert log.redrive(queue=queue, job_id=redriven.job_id) == 1
+    assert log.redrive(queue=queue, job_id=redriven.job_id).taken == 1
     while "segment truncated" not in actions(log):
         turns += 1
         assert turns < 20

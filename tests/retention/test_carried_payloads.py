@@ -29,7 +29,7 @@ def test_unfinished_jobs_are_carried_along(connection: Session, clock: Clock) ->
     assert connection.extend_lease(job_id=leased.job_id, lease_token=token)
     for job in (dead, redriven):
         assert connection.nack(job_id=job.job_id, lease_token=token, error="e")
-    assert connection.redrive(queue=queue, job_id=redriven.job_id) == 1
+    assert connection.redrive(queue=queue, job_id=redriven.job_id).taken == 1
     clock.advance("301 minutes")
     found = connection.cleanup()
     assert [(action, amount) for action, _, amount in found] == [
@@ -54,7 +54,7 @@ def test_unfinished_jobs_are_carried_along(connection: Session, clock: Clock) ->
     )
     assert ack(connection, job)
     assert ack(connection, leased)
-    assert connection.redrive(queue=queue, all_jobs=True) == 1
+    assert connection.redrive(queue=queue, all_jobs=True).taken == 1
     revived = claim_one(connection, queue)
     assert (revived.payload, revived.key) == ("dead", "d")
     assert ack(connection, revived)
@@ -83,7 +83,7 @@ def _die(session: Session, queue: str, job: Job) -> None:
 
 
 def _revive(session: Session, queue: str, job: Job) -> None:
-    assert session.redrive(queue=queue, job_id=job.job_id) == 1
+    assert session.redrive(queue=queue, job_id=job.job_id).taken == 1
 
 
 @pytest.mark.parametrize("change", [_die, _revive])

@@ -43,7 +43,7 @@ def test_the_queue_moves_on_meanwhile(
     cleaner.commit()
     assert moved[2] == 1
     if dead:
-        assert connection.redrive(queue=queue, all_jobs=True) == 1
+        assert connection.redrive(queue=queue, all_jobs=True).taken == 1
     assert claim_one(connection, queue).payload == "kept"
 
 

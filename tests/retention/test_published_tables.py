@@ -109,7 +109,7 @@ def test_the_whole_life_of_jobs(published: Session, clock: Clock) -> None:
     for _ in range(2):
         for job in claim(published, "q", 8):
             published.nack(job_id=job.job_id, lease_token=job.lease_token, delay="0")
-    assert published.redrive(queue="q", all_jobs=True)
+    assert published.redrive(queue="q", all_jobs=True).taken
     published.pause_queue(queue="q")
     published.resume_queue(queue="q")
     done = []

@@ -53,7 +53,7 @@ def test_a_topic_that_keeps_less_long_than_its_jobs_live(
     assert in_runs(connection, queue) == 0
     assert ack(connection, leased)
     assert connection.get_job(job_id=dead.job_id).payload == 1
-    assert connection.redrive(queue=queue, all_jobs=True) == 1
+    assert connection.redrive(queue=queue, all_jobs=True).taken == 1
     jobs = claim(connection, queue, 200)
     assert [job.payload for job in jobs] == [*range(150), None, 1]
     assert (jobs[-1].key, jobs[-1].headers, jobs[-1].enqueued_at) == (
@@ -158,7 +158,7 @@ def test_messages_that_were_stored_for_ever(
     done = clean(connection)
     _outlive(connection, clock)
     assert held.payload == 1
-    assert connection.redrive(queue=queue, all_jobs=True) == 1
+    assert connection.redrive(queue=queue, all_jobs=True).taken == 1
     assert sorted(delivered(connection, queue)) == list(range(121))
     assert row(connection, "select count(*) from pgq.messages") == (3 * company,)
     assert done

@@ -29,6 +29,7 @@ from pgq.errors import (
 from pgq.messages import (
     Access,
     ArchivedJob,
+    BulkResult,
     BulkWriteState,
     CleanupAction,
     CleanupFailure,
@@ -65,6 +66,7 @@ __all__ = [
     "AlreadyExists",
     "ArchivedJob",
     "AsyncClient",
+    "BulkResult",
     "BulkWriteState",
     "CleanupAction",
     "CleanupFailure",

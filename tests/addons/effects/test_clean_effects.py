@@ -112,7 +112,7 @@ def test_of_jobs_that_live_on(connection: Session, clock: Clock) -> None:
     connection.extend_lease(job_id=leased.job_id, lease_token=leased.lease_token, lease="1 hour")
     connection.cleanup()
     assert left(connection) == ids
-    assert connection.redrive(queue=queue, job_id=dead.job_id) == 1
+    assert connection.redrive(queue=queue, job_id=dead.job_id).taken == 1
     connection.cleanup()
     assert begin(connection, claim_one(connection, queue)).result == dead.job_id
     # a dead letter that is old enough takes them along

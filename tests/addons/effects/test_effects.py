@@ -173,7 +173,7 @@ def test_an_operator_decides(connection: Session) -> None:
     for job_id, token, effect in seen:
         settle = "finish" if job_id == jobs["happened"].job_id else "delete"
         assert connection.call(f"{settle}_effect", job_id=job_id, lease_token=token, effect=effect)
-    assert connection.redrive(queue=queue, all_jobs=True) == 3
+    assert connection.redrive(queue=queue, all_jobs=True).taken == 3
     found = {}
     for _ in jobs:
         job = claim_one(connection, queue)

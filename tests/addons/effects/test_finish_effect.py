@@ -28,7 +28,7 @@ def test_a_job_that_was_given_up(connection: Session, end: str) -> None:
         assert connection.finish_effect(**stranger) is False
     if end == "reject_job":
         assert noted(connection, job.job_id) == {"mail": "finished", "other": "interrupted"}
-        assert connection.redrive(queue=queue, job_id=job.job_id) == 1
+        assert connection.redrive(queue=queue, job_id=job.job_id).taken == 1
     if end in ("nack", "release_job", "reject_job"):
         again = claim_one(connection, queue)
         assert begin(connection, again).result == "sent"

@@ -113,7 +113,7 @@ def test_whatever_ends_a_lease_makes_room(connection: Session, clock: Clock, end
     if end == "cancel":
         assert connection.cancel_job(job_id=job.job_id)
     elif end == "purge":
-        assert connection.purge_queue(queue=queue, all_jobs=True) == 3
+        assert connection.purge_queue(queue=queue, all_jobs=True).taken == 3
         made[1:] = add_many(connection, queue, ["a", "a"])
     elif end == "archive_job":
         assert connection.archive_job(**held(job), outcome="done")
@@ -315,7 +315,7 @@ def test_dead_letters(connection: Session) -> None:
     assert connection.nack(**held(job), error="no")
     second = claim_one(connection, queue)
     assert second.job_id == made[1]
-    assert connection.redrive(queue=queue, all_jobs=True) == 1
+    assert connection.redrive(queue=queue, all_jobs=True).taken == 1
     assert claim(connection, queue) == []
     assert ack(connection, second)
     third = claim_one(connection, queue)

@@ -39,8 +39,8 @@ def test_continue(connection: Session) -> None:
     assert [kill_first(connection, queue) for _ in range(2)] == ids[:2]
     current = claim_one(connection, queue)
     assert current.job_id == ids[2]
-    assert connection.redrive(queue=queue, job_id=ids[1]) == 1
-    assert connection.redrive(queue=queue, job_id=ids[0]) == 1
+    assert connection.redrive(queue=queue, job_id=ids[1]).taken == 1
+    assert connection.redrive(queue=queue, job_id=ids[0]).taken == 1
     assert stats(connection, queue) == {"leased": 1, "waiting": 4}
     assert claim(connection, queue, 9) == []
     ack(connection, current)
@@ -56,7 +56,7 @@ def test_all_of_a_key_are_redriven(connection: Session, waits: bool) -> None:
         kill_first(connection, queue)
     assert taken_keys(connection, queue) == []
     new = [add(connection, queue)] if waits else []
-    assert connection.redrive(queue=queue, all_jobs=True) == 5
+    assert connection.redrive(queue=queue, all_jobs=True).taken == 5
     assert broken(connection) == []
     found = given(connection, queue)
     assert [number for number in found if number not in (ids[2], ids[3])] == (
@@ -75,7 +75,7 @@ def test_stop(connection: Session) -> None:
     ids.append(add(connection, queue))
     assert given(connection, queue) == [other]
     assert stats(connection, queue) == {"waiting": 2, "dead": 1}
-    assert connection.redrive(queue=queue, all_jobs=True) == 1
+    assert connection.redrive(queue=queue, all_jobs=True).taken == 1
     assert given(connection, queue) == ids
     assert taken_keys(connection, queue) == []
 
@@ -90,7 +90,7 @@ def test_a_letter_that_stops_is_removed(
     rest = [add(connection, queue) for _ in range(2)] if waits else []
     kill_first(connection, queue)
     if way == "purge":
-        assert connection.purge_queue(queue=queue, dead_only=True) == 1
+        assert connection.purge_queue(queue=queue, dead_only=True).taken == 1
     else:
         clock.advance("2 days")
         connection.cleanup()
@@ -108,15 +108,15 @@ def test_a_letter_keeps_to_what_was_when_it_died(connection: Session) -> None:
     kill_first(connection, queue)
     connection.alter_queue(queue=queue, after_dead_letter="continue")
     assert claim(connection, queue, 9) == []
-    assert connection.redrive(queue=queue, job_id=ids[0]) == 1
+    assert connection.redrive(queue=queue, job_id=ids[0]).taken == 1
     assert [kill_first(connection, queue) for _ in range(2)] == ids[:2]
     connection.alter_queue(queue=queue, after_dead_letter="stop")
     kill_first(connection, queue)
     new = add(connection, queue)
     # those that do not stop the key wait until the one that does is done
-    assert connection.redrive(queue=queue, job_id=ids[0]) == 1
+    assert connection.redrive(queue=queue, job_id=ids[0]).taken == 1
     assert claim(connection, queue, 9) == []
-    assert connection.redrive(queue=queue, all_jobs=True) == 2
+    assert connection.redrive(queue=queue, all_jobs=True).taken == 2
     assert given(connection, queue) == [ids[2], ids[0], ids[1], new]
 
 
@@ -126,10 +126,10 @@ def test_a_letter_that_stays(connection: Session) -> None:
     add(connection, queue, unique_key="u")
     kill_first(connection, queue)
     other = add(connection, queue, "other", unique_key="u")
-    assert connection.redrive(queue=queue, all_jobs=True) == 0
+    assert connection.redrive(queue=queue, all_jobs=True).taken == 0
     assert taken_keys(connection, queue) == ["other"]
     assert given(connection, queue) == [other]
-    assert connection.redrive(queue=queue, all_jobs=True) == 1
+    assert connection.redrive(queue=queue, all_jobs=True).taken == 1
     assert len(given(connection, queue)) == 1
 
 
@@ -229,7 +229,7 @@ def test_a_purge(connection: Session, mode: str) -> None:
     for _ in range(3):
         kill_first(connection, queue)
     claim(connection, queue, 2)
-    assert connection.purge_queue(queue=queue, all_jobs=True) == 12
+    assert connection.purge_queue(queue=queue, all_jobs=True).taken == 12
     assert taken_keys(connection, queue) == []
     number = add(connection, queue, "a")
     assert given(connection, queue) == [number]

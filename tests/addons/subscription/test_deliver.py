@@ -272,10 +272,10 @@ def test_dead_letters(connection: Session) -> None:
             "select payload from pgq.dead_letters where queue = %s order by job_id", [queue]
         )
     ] == [0, 1, 2]
-    assert connection.redrive(queue=queue, job_id=jobs[1].job_id) == 1
+    assert connection.redrive(queue=queue, job_id=jobs[1].job_id).taken == 1
     assert connection.get_job(job_id=jobs[1].job_id).payload == 1
     assert connection.cancel_job(job_id=jobs[1].job_id)
-    assert connection.purge_queue(queue=queue, dead_only=True) == 2
+    assert connection.purge_queue(queue=queue, dead_only=True).taken == 2
     assert delivered(connection, queue) == [3, 4]
 
 
@@ -285,7 +285,7 @@ def test_purge(connection: Session) -> None:
     publish_many(connection, topic, 250)
     claim(connection, queue, 10)
     connection.publish(topic=topic, payload=1)
-    assert connection.purge_queue(queue=queue, all_jobs=True) == 251
+    assert connection.purge_queue(queue=queue, all_jobs=True).taken == 251
     assert delivered(connection, queue) == []
     publish_many(connection, topic, 5)
     assert delivered(connection, queue) == list(range(5))

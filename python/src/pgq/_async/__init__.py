@@ -7,6 +7,7 @@ from pgq._async._bulk import BulkWrites
 from pgq._async._cleanup import Cleanup
 from pgq._async._consuming import Consuming
 from pgq._async._effects import Effects
+from pgq._async._filters import Filters
 from pgq._async._jobs import Jobs
 from pgq._async._metrics import Metrics
 from pgq._async._queues import Queues
@@ -23,6 +24,7 @@ class AsyncClient(
     Consuming,
     Queues,
     Jobs,
+    Filters,
     Effects,
     Schedules,
     Subscriptions,

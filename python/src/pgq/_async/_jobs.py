@@ -372,28 +372,3 @@ class Jobs(Calling):
             lease=lease,
             begun=begun,
         )
-
-    async def redrive(
-        self,
-        queue: str,
-        *,
-        job_id: int | None = None,
-        all_jobs: bool | None = None,
-        max_jobs: int | None = None,
-        per_second: float | None = None,
-    ) -> int:
-        """Put one dead letter back into its queue, or all of them; returns how many.
-
-        Pass its `job_id`, or ``all_jobs=True``, of which `max_jobs` takes those that died first.
-        They are due at once, or so many `per_second` from now on, and have all their attempts and
-        their whole time to live again. A letter whose unique key another job has stays one.
-        """
-        return await self._value(
-            int,
-            "redrive",
-            queue=queue,
-            job_id=job_id,
-            all_jobs=all_jobs,
-            max_jobs=max_jobs,
-            per_second=per_second,
-        )

@@ -160,31 +160,6 @@ class Queues(Calling):
         """End a pause."""
         return await self._row(Queue, "resume_queue", queue=queue)
 
-    async def purge_queue(
-        self,
-        queue: str,
-        *,
-        dead_only: bool | None = None,
-        job_id: int | None = None,
-        all_jobs: bool | None = None,
-        died_before: datetime | None = None,
-    ) -> int:
-        """Remove dead letters of a queue, or all its unfinished jobs; returns how many.
-
-        Pass ``dead_only=True`` (all dead letters), `died_before` (those that died before), `job_id`
-        (this one), or ``all_jobs=True``, which takes dead letters and leased jobs too: a worker
-        that has one gets False from `ack`. Archived jobs stay.
-        """
-        return await self._value(
-            int,
-            "purge_queue",
-            queue=queue,
-            dead_only=dead_only,
-            job_id=job_id,
-            all_jobs=all_jobs,
-            died_before=died_before,
-        )
-
     async def queue_stats(self, queue: str | None = None) -> list[QueueStats]:
         """How many jobs are in which state, a row per queue."""
         return await self._view(QueueStats, "queue_stats", queue=queue)

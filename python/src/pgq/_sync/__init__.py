@@ -9,6 +9,7 @@ from pgq._sync._bulk import BulkWrites
 from pgq._sync._cleanup import Cleanup
 from pgq._sync._consuming import Consuming
 from pgq._sync._effects import Effects
+from pgq._sync._filters import Filters
 from pgq._sync._jobs import Jobs
 from pgq._sync._metrics import Metrics
 from pgq._sync._queues import Queues
@@ -25,6 +26,7 @@ class Client(
     Consuming,
     Queues,
     Jobs,
+    Filters,
     Effects,
     Schedules,
     Subscriptions,

@@ -56,7 +56,7 @@ def purge(
             job_id=job,
             all_jobs=everything or None,
             died_before=died_before,
-        )
+        ).taken
     _count(removed, "removed", queue, json)
 
 
@@ -111,7 +111,7 @@ def add(app: typer.Typer) -> None:
                 all_jobs=everything or None,
                 max_jobs=most,
                 per_second=per_second,
-            )
+            ).taken
         _count(count, "redriven", queue, json)
 
     @command(app, "cancel", examples=["pgq cancel 4711", "pgq cancel 4711 4712 4713"])

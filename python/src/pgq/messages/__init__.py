@@ -16,6 +16,7 @@ from pgq.messages._house import BulkWriteState, CleanupAction, CleanupFailure
 from pgq.messages._metrics import Metric, WorkerInfo
 from pgq.messages._queues import (
     ArchivedJob,
+    BulkResult,
     DeadLetter,
     EnqueueResult,
     Job,
@@ -43,6 +44,7 @@ from pgq.messages._topics import (
 __all__ = [
     "Access",
     "ArchivedJob",
+    "BulkResult",
     "BulkWriteState",
     "CleanupAction",
     "CleanupFailure",

@@ -9,6 +9,7 @@ from uuid import UUID
 
 __all__ = [
     "ArchivedJob",
+    "BulkResult",
     "DeadLetter",
     "EnqueueResult",
     "Job",
@@ -216,3 +217,15 @@ class ArchivedJob:
     headers: dict[str, Any] | None
     payload: Any
     body: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class BulkResult:
+    """What a call has done with many jobs of a queue."""
+
+    taken: int
+    """How many it has changed, or with `dry_run` would have changed."""
+    seen: int
+    """How many jobs of the queue it has looked at."""
+    after_id: int | None
+    """What to pass to the next call, which goes on from there; None: there are no more."""

@@ -88,18 +88,20 @@ def _redrive(client: Client, query: Query) -> str:
         all_jobs=query.flag("all_jobs"),
         max_jobs=query.number("max_jobs"),
         per_second=query.rate("per_second"),
-    )
+    ).taken
     return f"{_count(count, 'dead letter is a job', 'dead letters are jobs')} again"
 
 
 def _purge_dead(client: Client, query: Query) -> str:
     job_id = query.number("job_id")
-    count = client.purge_queue(query.text("queue"), dead_only=job_id is None or None, job_id=job_id)
+    count = client.purge_queue(
+        query.text("queue"), dead_only=job_id is None or None, job_id=job_id
+    ).taken
     return f"removed {_count(count, 'dead letter', 'dead letters')}"
 
 
 def _purge_queue(client: Client, query: Query) -> str:
-    count = client.purge_queue(query.text("queue"), all_jobs=True)
+    count = client.purge_queue(query.text("queue"), all_jobs=True).taken
     return f"removed {_count(count, 'job', 'jobs')}"
 
 
