@@ -233,13 +233,19 @@ def _lease_briefly(session: Session, queue: str, job: Job) -> None:
     assert claim_one(session, queue, lease="1 microsecond").job_id == job.job_id
 
 
-@pytest.mark.parametrize("change", [_give_back, _revive, _lease_briefly])
+def _retry(session: Session, queue: str, job: Job) -> None:
+    held = {"job_id": job.job_id, "lease_token": job.lease_token}
+    assert session.release_job(**held, delay="1 hour")
+    assert session.retry_job(job_id=job.job_id)
+
+
+@pytest.mark.parametrize("change", [_give_back, _revive, _lease_briefly, _retry])
 def test_a_job_put_back_by_an_open_transaction(
     shared_connect: Connect,
     connection: Session,
     change: Callable[[Session, str, Job], None],
 ) -> None:
-    """nack without delay, redrive, and a lease that is over before its claim commits."""
+    """nack without delay, redrive, retry, and a lease that is over before its claim commits."""
     queue = new_queue(connection, lease="1 hour", max_attempts=1 if change is _revive else 5)
     enqueue(connection, queue, "put back")
     job = claim_one(connection, queue)

@@ -58,7 +58,10 @@ def test_all_that_a_job_has(connection: Session) -> None:
         "headers": {"h": 2},
         "payload": {"a": 1},
         "body": None,
+        "snoozes": 0,
+        "progress": None,
     }
+    assert found["progress_at"] is None
     raw = get(connection, enqueue(connection, queue, body=b"\x00\xff"))
     assert (raw["payload"], raw["body"], raw["max_attempts"]) == (None, b"\x00\xff", 4)
 

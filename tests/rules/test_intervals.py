@@ -66,6 +66,7 @@ def arguments(connection: Session) -> dict[tuple[str, str], dict[str, Any]]:
         ("extend_lease_batch", "lease"): batch,
         ("nack", "delay"): single,
         ("nack_batch", "delay"): batch,
+        ("release_job", "delay"): single,
         ("begin_write", "timeout"): {"queue": "q"},
         ("write_chunk", "delay"): chunk,
         ("list_workers", "seen_within"): {},

@@ -171,8 +171,7 @@ def use_the_log(pgq: Caller, clock: Clock) -> None:
         pgq.cleanup()
     pgq.publish(**topic, payload=Jsonb(1), partition=0)
     pgq.consume(**topic, consumer_group="skipping")
-    pgq.list_topics()
-    pgq.list_groups()
+    pgq.list_topics(), pgq.list_groups()
     pgq.drop_group(**member)
     pgq.drop_topic(**topic)
 
@@ -227,8 +226,7 @@ def use_the_queue(pgq: Caller, clock: Clock) -> None:
         pgq.purge_queue(**queue, job_id=letter.job_id)
     use_limits(pgq, clock)
     pgq.redrive(**queue, all_jobs=True)
-    pgq.pause_queue(**queue)
-    pgq.resume_queue(**queue)
+    pgq.pause_queue(**queue), pgq.resume_queue(**queue)
     pgq.list_queues()
     clock.advance("20 days")
     for _ in range(3):
@@ -282,11 +280,13 @@ def use_unique_jobs(pgq: Caller, clock: Clock) -> None:
             for job in jobs:
                 pgq.get_job(job_id=job[0])
                 pgq.peek_jobs(**queue, state="leased")
+                pgq.set_progress(job_id=job[0], lease_token=job[1], progress=Jsonb(1))
                 way(job_id=job[0], lease_token=job[1])
         jobs = pgq.claim_job(**queue, max_jobs=3)
+        pgq.release_job(job_id=jobs[1][0], lease_token=jobs[1][1], delay="1 minute")
         pgq.release_job_batch(job_ids=[job[0] for job in jobs], lease_token=jobs[0][1])
-        pgq.cancel_job(job_id=jobs[0][0])
-        pgq.cancel_job(job_id=jobs[0][0])
+        for number, end in enumerate((pgq.cancel_job, pgq.retry_job, pgq.cancel_job)):
+            end(job_id=jobs[number % 2][0])
         pgq.claim_job(**queue, max_jobs=2)
         clock.advance("1 hour")
         pgq.cleanup()

@@ -9,12 +9,13 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
     held pgq.job;
+    size bigint := pgq._message_bytes(progress, null, null, null);
 begin
     perform pgq._check_lease(job_id, lease_token);
-    if pg_column_size(progress) > 16384 then
+    if size > 16384 then
         raise exception 'argument "progress" must have at most 16384 bytes'
             using errcode = '22023',
-                detail = format('Given: %s.', pg_column_size(progress)),
+                detail = format('Given: %s.', size),
                 hint = 'Store what is large elsewhere, and pass where it is.';
     end if;
 
@@ -31,9 +32,9 @@ end
 $$;
 
 comment on function pgq.set_progress(bigint, uuid, jsonb) is
-'Notes how far a leased job has come, for get_job to show; false when the caller does not hold it.
-progress: any JSON of up to 16384 bytes, for example {"done": 40, "of": 100}; null: none. It
-replaces what was noted before, stays when the job is tried again, and is removed some time after
-the job has ended. Call it as seldom as heartbeats, since each call writes a row.
+'Notes how far a leased job has come; false when the caller does not hold it any more.
+get_job shows it. progress: any JSON of up to 16384 bytes, for example {"done": 40, "of": 100};
+null: none. It replaces what was noted before, stays when the job is tried again, and is removed
+some time after the job has ended. Call it as seldom as heartbeats, since each call writes a row.
 Errors: 22004 a required argument is null, 22023 progress is too large, 40001 above READ COMMITTED
 when another transaction was first (try again).';

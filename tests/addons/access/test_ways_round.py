@@ -291,3 +291,17 @@ def test_statistics(roles: Session, known: Arguments) -> None:
     roles.execute("analyze pgq.topic, pgq.message_0")
     with acting(roles, STRANGER):
         assert roles.execute("select * from pg_stats where schemaname = 'pgq'").fetchall() == []
+
+
+def test_a_hidden_job_that_waits(roles: Session, known: Arguments) -> None:
+    """Only who may claim it can make it due; for others there is no such job."""
+    number = roles.enqueue(queue="q", payload=Jsonb(1), delay="1 hour").job_id
+    for role in (STRANGER, role_of("publish"), role_of("monitor")):
+        with acting(roles, role):
+            assert roles.retry_job(job_id=number) is False, role
+            roles.execute("reset role")
+            assert roles.get_job(job_id=number).state == "delayed"
+    for role in (role_of("consume"), role_of("admin")):
+        with acting(roles, role):
+            assert roles.retry_job(job_id=number) is True, role
+    assert roles.cancel_job(job_id=number)
