@@ -425,7 +425,7 @@
 \ir addons/effects/delete_effect.sql
 \ir addons/effects/_clean_effects.sql
 
--- Addons: what is noted of jobs
+-- History: what is noted of jobs
 \ir addons/history/_retry_job.sql
 \ir addons/history/retry_job.sql
 \ir addons/history/set_progress.sql
@@ -435,17 +435,17 @@
 \ir addons/history/job_history.sql
 \ir addons/history/get_result.sql
 
--- Addons: jobs by filter
+-- Filters: acts on many jobs
 \ir addons/filters/_find_unfinished.sql
 \ir addons/filters/cancel_jobs.sql
 \ir addons/filters/retry_jobs.sql
 
--- Addons: what duplicates do
+-- Duplicates
 \ir addons/duplicates/_merge_duplicate.sql
 \ir addons/duplicates/_merge_duplicates.sql
 \ir addons/duplicates/_end_replaced.sql
 
--- Addons: how long an idle worker may sleep
+-- Idle workers
 \ir addons/idle/next_due.sql
 \ir addons/idle/next_poll.sql
 
