@@ -85,15 +85,12 @@ begin
 
     added := size;
     ids := array(select nextval('pgq.job_id') from generate_series(1, size));
+    holders := ids;
 
     if unique_keys is not null then
         holders := pgq._take_keys(target.queue_id, unique_keys collate "C", ids, true);
 
-        added := (
-            select count(*)
-            from unnest(ids, holders) as h (job_id, holder)
-            where h.job_id = h.holder
-        );
+        added := cardinality(array(select unnest(ids) intersect select unnest(holders)));
     end if;
 
     if target.max_message_bytes < 12288 or pgq._has_large(payloads, keys, headers, bodies) then
@@ -111,7 +108,7 @@ begin
     if target.ordered then
         -- A duplicate takes no turn.
         turn_keys := array(
-            select case when coalesce(h.holder, h.job_id) = h.job_id then h.key end
+            select case when h.holder = h.job_id then h.key end
             from unnest(ids, holders, keys) as h (job_id, holder, key)
         );
         turns := pgq._turns(target.queue_id, turn_keys, free);
@@ -127,7 +124,7 @@ begin
             unnest(ids) as job_id, unnest(holders) as holder, unnest(keys) as key,
             unnest(headers) as header, unnest(payloads) as payload, unnest(bodies) as body
     ) as b
-    where b.holder is null or b.holder = b.job_id;
+    where b.holder = b.job_id;
 
     insert into pgq.job (
         job_id,
@@ -165,19 +162,18 @@ begin
             unnest(ids) as job_id, unnest(holders) as holder, unnest(labels) as label,
             unnest(unique_keys) as unique_key, unnest(turn_keys) as turn_key, unnest(turns) as waits
     ) as b
-    where b.holder is null or b.holder = b.job_id;
+    where b.holder = b.job_id;
 
-    if added < size and target.on_duplicate <> 'keep' then
+    if added < size then
         perform pgq._merge_duplicates(
             target.queue_id, ids, holders, payloads, headers, bodies, delay, run_at
         );
     end if;
 
-    return query
-    select unnest(coalesce(holders, ids)), unnest(coalesce(holders, ids)) <> unnest(ids);
+    return query select unnest(holders), unnest(holders) <> unnest(ids);
 
     if target.notify and added > 0 then
-        perform pg_notify('pgq_queue', case when target.publishers is null then queue else '' end);
+        perform pgq._announce_jobs(ids);
     end if;
 end
 $$;
