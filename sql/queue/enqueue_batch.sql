@@ -76,7 +76,7 @@ begin
     now_at := pgq._clock();
     due := case
         when delay is null and run_at is null then now_at + target.delay
-        else pgq._due_at(queue collate "C", now_at, delay, run_at, target.job_ttl)
+        else pgq._due_at(target.queue, now_at, delay, run_at, target.job_ttl)
     end;
 
     if size = 0 then
@@ -85,7 +85,6 @@ begin
 
     added := size;
     ids := array(select nextval('pgq.job_id') from generate_series(1, size));
-    holders := ids;
 
     if unique_keys is not null then
         holders := pgq._take_keys(target.queue_id, unique_keys collate "C", ids, true);
@@ -97,7 +96,7 @@ begin
         perform pgq._note_size(
             target.segment, target.partition_id,
             pgq._check_size(
-                null, queue collate "C", array(select unnest(ids) = unnest(holders)), payloads,
+                null, target.queue, array(select unnest(ids) = unnest(holders)), payloads,
                 keys, headers, bodies
             )
         );
@@ -108,8 +107,8 @@ begin
     if target.ordered then
         -- A duplicate takes no turn.
         turn_keys := array(
-            select case when h.holder = h.job_id then h.key end
-            from unnest(ids, holders, keys) as h (job_id, holder, key)
+            select case when (h.holder <> h.id) is not true then h.key end
+            from unnest(ids, holders, keys) as h (id, holder, key)
         );
         turns := pgq._turns(target.queue_id, turn_keys, free);
     end if;
@@ -124,7 +123,7 @@ begin
             unnest(ids) as job_id, unnest(holders) as holder, unnest(keys) as key,
             unnest(headers) as header, unnest(payloads) as payload, unnest(bodies) as body
     ) as b
-    where b.holder = b.job_id;
+    where (b.holder <> b.job_id) is not true;
 
     insert into pgq.job (
         job_id,
@@ -162,7 +161,7 @@ begin
             unnest(ids) as job_id, unnest(holders) as holder, unnest(labels) as label,
             unnest(unique_keys) as unique_key, unnest(turn_keys) as turn_key, unnest(turns) as waits
     ) as b
-    where b.holder = b.job_id;
+    where (b.holder <> b.job_id) is not true;
 
     if added < size then
         perform pgq._merge_duplicates(
@@ -170,9 +169,9 @@ begin
         );
     end if;
 
-    return query select unnest(holders), unnest(holders) <> unnest(ids);
+    return query select h.id, h.id <> h.own from unnest(coalesce(holders, ids), ids) as h (id, own);
 
-    if target.notify and added > 0 then
+    if target.notify then
         perform pgq._announce_jobs(ids);
     end if;
 end
