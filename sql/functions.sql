@@ -444,6 +444,7 @@
 \ir addons/duplicates/_merge_duplicate.sql
 \ir addons/duplicates/_merge_duplicates.sql
 \ir addons/duplicates/_end_replaced.sql
+\ir addons/duplicates/_end_replaced_front.sql
 
 -- Idle workers
 \ir addons/idle/next_due.sql

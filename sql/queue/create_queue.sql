@@ -155,10 +155,11 @@ and it is due after the new delay, but at most debounce_max (by default no limit
 enqueued; it cannot be changed. A job that a worker has is not touched: a new job is added, so the
 newest content is always worked on. If the older one comes back while the newer one waits (nack,
 release_job, lost lease), it ends as replaced; where the newer one has been claimed already, it is
-tried again like any other. ordered: jobs of one key are handed out one at a
-time, in the order in which their enqueues were committed, whatever their priorities and delays;
-jobs without a key are never blocked; by default false, and cannot be changed. The next job of a key
-is blocked until the one before is finished, cancelled, expired, purged or dead. after_dead_letter,
+tried again like any other, and if both come back both are. ordered: jobs of one key are handed out
+one at a time, in the order in which their enqueues were committed, whatever their priorities and
+delays; jobs without a key are never blocked; by default false, and cannot be changed. The next job
+of a key is blocked until the one before is finished, cancelled, expired, purged or dead.
+after_dead_letter,
 of an ordered queue: by default continue; stop: the jobs of the key are blocked until the dead
 letter is redriven, which then comes first, or purged, or removed by retention. max_leased (1 to
 10000): claims return nothing while this many jobs are leased; by default no limit.
@@ -171,10 +172,10 @@ or rate_limit wait for each other until the transaction ends, so claim in short 
 max_unfinished: enqueue fails with MQ010 while the queue has this many unfinished jobs; by default
 no limit. max_message_bytes (1024 to 268435456; by default 1048576): an enqueue with larger content
 is refused, see enqueue. no_limit: names of settings that shall have no limit: max_attempts,
-job_ttl, retention, max_leased, max_leased_per_key, rate_limit, max_unfinished, debounce_max. restricted: only
-roles that get access by grant_access may use the queue, beside the caller; by default false.
-Settings that are not given are not compared with those of an existing queue, so an application can
-call this at each start.
+job_ttl, retention, max_leased, max_leased_per_key, rate_limit, max_unfinished, debounce_max.
+restricted: only roles that get access by grant_access may use the queue, beside the caller; by
+default false. Settings that are not given are not compared with those of an existing queue, so an
+application can call this at each start.
 Errors: MQ005 the queue exists with other settings than those given, 22004 a required argument is
 null, 22023 bad name or setting, 40001 above READ COMMITTED when another transaction was first
 (try again), 54000 retentions or windows that are too many: see set_storage_bounds.';

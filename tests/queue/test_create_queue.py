@@ -35,6 +35,8 @@ DEFAULTS = {
     "max_leased_per_key": None,
     "restricted": False,
     "max_message_bytes": 1048576,
+    "on_duplicate": "keep",
+    "debounce_max": None,
 }
 
 CHOSEN: dict[str, Any] = {
@@ -190,7 +192,10 @@ OTHERS: dict[str, tuple[Any, str, str]] = {
 
 def test_every_declared_setting_is_tried(connection: Session) -> None:
     declared = connection.execute("select name from unnest(pgq._queue_settings())").fetchall()
-    assert {name for (name,) in declared} == {*CHOSEN, "max_leased_per_key"}
+    assert {name for (name,) in declared} == {
+        *CHOSEN,
+        *("max_leased_per_key", "on_duplicate", "debounce_max"),
+    }
 
 
 def test_each_setting_that_differs_is_named(connection: Session) -> None:
