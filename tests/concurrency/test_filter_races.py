@@ -12,7 +12,7 @@ from support.filters import BY_FILTER, LETTERS, add_one, meant
 from support.gate import Gate
 from support.ordered import add, broken, ordered_queue
 from support.queue import Job, ack, claim, claim_one, enqueue, enqueue_many, new_queue, stats
-from support.session import Connect, Session
+from support.session import Connect, Session, refused
 from support.snapshots import LEVELS, TRY_AGAIN, answer_of, old_session, second_answer_of
 from support.waiting import aside, blocked, results, settled
 
@@ -376,3 +376,17 @@ def test_jobs_of_an_old_snapshot(
     if changed:
         assert answer_of(session, act) == expected
     assert second_answer_of(session, act) == (0 if changed else 1)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("function", LETTERS)
+def test_letters_need_read_committed(
+    connect: Connect, connection: Session, function: str, level: str
+) -> None:
+    queue = new_queue(connection)
+    add_one(connection, function, queue, label="x")
+    session = connect(isolation_level=level)
+    for dry_run in (True, False):
+        refused("25001", session.call, function, queue=queue, label="x", dry_run=dry_run)
+        session.rollback()
+    assert stats(connection, queue) == {"dead": 1}
