@@ -84,8 +84,8 @@ def names_of_times(function: str) -> tuple[str, str]:
     return f"{verb}_since", f"{verb}_before"
 
 
-def fill(session: Session, function: str, number: int, label: str = "many") -> tuple[str, str]:
-    """Two queues whose jobs alternate, so many in all, that the call can take."""
+def fill(session: Session, function: str, number: int, analyzed: bool = True) -> tuple[str, str]:
+    """Two queues whose jobs alternate, so many in all, that the call can take: labelled many."""
     queues = [new_queue(session), new_queue(session)]
     table, time = ("dead_job", "died_at") if function in LETTERS else ("job", "visible_at")
     session.execute(
@@ -94,9 +94,10 @@ def fill(session: Session, function: str, number: int, label: str = "many") -> t
         " select nextval('pgq.job_id'), q.queue_id, q.partition_id, 0, 0, 1, 0, %s, 'no', now()"
         " + interval '1 hour' from generate_series(1, %s) as n inner join pgq.queue as q"
         " on q.queue = (array[%s, %s])[n %% 2 + 1] order by n".encode(),
-        [label, number, *queues],
+        ["many", number, *queues],
     )
-    session.execute(f"analyze pgq.{table}".encode())
+    if analyzed:
+        session.execute(f"analyze pgq.{table}".encode())
     return queues[0], queues[1]
 
 
