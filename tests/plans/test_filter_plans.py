@@ -19,7 +19,7 @@ PART = 10_000
 MATCHES = 20
 # what is read besides, and for each job that is taken
 OVERHEAD = 100
-PER_JOB = 40
+PER_JOB = 20
 
 
 @pytest.fixture
@@ -72,10 +72,11 @@ def test_a_table_that_grew(veteran: Reader, connection: Session, function: str) 
 
 
 def test_a_key_of_many_jobs(veteran: Reader, connection: Session) -> None:
-    """To cancel its jobs reads each a few times, not all of them for each one."""
+    """Each is read a few times, not all of them for each one; none unblocks the next one."""
     connection.create_queue(queue="ordered", ordered=True)
     number = 4000
     connection.enqueue_batch(
         queue="ordered", payloads=[1] * number, keys=["k"] * number, labels=["x"] * number
     )
     assert look_at(veteran, "cancel_jobs", "ordered", key="k") == number
+    assert veteran.last.entries <= 10 * number

@@ -1,9 +1,6 @@
 create function pgq._find_jobs(act text, queue_id bigint, filter pgq._job_filter)
 returns pgq._found_jobs
 language sql volatile parallel unsafe
-set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
 as $$
 -- By id, through the jobs of all queues: no index has the ids of one queue. Each call looks at as
 -- many rows, so it takes as long whatever matches.
