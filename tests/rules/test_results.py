@@ -19,6 +19,7 @@ ONE_ROW = {
     "begin_write",
     "commit_write",
     "create_group",
+    "cancel_jobs",
     "create_queue",
     "create_schedule",
     "create_topic",
@@ -28,8 +29,11 @@ ONE_ROW = {
     "pause_queue",
     "pause_schedule",
     "publish",
+    "purge_queue",
+    "redrive",
     "resume_queue",
     "resume_schedule",
+    "retry_jobs",
     "subscribe",
 }
 """Those that have one row, or none, and say so to the planner; the others may have any number."""

@@ -290,9 +290,9 @@ def use_unique_jobs(pgq: Caller, clock: Clock) -> None:
         pgq.claim_job(**queue, max_jobs=2)
         clock.advance("1 hour")
         pgq.cleanup()
-        pgq.redrive(**queue, all_jobs=True)
         pgq.redrive(**queue, job_id=jobs[1][0])
-        pgq.purge_queue(**queue, all_jobs=True)
+        for act in (pgq.redrive, pgq.retry_jobs, pgq.cancel_jobs, pgq.purge_queue):
+            act(**queue, all_jobs=True)
     pgq.drop_queue(queue="removed")
 
 
