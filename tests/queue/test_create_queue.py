@@ -35,6 +35,7 @@ DEFAULTS = {
     "max_leased_per_key": None,
     "restricted": False,
     "max_message_bytes": 1048576,
+    "keep_results": False,
 }
 
 CHOSEN: dict[str, Any] = {
@@ -58,6 +59,7 @@ CHOSEN: dict[str, Any] = {
     "rate_burst": 50,
     "max_unfinished": 1000,
     "max_message_bytes": 20000,
+    "keep_results": True,
 }
 
 LIMITS = ["max_attempts", "job_ttl", "retention", "max_leased", "rate_limit", "max_unfinished"]
@@ -185,6 +187,7 @@ OTHERS: dict[str, tuple[Any, str, str]] = {
     "rate_burst": (1, "1", "50"),
     "max_unfinished": (1, "1", "1000"),
     "max_message_bytes": (20001, "20001", "20000"),
+    "keep_results": (False, "false", "true"),
 }
 
 
