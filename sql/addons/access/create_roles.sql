@@ -42,8 +42,8 @@ begin
     grant execute on function
         pgq.publish, pgq.publish_batch, pgq.enqueue, pgq.enqueue_batch,
         pgq.begin_write, pgq.write_chunk, pgq.commit_write, pgq.abort_write,
-        pgq.get_result, pgq.create_schedule, pgq.alter_schedule, pgq.pause_schedule, pgq.resume_schedule,
-        pgq.drop_schedule, pgq.list_schedules, pgq.next_ticks
+        pgq.create_schedule, pgq.alter_schedule, pgq.pause_schedule, pgq.resume_schedule,
+        pgq.drop_schedule, pgq.list_schedules, pgq.next_ticks, pgq.get_result
         to pgq_publisher;
 
     grant execute on function
@@ -51,12 +51,13 @@ begin
         pgq.consume, pgq.claim_offsets, pgq.commit_offset, pgq.nack_offsets,
         pgq.poll, pgq.extend_poll, pgq.release_poll, pgq.check_range,
         pgq.fetch, pgq.fetch_range, pgq.fetch_packed,
-        pgq.claim_job, pgq.finish_and_claim, pgq.get_job, pgq.get_result, pgq.job_history, pgq.peek_jobs, pgq.cancel_job,
+        pgq.claim_job, pgq.finish_and_claim, pgq.get_job, pgq.peek_jobs, pgq.cancel_job,
         pgq.ack, pgq.ack_batch, pgq.nack, pgq.nack_batch, pgq.archive_job, pgq.archive_job_batch,
         pgq.reject_job, pgq.release_job, pgq.release_job_batch,
         pgq.extend_lease, pgq.extend_lease_batch, pgq.fetch_dead_letters,
-        pgq.retry_job, pgq.set_progress, pgq.begin_effect, pgq.finish_effect, pgq.delete_effect,
-        pgq.heartbeat, pgq.run_schedules, pgq.cleanup
+        pgq.get_result, pgq.job_history, pgq.retry_job, pgq.set_progress,
+        pgq.begin_effect, pgq.finish_effect, pgq.delete_effect, pgq.heartbeat, pgq.run_schedules,
+        pgq.cleanup
         to pgq_consumer;
 
     perform pgq.grant_access('pgq_admin', 'admin', topic => '*');

@@ -32,8 +32,8 @@ begin
     where n.attempt % 20 = 0;
 
     if many is not null then
-        -- At each 20th attempt, and at a redrive, which begins with 1 again: a segment has less than
-        -- 40 of a job.
+        -- At each 20th attempt, and at a redrive, which begins with 1 again: a segment has less
+        -- than 40 of a job.
         perform pgq._trim_attempts(many, leaf);
     end if;
 end
