@@ -259,8 +259,11 @@
 \ir queue/archive_job_batch.sql
 \ir queue/_retry_delay.sql
 \ir queue/_return_keys.sql
+\ir queue/_check_attempt.sql
 \ir addons/history/_event_leaf.sql
+\ir addons/history/_trim_attempts.sql
 \ir addons/history/_note_attempts.sql
+\ir queue/_note_lost.sql
 \ir queue/_nack.sql
 \ir queue/nack.sql
 \ir queue/nack_batch.sql

@@ -34,6 +34,7 @@ CHANGES: dict[str, Any] = {
     "rate_burst": 50,
     "max_unfinished": 1000,
     "max_leased_per_key": 3,
+    "keep_results": True,
 }
 
 

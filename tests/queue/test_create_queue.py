@@ -37,6 +37,7 @@ DEFAULTS = {
     "max_message_bytes": 1048576,
     "on_duplicate": "keep",
     "debounce_max": None,
+    "keep_results": False,
 }
 
 CHOSEN: dict[str, Any] = {
@@ -60,6 +61,7 @@ CHOSEN: dict[str, Any] = {
     "rate_burst": 50,
     "max_unfinished": 1000,
     "max_message_bytes": 20000,
+    "keep_results": True,
 }
 
 LIMITS = ["max_attempts", "job_ttl", "retention", "max_leased", "rate_limit", "max_unfinished"]
@@ -187,6 +189,7 @@ OTHERS: dict[str, tuple[Any, str, str]] = {
     "rate_burst": (1, "1", "50"),
     "max_unfinished": (1, "1", "1000"),
     "max_message_bytes": (20001, "20001", "20000"),
+    "keep_results": (False, "false", "true"),
 }
 
 

@@ -25,6 +25,7 @@ ONE_ROW = {
     "create_topic",
     "enqueue",
     "get_job",
+    "get_result",
     "grant_access",
     "pause_queue",
     "pause_schedule",

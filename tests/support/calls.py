@@ -69,9 +69,11 @@ GIVEN: dict[str, Arguments] = {
     "delete_effect": EFFECT,
     "delete_worker": {"worker": "w"},
     "get_job": {"job_id": "$job"},
+    "get_result": {"job_id": "$job"},
     "grant_access": {"role": "public", **TOPIC, "access": "publish"},
     "list_access": {},
     "heartbeat": {"worker": "w"},
+    "job_history": {"job_id": "$dead"},
     "list_groups": {},
     "list_offsets": TOPIC,
     "watermark": TOPIC,
@@ -148,6 +150,7 @@ def prepare(session: Session) -> Arguments:
     session.heartbeat(worker="w", started_at="2029-12-31 23:00+00")
     return {
         "$poll_token": leased[0],
+        "$dead": dead[0],
         "$job": jobs[0][0],
         "$jobs": [job[0] for job in jobs],
         "$job_token": jobs[0][1],

@@ -70,5 +70,4 @@ that ended otherwise than as dead letters are known in queues with keep_results,
 retention of the queue, counted from their end; elsewhere they are gone, like jobs that never
 existed, that were purged, or of a queue which the caller may neither use to publish nor to consume.
 A redriven job waits again.
-Errors: 22004 a required argument is null, 40001 when retention removes what is being read (try
-again).';
+Errors: 22004 a required argument is null.';
