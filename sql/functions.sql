@@ -148,6 +148,7 @@
 \ir log/_partition_hint.sql
 \ir log/_lock_group.sql
 \ir log/_append_position.sql
+\ir log/_announce_topic.sql
 \ir log/_keep_position.sql
 \ir log/_check_positions.sql
 \ir log/_give_up.sql
@@ -268,6 +269,7 @@
 \ir queue/nack.sql
 \ir queue/nack_batch.sql
 \ir queue/_announce_jobs.sql
+\ir queue/_announce_queue.sql
 \ir queue/release_job.sql
 \ir queue/release_job_batch.sql
 \ir queue/reject_job.sql

@@ -109,6 +109,9 @@ begin
         on conflict do nothing;
     end if;
 
+    -- A limit may have been lifted that held jobs back.
+    perform pgq._announce_queue(target_id);
+
     return query select i.* from pgq._queue_info(queue collate "C") as i;
 end
 $$;

@@ -82,6 +82,8 @@ GIVEN: dict[str, Arguments] = {
     "nack": {"job_id": "$job", "lease_token": "$job_token"},
     "nack_batch": {"job_ids": "$jobs", "lease_token": "$job_token"},
     "nack_offsets": {**PLACE, "consumer_group": "leased", "lease_token": "$poll_token"},
+    "next_due": QUEUE,
+    "next_poll": GROUP,
     "next_ticks": {"cron": "@daily"},
     "pause_queue": QUEUE,
     "pause_schedule": SCHEDULE,

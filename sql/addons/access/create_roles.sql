@@ -52,7 +52,7 @@ begin
         pgq.poll, pgq.extend_poll, pgq.release_poll, pgq.check_range,
         pgq.fetch, pgq.fetch_range, pgq.fetch_packed,
         pgq.claim_job, pgq.finish_and_claim, pgq.get_job, pgq.peek_jobs, pgq.cancel_job,
-        pgq.cancel_jobs, pgq.retry_jobs,
+        pgq.cancel_jobs, pgq.retry_jobs, pgq.next_due, pgq.next_poll,
         pgq.ack, pgq.ack_batch, pgq.nack, pgq.nack_batch, pgq.archive_job, pgq.archive_job_batch,
         pgq.reject_job, pgq.release_job, pgq.release_job_batch,
         pgq.extend_lease, pgq.extend_lease_batch, pgq.fetch_dead_letters,

@@ -22,7 +22,7 @@ begin
                 j.visible_at,
                 j.unique_key,
                 j.last_attempt,
-                null
+                false
             )::pgq._met_job as met
         from pgq.job as j
         where j.job_id = any(leased_ids)

@@ -48,6 +48,8 @@ NEEDS = {
     "list_offsets": "monitor",
     "watermark": "monitor",
     "nack_offsets": "consume",
+    "next_due": "consume",
+    "next_poll": "consume",
     "pause_queue": "admin",
     "pause_schedule": "publish",
     "peek_jobs": "consume",
