@@ -7,11 +7,14 @@ from explorer.history import Event, History
 
 __all__ = ["LEAVING", "TAKING", "check_leases", "gave", "named"]
 
-LEASED = ("ack", "archive_job", "extend_lease", "nack", "reject_job", "release_job")
+LEASED = (
+    *("ack", "archive_job", "extend_lease", "nack", "reject_job", "release_job"),
+    "set_progress",
+)
 """They name a job under its token, alone or as a batch, and say whether it was held under it."""
 
 TAKING = ("purge_queue", "drop_queue")
-LEAVING = ("extend_lease", "get_job", *EFFECTS)
+LEAVING = ("extend_lease", "get_job", "retry_job", "set_progress", *EFFECTS)
 """They name a job, and leave it to its worker."""
 
 

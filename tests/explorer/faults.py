@@ -6,6 +6,7 @@ from explorer.access_faults import ACCESS_FAULTS
 from explorer.job_faults import JOB_FAULTS
 from explorer.plant import Fault
 from explorer.prefetch_faults import PREFETCH_FAULTS
+from explorer.wait_faults import WAIT_FAULTS
 
 __all__ = ["FAULTS"]
 
@@ -13,6 +14,7 @@ FAULTS = {
     **ACCESS_FAULTS,
     **JOB_FAULTS,
     **PREFETCH_FAULTS,
+    **WAIT_FAULTS,
     "a publish that looks for its offset before it has its lock": Fault(
         "publish",
         """

@@ -18,6 +18,7 @@ from explorer.check_poison import check_poison
 from explorer.check_queue import check_queues
 from explorer.check_readers import check_readers
 from explorer.check_ticks import check_ticks
+from explorer.check_waits import check_waits
 from explorer.check_workers import check_workers
 from explorer.database import Link
 from explorer.errors import check_errors
@@ -43,6 +44,7 @@ def check(history: History, link: Link) -> None:
     check_effects(history, link)
     check_keys(history)
     check_endings(history, link)
+    check_waits(history, link)
     check_keys_of_order(history, link)
     check_limits(history, link)
     check_rooms(history, link)

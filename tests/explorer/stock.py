@@ -58,6 +58,7 @@ NEEDED = {
     "poll_poison": POISON,
     "purge_queue": f"{JOBS} reject_job enqueue",
     "redrive": f"{JOBS} reject_job",
+    "retry_job": f"{JOBS} release_job",
     "resume_queue": "enqueue pause_queue",
     "resume_schedule": "create_schedule pause_schedule",
     "revoke_access": "grant_access",
