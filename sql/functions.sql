@@ -148,6 +148,7 @@
 \ir log/_partition_hint.sql
 \ir log/_lock_group.sql
 \ir log/_append_position.sql
+\ir log/_announce_topic.sql
 \ir log/_keep_position.sql
 \ir log/_check_positions.sql
 \ir log/_give_up.sql
@@ -212,8 +213,8 @@
 \ir queue/resume_queue.sql
 \ir queue/_is_free.sql
 \ir queue/_is_waiting.sql
-\ir addons/filters/_check_filter.sql
-\ir addons/filters/_find_jobs.sql
+\ir queue/_filter_matches.sql
+\ir queue/_is_meant.sql
 \ir queue/_check_purge.sql
 \ir queue/purge_queue.sql
 
@@ -259,13 +260,16 @@
 \ir queue/archive_job_batch.sql
 \ir queue/_retry_delay.sql
 \ir queue/_return_keys.sql
+\ir queue/_check_attempt.sql
 \ir addons/history/_event_leaf.sql
+\ir addons/history/_trim_attempts.sql
 \ir addons/history/_note_attempts.sql
+\ir queue/_note_lost.sql
 \ir queue/_nack.sql
 \ir queue/nack.sql
 \ir queue/nack_batch.sql
 \ir queue/_announce_jobs.sql
-\ir addons/history/_snooze.sql
+\ir queue/_announce_queue.sql
 \ir queue/release_job.sql
 \ir queue/release_job_batch.sql
 \ir queue/reject_job.sql
@@ -284,6 +288,7 @@
 \ir queue/_check_redrive.sql
 \ir queue/_lock_dead_letters.sql
 \ir queue/_redrivable.sql
+\ir queue/_count_redrivable.sql
 \ir queue/_redrive_jobs.sql
 \ir queue/redrive.sql
 
@@ -425,7 +430,8 @@
 \ir addons/effects/delete_effect.sql
 \ir addons/effects/_clean_effects.sql
 
--- History: what is noted of jobs
+-- History
+\ir addons/history/_snooze.sql
 \ir addons/history/_retry_job.sql
 \ir addons/history/retry_job.sql
 \ir addons/history/set_progress.sql
@@ -435,7 +441,9 @@
 \ir addons/history/job_history.sql
 \ir addons/history/get_result.sql
 
--- Filters: acts on many jobs
+-- Filters
+\ir addons/filters/_check_job_filter.sql
+\ir addons/filters/_find_jobs.sql
 \ir addons/filters/_find_unfinished.sql
 \ir addons/filters/cancel_jobs.sql
 \ir addons/filters/retry_jobs.sql
@@ -444,6 +452,7 @@
 \ir addons/duplicates/_merge_duplicate.sql
 \ir addons/duplicates/_merge_duplicates.sql
 \ir addons/duplicates/_end_replaced.sql
+\ir addons/duplicates/_end_replaced_front.sql
 
 -- Idle workers
 \ir addons/idle/next_due.sql

@@ -73,6 +73,7 @@ begin
     else
         perform pgq._append_position(state, state.next_offset, held_until, null);
     end if;
+    perform pgq._announce_topic(topic);
     return true;
 end
 $$;

@@ -26,6 +26,7 @@ begin
 
     state.attempt := state.attempt - 1;
     perform pgq._append_position(state, state.next_offset, null, null);
+    perform pgq._announce_topic(topic);
     return true;
 end
 $$;

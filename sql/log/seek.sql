@@ -79,6 +79,8 @@ begin
         end loop;
         exit when found;
     end loop;
+
+    perform pgq._announce_topic(topic);
 end
 $$;
 

@@ -1,4 +1,4 @@
-create function pgq._cancel_job(job_id bigint, leased boolean)
+create function pgq._cancel_job(job_id bigint, filter pgq._job_filter)
 returns boolean
 language plpgsql volatile parallel unsafe
 as $$
@@ -13,7 +13,7 @@ begin
         end if;
 
         delete from pgq.job as j
-        where j.job_id = _cancel_job.job_id and (leased or pgq._is_free(j))
+        where j.job_id = _cancel_job.job_id and pgq._is_meant('cancel', j, filter)
         returning j.* into gone;
 
         exit when found;
@@ -21,7 +21,7 @@ begin
         if not exists (
             select
             from pgq.job as j
-            where j.job_id = _cancel_job.job_id and (leased or pgq._is_free(j))
+            where j.job_id = _cancel_job.job_id and pgq._is_meant('cancel', j, filter)
         ) then
             return false;
         end if;
@@ -43,6 +43,6 @@ begin
 end
 $$;
 
-comment on function pgq._cancel_job(bigint, boolean) is
-'Cancels an unfinished job of a queue that the caller may consume; false when there is none.
-leased: also if a worker has it.';
+comment on function pgq._cancel_job(bigint, pgq._job_filter) is
+'Cancels an unfinished job, if it matches the filter, of a queue that the caller may consume; false
+when there is none.';

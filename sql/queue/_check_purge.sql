@@ -8,13 +8,13 @@ begin
     if num_nonnulls(
         nullif(dead_only, false), job_id, nullif(all_jobs, false), nullif(is_filtered, false)
     ) <> 1 then
-        raise exception '"dead_only", "job_id", "all_jobs", or a filter: exactly one is needed'
+        raise exception 'exactly one of "dead_only", "job_id", "all_jobs" and a filter is needed'
             using errcode = '22023',
                 hint = 'Pass dead_only => true (all dead letters), all_jobs => true (everything), '
                     'job_id, or some of label, error_contains, key, died_since and died_before.';
     end if;
     if walks and (job_id is not null or all_jobs) then
-        raise exception '"max_jobs", "after_id" and "dry_run" are for dead_only or a filter'
+        raise exception 'only "dead_only" and filters take "max_jobs", "after_id" and "dry_run"'
             using errcode = '22023';
     end if;
 end

@@ -7,7 +7,7 @@ language plpgsql immutable parallel safe
 as $$
 begin
     if num_nonnulls(job_id, nullif(all_jobs, false), nullif(is_filtered, false)) <> 1 then
-        raise exception '"job_id", "all_jobs", or a filter: exactly one is needed'
+        raise exception 'exactly one of "job_id", "all_jobs" and a filter is needed'
             using errcode = '22023',
                 hint = 'Pass job_id, all_jobs => true, or some of label, error_contains, key, '
                     'died_since and died_before.';

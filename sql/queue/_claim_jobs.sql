@@ -36,7 +36,8 @@ begin
     loop
         chosen := pgq._choose_jobs(plan, label, met_spent);
         exit when not plan.replaces
-            or chosen.unique_ids is null or not pgq._end_replaced(chosen.unique_ids);
+            or chosen.unique_ids is null or not pgq._end_replaced(chosen.unique_ids, 0, null);
+        perform pgq._end_replaced_front(plan);
     end loop;
 
     -- Variables are faster to read than fields of a composite.

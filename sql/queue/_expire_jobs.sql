@@ -16,6 +16,8 @@ begin
         for update skip locked
     );
 
+    perform pgq._note_lost(expired_ids);
+
     with expired as (delete from pgq.job as j where j.job_id = any(expired_ids) returning j.*)
 
     select

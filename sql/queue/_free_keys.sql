@@ -24,6 +24,7 @@ begin
         insert into pgq.key_wakeup (queue_id, look_at, ordered_key, after_id, tries)
         values (gone.queue_id, pgq._clock(), gone.ordered_key, gone.job_id, 0)
         on conflict do nothing;
+        perform pgq._announce_queue(gone.queue_id);
     end loop;
 end
 $$;

@@ -75,7 +75,7 @@ begin
             false as has_slot, false as leased, true as fits
         from unnest(met) with ordinality as t (
             tid, segment, partition_id, log_offset, job_id, priority, visible_at,
-            unique_key, last_attempt, ordinal
+            unique_key, last_attempt, was_begun, ordinal
         )
         union all
         select k.job_id, k.limited_key, null, null, null, false, false, false

@@ -1,4 +1,6 @@
-create function pgq._lock_dead_letters(queue_id bigint, job_ids bigint[], max_jobs integer)
+create function pgq._lock_dead_letters(
+    queue_id bigint, job_ids bigint[], max_jobs integer, filter pgq._job_filter
+)
 returns bigint[]
 language plpgsql volatile parallel unsafe
 as $$
@@ -9,7 +11,11 @@ begin
         when job_ids is not null then array(
             select d.job_id
             from pgq.dead_job as d
+            -- queue_id + 0 matches no index: no plan can scan all letters of the queue. A letter
+            -- may have been redriven and died of another error since it was found.
             where d.job_id = any(job_ids)
+                and d.queue_id + 0 = _lock_dead_letters.queue_id
+                and pgq._filter_matches(filter, d.label, d.last_error, d.ordered_key, d.died_at)
             order by d.job_id
             for update
         )
@@ -42,6 +48,6 @@ begin
 end
 $$;
 
-comment on function pgq._lock_dead_letters(bigint, bigint[], integer) is
-'Locks the dead letters that a redrive moves and returns their ids: the named ones, up to max_jobs
-of the oldest whose unique keys are free, or all of the queue.';
+comment on function pgq._lock_dead_letters(bigint, bigint[], integer, pgq._job_filter) is
+'Locks the dead letters that a redrive moves and returns their ids: the named ones that match
+the filter, up to max_jobs of the oldest whose unique keys are free, or all of the queue.';

@@ -15,6 +15,7 @@ begin
     if delay is not null then
         perform pgq._check_interval('delay', delay, true);
     end if;
+    perform pgq._check_attempt(worker, began_at);
 
     -- Transaction id first, then the clock: the floor relies on it.
     if pg_current_xact_id() is null then

@@ -20,6 +20,7 @@ begin
     free := pgq._join_order(target.queue_id, ordered_keys);
 
     ids := pgq._redrivable(target.queue_id, ids);
+    perform pgq._trim_attempts(ids, target.segment);
 
     -- No join, so that a plan cannot scan all letters to redrive one. queue_id + 0 matches no
     -- index, for the same reason.

@@ -15,7 +15,7 @@ begin
             wish.queue_id, wish.unique_key, wish.job_id, false
         ) = wish.job_id;
 
-        continue when pgq._end_replaced(array[wish.job_id]);
+        continue when pgq._end_replaced(array[wish.job_id], 0, false);
 
         -- The caller has inserted these rows: no other transaction sees them yet.
         update pgq.job as j set unique_key = null where j.job_id = wish.job_id;
@@ -25,4 +25,5 @@ $$;
 
 comment on function pgq._return_keys(bigint[]) is
 'Takes back the unique keys of jobs that are given back, after a claim had freed them. A job whose
-key another job holds by now goes on without one, or ends if the queue replaces jobs. The caller has written the rows of the jobs.';
+key another job holds by now goes on without one, or ends if the queue replaces jobs and that job is
+newer. The caller has written the rows of the jobs.';

@@ -12,9 +12,9 @@ begin
     end loop;
 
     if not paused then
-        perform pg_notify('pgq_queue', case when q.restricted then '' else q.queue end)
+        perform pgq._announce_queue(q.queue_id)
         from pgq.queue as q
-        where q.queue = _set_paused.queue and q.notify;
+        where q.queue = _set_paused.queue;
     end if;
 
     return query select i.* from pgq._queue_info(queue) as i;

@@ -11,8 +11,8 @@ begin
     loop
         -- Waits for a transaction that is taking or freeing the key. Above READ COMMITTED it raises
         -- 40001 where the snapshot does not show the holder.
-        insert into pgq.unique_job (queue_id, unique_key, job_id)
-        values (queue_id, unique_key, job_id)
+        insert into pgq.unique_job (queue_id, unique_key, job_id, is_newest)
+        values (queue_id, unique_key, job_id, waiting)
         on conflict do nothing;
         if found then
             return job_id;
@@ -68,8 +68,8 @@ begin
         exit when not found;
 
         -- Lock the waiting holder: claims skip it until this transaction ends, so its worker will
-        -- see what this transaction wrote.
-        -- Who will replace it waits for others that do.
+        -- see what this transaction wrote. If it will replace the content, other enqueues of the key
+        -- wait for it too.
         if replaces then
             perform
             from pgq.job as j
@@ -104,5 +104,5 @@ $$;
 
 comment on function pgq._take_key(bigint, text, bigint, boolean) is
 'Gives a job a unique key of its queue and returns its id, or the id of the job that holds the key.
-An expired holder loses the key. waiting: if unique_until is claimed, lock a holder that is not
-leased, so that it cannot be claimed before this transaction ends.';
+An expired holder loses the key. waiting: this is an enqueue; if unique_until is claimed, lock a
+holder that is not leased, so that it cannot be claimed before this transaction ends.';

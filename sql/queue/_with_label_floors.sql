@@ -1,6 +1,6 @@
 create function pgq._with_label_floors(plan pgq._claim_plan, label text)
 returns pgq._claim_plan
-language plpgsql volatile parallel unsafe
+language plpgsql stable parallel unsafe
 as $$
 declare
     raised pgq._claim_plan := plan;

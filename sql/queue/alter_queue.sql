@@ -109,6 +109,9 @@ begin
         on conflict do nothing;
     end if;
 
+    -- A limit may have been lifted that held jobs back.
+    perform pgq._announce_queue(target_id);
+
     return query select i.* from pgq._queue_info(queue collate "C") as i;
 end
 $$;
@@ -120,12 +123,12 @@ comment on function pgq.alter_queue(
 ) is
 'Changes settings of a queue and returns it; a setting whose argument is null keeps its value.
 See create_queue for the settings. no_limit removes the limit of settings: max_attempts, job_ttl,
-retention, max_leased, max_leased_per_key, rate_limit, max_unfinished. Stored jobs keep their times;
-a new lease applies from the next claim. So does a lowered max_attempts: a claim that finds a job
-with as many attempts makes it a dead letter, unless the job was enqueued with a limit of its own.
-unique_until applies when a job is claimed or dies: a dead letter that has kept its key keeps it.
-after_dead_letter applies when a job dies. The setting ordered cannot be changed. A queue that has
-stored anything without a retention does not get one. A new idempotency_window applies to keys
+retention, max_leased, max_leased_per_key, rate_limit, max_unfinished, debounce_max. Stored jobs
+keep their times; a new lease applies from the next claim. So does a lowered max_attempts: a claim
+that finds a job with as many attempts makes it a dead letter, unless the job was enqueued with a
+limit of its own. unique_until applies when a job is claimed or dies: a dead letter that has kept
+its key keeps it. after_dead_letter applies when a job dies. The settings ordered and on_duplicate
+cannot be changed. A queue that has stored anything without a retention does not get one. A new idempotency_window applies to keys
 recorded from now on; earlier keys end by the window they were recorded with. A max_leased below the
 number of leased jobs takes no job away: claims return nothing until the number is lower;
 max_leased_per_key is lowered in the same way, and removing it waits for claims in progress.

@@ -12,7 +12,9 @@ begin
         raise exception 'argument "job_id" must not be null' using errcode = '22004';
     end if;
 
-    return pgq._cancel_job(job_id, true);
+    return pgq._cancel_job(
+        job_id, row(null, null, null, null, null, true, null, null)::pgq._job_filter
+    );
 end
 $$;
 

@@ -76,7 +76,7 @@ begin
     now_at := pgq._clock();
     due := case
         when delay is null and run_at is null then now_at + target.delay
-        else pgq._due_at(queue collate "C", now_at, delay, run_at, target.job_ttl)
+        else pgq._due_at(target.queue, now_at, delay, run_at, target.job_ttl)
     end;
 
     if size = 0 then
@@ -89,18 +89,14 @@ begin
     if unique_keys is not null then
         holders := pgq._take_keys(target.queue_id, unique_keys collate "C", ids, true);
 
-        added := (
-            select count(*)
-            from unnest(ids, holders) as h (job_id, holder)
-            where h.job_id = h.holder
-        );
+        added := cardinality(array(select unnest(ids) intersect select unnest(holders)));
     end if;
 
     if target.max_message_bytes < 12288 or pgq._has_large(payloads, keys, headers, bodies) then
         perform pgq._note_size(
             target.segment, target.partition_id,
             pgq._check_size(
-                null, queue collate "C", array(select unnest(ids) = unnest(holders)), payloads,
+                null, target.queue, array(select unnest(ids) = unnest(holders)), payloads,
                 keys, headers, bodies
             )
         );
@@ -111,8 +107,8 @@ begin
     if target.ordered then
         -- A duplicate takes no turn.
         turn_keys := array(
-            select case when coalesce(h.holder, h.job_id) = h.job_id then h.key end
-            from unnest(ids, holders, keys) as h (job_id, holder, key)
+            select case when (h.holder <> h.id) is not true then h.key end
+            from unnest(ids, holders, keys) as h (id, holder, key)
         );
         turns := pgq._turns(target.queue_id, turn_keys, free);
     end if;
@@ -127,7 +123,7 @@ begin
             unnest(ids) as job_id, unnest(holders) as holder, unnest(keys) as key,
             unnest(headers) as header, unnest(payloads) as payload, unnest(bodies) as body
     ) as b
-    where b.holder is null or b.holder = b.job_id;
+    where (b.holder <> b.job_id) is not true;
 
     insert into pgq.job (
         job_id,
@@ -165,19 +161,18 @@ begin
             unnest(ids) as job_id, unnest(holders) as holder, unnest(labels) as label,
             unnest(unique_keys) as unique_key, unnest(turn_keys) as turn_key, unnest(turns) as waits
     ) as b
-    where b.holder is null or b.holder = b.job_id;
+    where (b.holder <> b.job_id) is not true;
 
-    if added < size and target.on_duplicate <> 'keep' then
+    if added < size then
         perform pgq._merge_duplicates(
             target.queue_id, ids, holders, payloads, headers, bodies, delay, run_at
         );
     end if;
 
-    return query
-    select unnest(coalesce(holders, ids)), unnest(coalesce(holders, ids)) <> unnest(ids);
+    return query select h.id, h.id <> h.own from unnest(coalesce(holders, ids), ids) as h (id, own);
 
-    if target.notify and added > 0 then
-        perform pg_notify('pgq_queue', case when target.publishers is null then queue else '' end);
+    if target.notify then
+        perform pgq._announce_jobs(ids);
     end if;
 end
 $$;

@@ -3,12 +3,12 @@ create function pgq.purge_queue(
     dead_only boolean default null,
     job_id bigint default null,
     all_jobs boolean default null,
+    max_jobs integer default null,
+    key text default null,
     label text default null,
     error_contains text default null,
-    key text default null,
     died_since timestamptz default null,
     died_before timestamptz default null,
-    max_jobs integer default null,
     after_id bigint default null,
     dry_run boolean default false
 )
@@ -49,7 +49,7 @@ begin
     if target_id is null then
         perform pgq._fail_unknown_queue(queue collate "C");
     end if;
-    is_filtered := pgq._check_filter(queue collate "C", filter);
+    is_filtered := pgq._check_job_filter(queue collate "C", filter);
     walks := num_nonnulls(max_jobs, after_id, nullif(dry_run, false)) > 0;
     perform pgq._check_purge(dead_only, job_id, all_jobs, is_filtered, walks);
 
@@ -112,7 +112,9 @@ begin
         -- queue_id + 0 matches no index: no plan can scan all letters of the queue.
         purged_dead as (
             delete from pgq.dead_job as d
-            where d.job_id = any(dead_job_ids) and d.queue_id + 0 = target_id
+            where d.job_id = any(dead_job_ids)
+                and d.queue_id + 0 = target_id
+                and pgq._filter_matches(filter, d.label, d.last_error, d.ordered_key, d.died_at)
             returning
                 row(
                     d.job_id, d.queue_id, d.unique_key, case when d.stops_key then d.ordered_key end
@@ -146,7 +148,7 @@ end
 $$;
 
 comment on function pgq.purge_queue(
-    text, boolean, bigint, boolean, text, text, text, timestamptz, timestamptz, integer, bigint,
+    text, boolean, bigint, boolean, integer, text, text, text, timestamptz, timestamptz, bigint,
     boolean
 ) is
 'Removes unfinished jobs or dead letters of a queue.

@@ -2,13 +2,13 @@ create function pgq.redrive(
     queue text,
     job_id bigint default null,
     all_jobs boolean default null,
+    max_jobs integer default null,
+    key text default null,
     label text default null,
     error_contains text default null,
-    key text default null,
     died_since timestamptz default null,
     died_before timestamptz default null,
     per_second double precision default null,
-    max_jobs integer default null,
     after_id bigint default null,
     dry_run boolean default false
 )
@@ -46,7 +46,7 @@ begin
     if target.queue_id is null then
         perform pgq._fail_unknown_queue(queue collate "C");
     end if;
-    is_filtered := pgq._check_filter(queue collate "C", filter);
+    is_filtered := pgq._check_job_filter(queue collate "C", filter);
     walks := num_nonnulls(after_id, nullif(dry_run, false)) > 0;
     perform pgq._check_redrive(job_id, all_jobs, max_jobs, per_second, is_filtered, walks);
 
@@ -57,9 +57,9 @@ begin
     end if;
 
     if dry_run then
-        taken := cardinality(found_jobs.ids);
+        taken := pgq._count_redrivable(found_jobs.ids);
     else
-        ids := pgq._lock_dead_letters(target.queue_id, found_jobs.ids, max_jobs);
+        ids := pgq._lock_dead_letters(target.queue_id, found_jobs.ids, max_jobs, filter);
         taken := pgq._redrive_jobs(target, ids, per_second);
     end if;
     return next row(
@@ -69,7 +69,7 @@ end
 $$;
 
 comment on function pgq.redrive(
-    text, bigint, boolean, text, text, text, timestamptz, timestamptz, double precision, integer,
+    text, bigint, boolean, integer, text, text, text, timestamptz, timestamptz, double precision,
     bigint, boolean
 ) is
 'Puts dead letters back into their queue.

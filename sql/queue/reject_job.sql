@@ -17,6 +17,7 @@ declare
     held pgq.job;
 begin
     perform pgq._check_lease(job_id, lease_token);
+    perform pgq._check_attempt(worker, began_at);
 
     held := pgq._lock_leased(job_id, lease_token);
     if held.job_id is null then
@@ -34,8 +35,8 @@ $$;
 comment on function pgq.reject_job(bigint, uuid, text, text, timestamptz) is
 'Makes a job a dead letter now; false when the caller does not hold it any more.
 Use it for a job that no attempt can do, whatever attempts it has left. error: the reason; null: the
-error of the last nack stays. worker, began_at: see nack. redrive puts it back. False, and nothing changed: the token is not
-that of the latest claim, or the job is finished already. An expired lease still counts as long as
-no other worker got the job.
-Errors: 22004 a required argument is null, 22023 bad worker, 40001 above READ COMMITTED when another transaction was
-first (try again).';
+error of the last nack stays. worker, began_at: see nack. redrive puts it back. False, and nothing
+changed: the token is not that of the latest claim, or the job is finished already. An expired lease
+still counts as long as no other worker got the job.
+Errors: 22004 a required argument is null, 22023 bad worker or began_at, 40001 above READ COMMITTED
+when another transaction was first (try again).';

@@ -286,6 +286,7 @@ create table pgq.unique_job (
     queue_id bigint not null,
     unique_key text collate "C" not null,
     job_id bigint not null,
+    is_newest boolean not null,
     primary key (queue_id, unique_key)
 );
 
@@ -296,6 +297,9 @@ comment on table pgq.unique_job is
 comment on column pgq.unique_job.unique_key is 'The key.';
 comment on column pgq.unique_job.job_id is
 'The holder; a dead letter only if unique_until is removed.';
+comment on column pgq.unique_job.is_newest is
+'Whether an enqueue gave the holder the key or its content; false: it came back to the queue, and
+other jobs of the key that workers have may be newer.';
 
 create table pgq.job_archive (
     job_id bigint not null,

@@ -4,11 +4,18 @@ language plpgsql volatile parallel unsafe
 as $$
 declare
     -- Most segments have no keys and no events: leave an empty leaf out.
-    tables text := (
-        select string_agg('pgq.' || k.kind || '_' || segment, ', ' order by k.place)
-        from unnest(array['message', 'job_archive', 'job_event', 'idempotency'])
-            with ordinality as k (kind, place)
-        where k.place < 3 or pg_relation_size(to_regclass('pgq.' || k.kind || '_' || segment)) > 0
+    tables text := format(
+        case
+            when pg_relation_size(to_regclass('pgq.job_event_' || segment)) > 0
+                then 'pgq.message_%1$s, pgq.job_archive_%1$s, pgq.job_event_%1$s'
+            else 'pgq.message_%1$s, pgq.job_archive_%1$s'
+        end
+        || case
+            when pg_relation_size(to_regclass('pgq.idempotency_' || segment)) > 0
+                then ', pgq.idempotency_%1$s'
+            else ''
+        end,
+        segment
     );
 begin
     -- Only transactions that use this segment block the lock. Wait briefly (lock_timeout) and leave

@@ -26,6 +26,7 @@ def _furnish(session: Session, name: str) -> None:
     session.create_topic(topic=name, partitions=2, **kept)
     session.create_topic(topic=f"{name}-deferred", partitions=2, deferred=True, **kept)
     session.create_queue(queue=name, archive=True, **kept)
+    session.create_queue(queue=f"{name}-kept", archive=False, keep_results=True, **kept)
 
 
 @pytest.fixture
@@ -59,6 +60,13 @@ def _expire(session: Session, other: Session, name: str) -> Any:
     return session.execute(
         "select * from pgq._expire_jobs(%s, pgq._clock())", [[job_id]]
     ).fetchall()
+
+
+def _reclaim(session: Session, other: Session, name: str, **options: Any) -> Any:
+    """A job whose worker was lost."""
+    _leased(other, name)
+    other.execute("update pgq.job set visible_at = clock_timestamp() where lease_token is not null")
+    return session.claim_job(queue=name, **options)
 
 
 def _carry(session: Session, other: Session, name: str) -> Any:
@@ -106,6 +114,19 @@ WAYS: dict[str, Callable[[Session, Session, str], Any]] = {
     "cancel_job": _cancel,
     "expired": _expire,
     "carried": _carry,
+    "nack": lambda s, o, name: s.nack(**_leased(o, name), error="e"),
+    "nack_batch": lambda s, o, name: s.nack_batch(**_several(_leased(o, name))),
+    "reject_job": lambda s, o, name: s.reject_job(**_leased(o, name)),
+    "claim_job of a lost job": _reclaim,
+    "claim_job of lost jobs": lambda s, o, name: _reclaim(s, o, name, max_jobs=9),
+    "ack, kept": lambda s, o, name: s.ack(**_leased(o, f"{name}-kept")),
+    "ack_batch, kept": lambda s, o, name: s.ack_batch(**_several(_leased(o, f"{name}-kept"))),
+    "finish_and_claim, kept": lambda s, o, name: s.finish_and_claim(
+        queue=name, **_several(_leased(o, f"{name}-kept"))
+    ),
+    "archive_job, kept": lambda s, o, name: s.archive_job(**_leased(o, f"{name}-kept")),
+    "cancel_job, kept": lambda s, o, name: _cancel(s, o, f"{name}-kept"),
+    "expired, kept": lambda s, o, name: _expire(s, o, f"{name}-kept"),
     "write_chunk": _bulk,
     "write_chunk of JSON": lambda s, o, name: _bulk(s, o, name, json=True),
     "write_chunk with keys": lambda s, o, name: _bulk(s, o, name, keys=["a", "b", "a", "b"]),
@@ -136,6 +157,7 @@ def test_the_new_leaf_is_found(connect: Connect, full: Session, way: str) -> Non
         """
         select exists (select from pgq.message where segment = %(leaf)s and partition_id <> 0)
             or exists (select from pgq.job_archive where segment = %(leaf)s)
+            or exists (select from pgq.job_event where segment = %(leaf)s)
         """,
         {"leaf": INSTALLED},
     ) == (True,)

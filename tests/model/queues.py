@@ -41,6 +41,7 @@ DEFAULTS: dict[str, Any] = {
     "rate_interval": None,
     "rate_burst": None,
     "max_unfinished": None,
+    "keep_results": False,
 }
 
 
@@ -119,6 +120,7 @@ class Queue:
     rate_interval: timedelta | None
     rate_burst: int | None
     max_unfinished: int | None
+    keep_results: bool
     paused: bool = False
     shortest: timedelta | None = None
     allowance: Any = None

@@ -21,7 +21,7 @@ from support.queue import claim_one, enqueue
 from support.session import Session
 
 LEAVES = (3, 17, 64)
-TABLES = ("message", "job_archive", "idempotency")
+TABLES = ("message", "job_archive", "job_event", "idempotency")
 
 _LOCKED = """
     select distinct coalesce(t.relname, c.relname)::text
@@ -31,7 +31,7 @@ _LOCKED = """
     left join pg_class as t on t.oid = i.indrelid
     where l.pid = pg_backend_pid()
         and l.database = (select oid from pg_database where datname = current_database())
-        and coalesce(t.relname, c.relname) ~ '^(message|job_archive|idempotency)_[0-9]+$'
+        and coalesce(t.relname, c.relname) ~ '^(message|job_archive|job_event|idempotency)_[0-9]+$'
     order by 1
 """
 
@@ -80,6 +80,7 @@ def _fill(admin: Session) -> Iterator[Leaf]:
                     queue=queue,
                     **kept,
                     max_attempts=1 if queue.startswith("last") else None,
+                    keep_results=queue.startswith("last"),
                 )
                 enqueue(admin, queue, 1)
             yield Leaf(number, topic, *queues)
@@ -159,6 +160,20 @@ def _leased(admin: Session, leaf: Leaf) -> dict[str, Any]:
     return {"job_id": job.job_id, "lease_token": job.lease_token}
 
 
+def _of_its_20th_attempt(admin: Session, leaf: Leaf) -> dict[str, Any]:
+    job = _leased(admin, leaf)
+    admin.execute("update pgq.job set attempt = 20 where job_id = %s", [job["job_id"]])
+    return job
+
+
+def _lost(admin: Session, leaf: Leaf) -> dict[str, Any]:
+    lost = {"queue": leaf.queue, "label": "lost"}
+    admin.enqueue(**lost, payload=1)
+    admin.claim_job(**lost)
+    admin.execute("update pgq.job set visible_at = clock_timestamp() where label = 'lost'")
+    return lost
+
+
 def _several(admin: Session, leaf: Leaf) -> dict[str, Any]:
     job = _leased(admin, leaf)
     return {"job_ids": [job["job_id"]], "lease_token": job["lease_token"]}
@@ -232,9 +247,12 @@ CALLS: dict[str, tuple[str, Prepare]] = {
     ),
     "claim_job": ("claim_job", _claimable),
     "claim_job, several": ("claim_job", _claimables),
+    "claim_job of a lost job": ("claim_job", _lost),
     "ack": ("ack", _leased),
+    "ack with keep_results": ("ack", _on_its_last_attempt),
     "ack_batch": ("ack_batch", _several),
     "nack": ("nack", _leased),
+    "nack of a 20th attempt": ("nack", _of_its_20th_attempt),
     "nack to the dead ones": ("nack", _on_its_last_attempt),
     "extend_lease": ("extend_lease", _leased),
     "archive_job": ("archive_job", _done),

@@ -35,6 +35,9 @@ DEFAULTS = {
     "max_leased_per_key": None,
     "restricted": False,
     "max_message_bytes": 1048576,
+    "on_duplicate": "keep",
+    "debounce_max": None,
+    "keep_results": False,
 }
 
 CHOSEN: dict[str, Any] = {
@@ -58,6 +61,7 @@ CHOSEN: dict[str, Any] = {
     "rate_burst": 50,
     "max_unfinished": 1000,
     "max_message_bytes": 20000,
+    "keep_results": True,
 }
 
 LIMITS = ["max_attempts", "job_ttl", "retention", "max_leased", "rate_limit", "max_unfinished"]
@@ -185,12 +189,16 @@ OTHERS: dict[str, tuple[Any, str, str]] = {
     "rate_burst": (1, "1", "50"),
     "max_unfinished": (1, "1", "1000"),
     "max_message_bytes": (20001, "20001", "20000"),
+    "keep_results": (False, "false", "true"),
 }
 
 
 def test_every_declared_setting_is_tried(connection: Session) -> None:
     declared = connection.execute("select name from unnest(pgq._queue_settings())").fetchall()
-    assert {name for (name,) in declared} == {*CHOSEN, "max_leased_per_key"}
+    assert {name for (name,) in declared} == {
+        *CHOSEN,
+        *("max_leased_per_key", "on_duplicate", "debounce_max"),
+    }
 
 
 def test_each_setting_that_differs_is_named(connection: Session) -> None:

@@ -24,6 +24,7 @@ from support.session import Session, row
 TEXTS: dict[str, Any] = {
     "digest": "d",
     "error": "e",
+    "error_contains": "e",
     "idempotency_key": "i",
     "idempotency_keys": ["i", "j"],
     "key": "k",
@@ -47,6 +48,8 @@ TEXTS: dict[str, Any] = {
 MINUTELY: Arguments = {"schedule": "* * * * *"}
 
 DAILY: Arguments = {"cron": "@daily", "time_zone": "UTC"}
+
+FILTER: Arguments = {"key": "k", "label": "l", "error_contains": "e"}
 
 LIMIT: Arguments = {"max_attempts": 2, "dead_letter_topic": "other"}
 
@@ -78,6 +81,10 @@ MORE: list[tuple[str, Arguments]] = [
     ("next_ticks", DAILY),
     ("revoke_access", {"role": "public", "access": "consume", "queue": "q"}),
     ("subscribe", {"subscription": "b", "topic": "t", "queue": "followers"}),
+    *(
+        (function, {"queue": "ordered", **FILTER})
+        for function in ("cancel_jobs", "purge_queue", "redrive", "retry_jobs")
+    ),
 ]
 
 BUILT_IN = ("C", "POSIX", "ucs_basic")
@@ -99,6 +106,7 @@ def session(databases: Databases) -> Iterator[Session]:
 def known(session: Session) -> Arguments:
     """What the calls name."""
     session.create_topic(topic="other")
+    session.create_queue(queue="ordered", ordered=True)
     known = prepare(session)
     session.create_group(topic="t", consumer_group="limited", **LIMIT)
     return known
@@ -161,6 +169,8 @@ def calls(session: Session, known: Arguments) -> Iterator[tuple[str, Arguments]]
         if function == "write_chunk":
             arguments["write_id"] = known["$queue_write"]  # topics know no labels
         texts = {name: TEXTS[name] for name in types(session, function) if name in TEXTS}
+        if "error_contains" in texts:
+            continue  # see MORE
         if function == "alter_group":
             texts["no_limit"] = ["max_attempts"]
         yield function, {**arguments, **texts}

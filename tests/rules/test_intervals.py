@@ -70,6 +70,7 @@ def arguments(connection: Session) -> dict[tuple[str, str], dict[str, Any]]:
         ("begin_write", "timeout"): {"queue": "q"},
         ("write_chunk", "delay"): chunk,
         ("list_workers", "seen_within"): {},
+        ("heartbeat", "beat"): {"worker": "w"},
         ("repair_clock", "longest_lease"): {},
     }
     connection.create_schedule(schedule="s", queue="q", payload=Jsonb(1), every="1 hour")

@@ -279,6 +279,8 @@ def use_unique_jobs(pgq: Caller, clock: Clock) -> None:
             jobs = pgq.claim_job(**queue, max_jobs=1 if way is pgq.ack else 2)
             for job in jobs:
                 pgq.get_job(job_id=job[0])
+                pgq.get_result(job_id=job[0])
+                pgq.job_history(job_id=job[0])
                 pgq.peek_jobs(**queue, state="leased")
                 pgq.set_progress(job_id=job[0], lease_token=job[1], progress=Jsonb(1))
                 way(job_id=job[0], lease_token=job[1])
@@ -290,9 +292,9 @@ def use_unique_jobs(pgq: Caller, clock: Clock) -> None:
         pgq.claim_job(**queue, max_jobs=2)
         clock.advance("1 hour")
         pgq.cleanup()
-        pgq.redrive(**queue, all_jobs=True)
         pgq.redrive(**queue, job_id=jobs[1][0])
-        pgq.purge_queue(**queue, all_jobs=True)
+        for act in (pgq.redrive, pgq.retry_jobs, pgq.cancel_jobs, pgq.purge_queue):
+            act(**queue, all_jobs=True)
     pgq.drop_queue(queue="removed")
 
 

@@ -43,7 +43,7 @@ begin
         pgq.publish, pgq.publish_batch, pgq.enqueue, pgq.enqueue_batch,
         pgq.begin_write, pgq.write_chunk, pgq.commit_write, pgq.abort_write,
         pgq.create_schedule, pgq.alter_schedule, pgq.pause_schedule, pgq.resume_schedule,
-        pgq.drop_schedule, pgq.list_schedules, pgq.next_ticks
+        pgq.drop_schedule, pgq.list_schedules, pgq.next_ticks, pgq.get_result
         to pgq_publisher;
 
     grant execute on function
@@ -52,11 +52,13 @@ begin
         pgq.poll, pgq.extend_poll, pgq.release_poll, pgq.check_range,
         pgq.fetch, pgq.fetch_range, pgq.fetch_packed,
         pgq.claim_job, pgq.finish_and_claim, pgq.get_job, pgq.peek_jobs, pgq.cancel_job,
+        pgq.cancel_jobs, pgq.retry_jobs, pgq.next_due, pgq.next_poll,
         pgq.ack, pgq.ack_batch, pgq.nack, pgq.nack_batch, pgq.archive_job, pgq.archive_job_batch,
         pgq.reject_job, pgq.release_job, pgq.release_job_batch,
         pgq.extend_lease, pgq.extend_lease_batch, pgq.fetch_dead_letters,
-        pgq.retry_job, pgq.set_progress, pgq.begin_effect, pgq.finish_effect, pgq.delete_effect,
-        pgq.heartbeat, pgq.run_schedules, pgq.cleanup
+        pgq.get_result, pgq.job_history, pgq.retry_job, pgq.set_progress,
+        pgq.begin_effect, pgq.finish_effect, pgq.delete_effect, pgq.heartbeat, pgq.run_schedules,
+        pgq.cleanup
         to pgq_consumer;
 
     perform pgq.grant_access('pgq_admin', 'admin', topic => '*');

@@ -1,13 +1,13 @@
-create function pgq._end_replaced(job_ids bigint[])
+create function pgq._end_replaced(job_ids bigint[], uncounted integer, lost boolean)
 returns boolean
 language plpgsql volatile parallel unsafe
 set enable_bitmapscan = off
 as $$
 declare
     gone pgq.job[];
-begin
-    with deleted as (
-        delete from pgq.job as j
+    replaced_ids bigint[] := array(
+        select j.job_id
+        from pgq.job as j
         where j.job_id = any(job_ids)
             and (select q.on_duplicate from pgq.queue as q where q.queue_id = j.queue_id) <> 'keep'
             and exists (
@@ -16,15 +16,35 @@ begin
                 where u.queue_id = j.queue_id
                     and u.unique_key = j.unique_key
                     and u.job_id <> j.job_id
+                    and u.is_newest
             )
-        returning j.*
-    )
-
-    select array_agg(row(d.*)::pgq.job) into gone from deleted as d;
-
-    if gone is null then
+    );
+    lost_ids bigint[] := array(
+        select j.job_id
+        from pgq.job as j
+        where j.job_id = any(replaced_ids)
+            and coalesce(lost, j.lease_token is not null)
+            and j.last_attempt is not null
+    );
+begin
+    if replaced_ids = '{}' then
         return false;
     end if;
+    if lost_ids <> '{}' then
+        perform pgq._note_attempts(lost_ids, 'lost', uncounted, null, null, null);
+    end if;
+
+    with deleted as (delete from pgq.job as j where j.job_id = any(replaced_ids) returning j.*)
+
+    select
+        array_agg(
+            jsonb_populate_record(
+                row(d.*)::pgq.job, jsonb_build_object('attempt', d.attempt - uncounted)
+            )
+        )
+    into gone
+    from deleted as d;
+
     perform pgq._archive_jobs(gone, 'replaced');
     perform pgq._note_end(gone, 'replaced', null);
     perform pgq._free_keys(array(
@@ -35,6 +55,7 @@ begin
 end
 $$;
 
-comment on function pgq._end_replaced(bigint[]) is
+comment on function pgq._end_replaced(bigint[], integer, boolean) is
 'Ends those of these jobs that come back while a newer one holds their unique key, in queues whose
-on_duplicate is not keep; returns whether there were any. The caller has locked the jobs.';
+on_duplicate is not keep; returns whether there were any. The caller has locked the jobs. uncounted
+and lost: see _dead_letter_jobs.';

@@ -11,6 +11,7 @@ declare
     now_at timestamptz;
     due_at timestamptz;
     first_at timestamptz;
+    key text;
 begin
     select q.* into target from pgq.queue as q where q.queue_id = _merge_duplicate.queue_id;
 
@@ -24,21 +25,22 @@ begin
         return;
     end if;
 
-    perform pgq._note_size(
-        held.segment, held.partition_id,
-        pgq._check_size(
-            null, target.queue, null, array[payload], array[null::text], array[headers], array[body]
-        )
-    );
     execute format(
         'update pgq.message_%s as m
         set payload = $3, headers = $4, body = $5
         where m.partition_id = $1 and m.log_offset = $2
-        returning m.published_at',
+        returning m.published_at, m.key',
         held.segment
     )
-    into first_at
+    into first_at, key
     using held.partition_id, held.log_offset, payload, headers, body;
+    perform pgq._note_size(
+        held.segment, held.partition_id,
+        pgq._check_size(
+            null, target.queue, null, array[payload], array[key], array[headers], array[body]
+        )
+    );
+    update pgq.unique_job as u set is_newest = true where u.job_id = holder_id and not u.is_newest;
 
     now_at := pgq._clock();
     held.expires_at := now_at + target.job_ttl;

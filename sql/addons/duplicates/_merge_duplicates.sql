@@ -18,7 +18,12 @@ begin
             unnest(bodies) as body
         order by ordinal
     ) as d
-    where d.holder <> d.job_id;
+    where d.holder <> d.job_id
+        and (
+            select q.on_duplicate
+            from pgq.queue as q
+            where q.queue_id = _merge_duplicates.queue_id
+        ) <> 'keep';
 end
 $$;
 

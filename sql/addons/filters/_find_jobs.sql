@@ -1,17 +1,17 @@
 create function pgq._find_jobs(act text, queue_id bigint, filter pgq._job_filter)
 returns pgq._found_jobs
 language sql volatile parallel unsafe
-set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
 as $$
 -- By id, through the jobs of all queues: no index has the ids of one queue. Each call looks at as
 -- many rows, so it takes as long whatever matches.
 with looked as materialized (
     (
         select
-            d.job_id, d.queue_id, d.label, d.last_error, d.ordered_key, d.died_at as comes_at,
-            act = 'dead' as is_meant
+            d.job_id, d.queue_id = _find_jobs.queue_id as is_own,
+            d.queue_id = _find_jobs.queue_id
+            and pgq._filter_matches(
+                filter, d.label, d.last_error, d.ordered_key, d.died_at
+            ) as matches
         from pgq.dead_job as d
         where act = 'dead' and d.job_id > coalesce((filter).after_id, -1)
         order by d.job_id
@@ -20,10 +20,8 @@ with looked as materialized (
     union all
     (
         select
-            j.job_id, j.queue_id, j.label, j.last_error, j.ordered_key,
-            coalesce(j.due_at, j.visible_at) as comes_at,
-            case when act = 'cancel' then (filter).leased or pgq._is_free(j) else pgq._is_waiting(j)
-            end as is_meant
+            j.job_id, j.queue_id = _find_jobs.queue_id as is_own,
+            j.queue_id = _find_jobs.queue_id and pgq._is_meant(act, j, filter) as matches
         from pgq.job as j
         where act <> 'dead' and j.job_id > coalesce((filter).after_id, -1)
         order by j.job_id
@@ -31,32 +29,13 @@ with looked as materialized (
     )
 ),
 
-matched as (
-    select
-        l.job_id, l.queue_id = _find_jobs.queue_id as is_own,
-        coalesce(
-            l.queue_id = _find_jobs.queue_id
-            and l.is_meant
-            and ((filter).label is null or l.label = (filter).label)
-            and ((filter).key is null or l.ordered_key = (filter).key)
-            and ((filter).since is null or l.comes_at >= (filter).since)
-            and ((filter).before is null or l.comes_at < (filter).before)
-            and (
-                (filter).error_contains is null
-                or strpos(l.last_error, (filter).error_contains collate "C") > 0
-            ),
-            false
-        ) as matches
-    from looked as l
-),
-
 -- Up to the last one that max_jobs allows.
 counted as (
     select
-        m.*,
-        count(*) filter (where m.matches) over (order by m.job_id) - m.matches::integer
+        l.*,
+        count(*) filter (where l.matches) over (order by l.job_id) - l.matches::integer
         < coalesce((filter).max_jobs, 10000) as is_within
-    from matched as m
+    from looked as l
 )
 
 select

@@ -15,8 +15,8 @@ begin
     if target_id is null then
         perform pgq._fail_unknown_queue(queue);
     end if;
-    if pgq._check_filter(queue, filter) = coalesce(all_jobs, false) then
-        raise exception '"all_jobs" or a filter is needed, and not both'
+    if pgq._check_job_filter(queue, filter) = coalesce(all_jobs, false) then
+        raise exception 'either "all_jobs" or a filter is needed'
             using errcode = '22023',
                 hint = 'Pass all_jobs => true, or label, error_contains, key, due_since or '
                     'due_before.';

@@ -1,13 +1,13 @@
 create function pgq.cancel_jobs(
     queue text,
     all_jobs boolean default null,
+    max_jobs integer default null,
+    key text default null,
     label text default null,
     error_contains text default null,
-    key text default null,
     due_since timestamptz default null,
     due_before timestamptz default null,
     leased boolean default false,
-    max_jobs integer default null,
     after_id bigint default null,
     dry_run boolean default false
 )
@@ -21,20 +21,31 @@ set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
+    filter pgq._job_filter := row(
+        label, error_contains, key, due_since, due_before, leased, max_jobs, after_id
+    );
     found_jobs pgq._found_jobs := pgq._find_unfinished(
-        'cancel', queue collate "C", all_jobs,
-        row(
-            label, error_contains, key, due_since, due_before, leased, max_jobs, after_id
-        )::pgq._job_filter
+        'cancel', queue collate "C", all_jobs, filter
     );
 begin
+    if dry_run is not true then
+        -- Lock all before the first one frees its keys: who holds the row of another may wait for a
+        -- key. Ids ascending, as wherever several jobs are locked: no deadlock.
+        perform from pgq.job as j where j.job_id = any(found_jobs.ids) order by j.job_id for update;
+    end if;
+
+    -- The last job of a key first: else each would unblock the next one.
     return query
     select
         case
             when dry_run then cardinality(found_jobs.ids)
             else (
-                select count(*) filter (where pgq._cancel_job(i, coalesce(leased, false)))
-                from unnest(found_jobs.ids) as i
+                select count(*) filter (where pgq._cancel_job(i.job_id, filter))
+                from (
+                    select f.job_id
+                    from unnest(found_jobs.ids) as f (job_id)
+                    order by f.job_id desc
+                ) as i
             )
         end,
         found_jobs.seen, found_jobs.after_id;
@@ -42,7 +53,7 @@ end
 $$;
 
 comment on function pgq.cancel_jobs(
-    text, boolean, text, text, text, timestamptz, timestamptz, boolean, integer, bigint, boolean
+    text, boolean, integer, text, text, text, timestamptz, timestamptz, boolean, bigint, boolean
 ) is
 'Cancels the unfinished jobs of a queue that match a filter, as cancel_job does each.
 label: with this label. error_contains: with this text in their last error; no pattern. key: with

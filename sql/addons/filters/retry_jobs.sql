@@ -1,12 +1,12 @@
 create function pgq.retry_jobs(
     queue text,
     all_jobs boolean default null,
+    max_jobs integer default null,
+    key text default null,
     label text default null,
     error_contains text default null,
-    key text default null,
     due_since timestamptz default null,
     due_before timestamptz default null,
-    max_jobs integer default null,
     after_id bigint default null,
     dry_run boolean default false
 )
@@ -20,25 +20,28 @@ set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
+    filter pgq._job_filter := row(
+        label, error_contains, key, due_since, due_before, null, max_jobs, after_id
+    );
     found_jobs pgq._found_jobs := pgq._find_unfinished(
-        'retry', queue collate "C", all_jobs,
-        row(
-            label, error_contains, key, due_since, due_before, false, max_jobs, after_id
-        )::pgq._job_filter
+        'retry', queue collate "C", all_jobs, filter
     );
 begin
     return query
     select
         case
             when dry_run then cardinality(found_jobs.ids)
-            else (select count(*) filter (where pgq._retry_job(i)) from unnest(found_jobs.ids) as i)
+            else (
+                select count(*) filter (where pgq._retry_job(i, filter))
+                from unnest(found_jobs.ids) as i
+            )
         end,
         found_jobs.seen, found_jobs.after_id;
 end
 $$;
 
 comment on function pgq.retry_jobs(
-    text, boolean, text, text, text, timestamptz, timestamptz, integer, bigint, boolean
+    text, boolean, integer, text, text, text, timestamptz, timestamptz, bigint, boolean
 ) is
 'Makes the waiting jobs of a queue that match a filter due now, as retry_job does each.
 label: with this label. error_contains: with this text in their last error; no pattern. key: with

@@ -5,17 +5,11 @@ returns void
 language plpgsql volatile parallel unsafe
 as $$
 declare
-    -- So many are kept of a job at least, and less than twice as many.
-    kept constant integer := 20;
     leaf integer := pgq._event_leaf(
         (select j.queue_id from pgq.job as j where j.job_id = any(job_ids) limit 1)
     );
     many bigint[];
 begin
-    if length(worker) > 255 then
-        raise exception 'argument "worker" must have at most 255 characters'
-            using errcode = '22023';
-    end if;
     if leaf is null then
         return;
     end if;
@@ -35,19 +29,12 @@ begin
     select array_agg(n.job_id)
     into many
     from noted as n
-    where n.attempt % kept = 0;
+    where n.attempt % 20 = 0;
 
     if many is not null then
-        delete from pgq.job_event as e
-        using (
-            select
-                o.job_id, o.segment, o.ended_at,
-                row_number() over (partition by o.job_id order by o.ended_at desc) as place
-            from pgq.job_event as o
-            where o.job_id = any(many)
-        ) as old
-        where old.place > kept
-            and e.job_id = old.job_id and e.segment = old.segment and e.ended_at = old.ended_at;
+        -- At each 20th attempt, and at a redrive, which begins with 1 again: a segment has less
+        -- than 40 of a job.
+        perform pgq._trim_attempts(many, leaf);
     end if;
 end
 $$;

@@ -1,4 +1,4 @@
-create function pgq._retry_job(job_id bigint)
+create function pgq._retry_job(job_id bigint, filter pgq._job_filter)
 returns boolean
 language plpgsql volatile parallel unsafe
 as $$
@@ -15,7 +15,7 @@ begin
     while not pgq._hides_job(job_id) loop
         with gone as (
             delete from pgq.job as j
-            where j.job_id = _retry_job.job_id and pgq._is_waiting(j)
+            where j.job_id = _retry_job.job_id and pgq._is_meant('retry', j, filter)
             returning j as job
         )
 
@@ -33,12 +33,15 @@ begin
 
         perform pgq._still_leased(array[job_id], null);
         exit when not exists (
-            select from pgq.job as j where j.job_id = _retry_job.job_id and pgq._is_waiting(j)
+            select
+            from pgq.job as j
+            where j.job_id = _retry_job.job_id and pgq._is_meant('retry', j, filter)
         );
     end loop;
     return false;
 end
 $$;
 
-comment on function pgq._retry_job(bigint) is
-'Makes a waiting job of a queue that the caller may consume due now; false when there is none.';
+comment on function pgq._retry_job(bigint, pgq._job_filter) is
+'Makes a waiting job that matches the filter, of a queue that the caller may consume, due now; false
+when there is none.';

@@ -39,7 +39,8 @@ begin
         union all
         select e.queue_id, e.event, e.result, null, e.ended_at
         from pgq.job_event as e
-        where e.job_id = get_result.job_id and e.event in ('finished', 'cancelled', 'expired', 'replaced')
+        where e.job_id = get_result.job_id
+            and e.event in ('finished', 'cancelled', 'expired', 'replaced')
     ) as r
     limit 1;
 
@@ -64,9 +65,9 @@ $$;
 comment on function pgq.get_result(bigint) is
 'Returns what has become of a job: always one row.
 state: waiting, leased, blocked (by another job of its key), finished, failed (a dead letter),
-cancelled, expired, replaced (by a newer one of its unique_key, see create_queue), or gone. Jobs that
-ended otherwise than as dead letters are known in queues with keep_results, as long as the retention of the queue, counted from their end; elsewhere they are
-gone, like jobs that never existed, that were purged, or of a queue which the caller may neither use
-to publish nor to consume. A redriven job waits again.
-Errors: 22004 a required argument is null, 40001 when retention removes what is being read (try
-again).';
+cancelled, expired, replaced (by a newer one of its unique_key, see create_queue), or gone. Jobs
+that ended otherwise than as dead letters are known in queues with keep_results, as long as the
+retention of the queue, counted from their end; elsewhere they are gone, like jobs that never
+existed, that were purged, or of a queue which the caller may neither use to publish nor to consume.
+A redriven job waits again.
+Errors: 22004 a required argument is null.';

@@ -30,5 +30,4 @@ comment on function pgq.job_history(bigint) is
 They are kept as long as the retention of the queue, each from its own time on, whatever has become
 of the job. An attempt that succeeds is none of them. No row: there was none, they are too old, or
 the caller may not consume the queue.
-Errors: 22004 a required argument is null, 40001 when retention removes what is being read (try
-again).';
+Errors: 22004 a required argument is null.';

@@ -13,7 +13,7 @@ begin
         raise exception 'argument "job_id" must not be null' using errcode = '22004';
     end if;
 
-    return pgq._retry_job(job_id);
+    return pgq._retry_job(job_id, null);
 end
 $$;
 

@@ -14,7 +14,7 @@ comment on column pgq.job_attempt.outcome is
 'failed (nack), rejected (reject_job) or lost (its lease ran out).';
 comment on column pgq.job_attempt.began_at is 'When it began, if the worker has told; else null.';
 comment on column pgq.job_attempt.ended_at is
-'When it failed; of a lost one, when that was noticed: by the next claim of the job, or by cleanup.';
+'When it failed; of a lost one, when a claim or cleanup noticed that its lease had run out.';
 comment on column pgq.job_attempt.worker is 'The worker that had it, if it has told; else null.';
 comment on column pgq.job_attempt.error is 'Its error; null: none.';
 

@@ -10,86 +10,117 @@ set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-    target pgq.queue;
-    floors pgq.queue_floor;
-    found_at timestamptz;
+    plan pgq._claim_plan;
+    is_paused boolean;
+    wakeups_from timestamptz;
+    job_due timestamptz;
+    extent_due timestamptz;
+    wakeup_due timestamptz;
 begin
     perform pgq._check_label(label);
     perform pgq._check_access(null, queue collate "C", 'consume');
 
-    select q.* into target from pgq.queue as q where q.queue = next_due.queue collate "C";
+    select
+        q.queue_id, q.paused, q.ordered or q.max_leased_per_key is not null, q.subscribed,
+        pgq._clock(), f.floor_times, f.floor_ids, f.recorded_at, f.epoch,
+        coalesce(f.wakeup_floor, '-infinity')
+    into
+        plan.queue_id, is_paused, plan.is_ordered, plan.is_subscribed, plan.now_at,
+        plan.floor_times, plan.floor_ids, plan.recorded_at, plan.epoch, wakeups_from
+    from pgq.queue as q
+    cross join lateral pgq._read_floors(q.queue_id, '') as f
+    where q.queue = next_due.queue collate "C";
 
-    if target.queue_id is null then
+    if plan.queue_id is null then
         perform pgq._fail_unknown_queue(queue collate "C");
     end if;
-    if target.paused then
+    if is_paused then
         return null;
     end if;
 
-    select f.* into floors from pgq._read_floors(target.queue_id, '') as f;
-
-    if floors.recorded_at > pgq._clock() then
-        -- The clock was set back: floors do not count.
-        floors.floor_times := array_fill('-infinity'::timestamptz, array[10]);
+    if plan.recorded_at > plan.now_at then
+        -- The clock was set back: ignore the floors, as a claim does.
+        plan.floor_times := array_fill('-infinity'::timestamptz, array[10]);
+        plan.floor_ids := array_fill(0::bigint, array[10]);
+        plan.epoch := null;
+        wakeups_from := '-infinity';
+    end if;
+    if plan.is_subscribed and label is null then
+        select x.visible_at
+        into extent_due
+        from pgq.job_extent as x
+        where x.queue_id = plan.queue_id
+            and x.visible_at >= plan.floor_times[1]
+            and (x.expires_at is null or x.expires_at > plan.now_at)
+        order by x.visible_at, x.extent_id
+        limit 1;
+    end if;
+    if label is not null then
+        plan := pgq._with_label_floors(plan, label);
     end if;
 
-    if label is not null then
+    -- Jobs that expire before they are due are never claimed. In a queue with keys they count: the
+    -- claim that meets them unblocks the next ones.
+    if label is null then
         select min(n.visible_at)
-        into found_at
-        from unnest(floors.floor_times) with ordinality as f (floor_time, priority)
+        into job_due
+        from unnest(plan.floor_times, plan.floor_ids) with ordinality
+            as f (floor_time, floor_id, priority)
         cross join lateral (
             select k.visible_at
             from pgq.job as k
-            where -k.queue_id = -target.queue_id
-                and k.label = next_due.label collate "C"
+            where k.queue_id = plan.queue_id
                 and k.priority = f.priority - 1
-                and k.visible_at >= f.floor_time
+                and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+                and (
+                    k.expires_at is null
+                    or k.expires_at > greatest(k.visible_at, plan.now_at)
+                    or plan.is_ordered
+                )
             order by k.visible_at, k.job_id
             limit 1
         ) as n;
     else
-        select least(min(n.visible_at), min(e.visible_at))
-        into found_at
-        from unnest(floors.floor_times) with ordinality as f (floor_time, priority)
-        left join lateral (
+        select min(n.visible_at)
+        into job_due
+        from unnest(plan.floor_times, plan.floor_ids) with ordinality
+            as f (floor_time, floor_id, priority)
+        cross join lateral (
             select k.visible_at
             from pgq.job as k
-            where k.queue_id = target.queue_id
+            where -k.queue_id = -plan.queue_id
+                and k.label = next_due.label collate "C"
                 and k.priority = f.priority - 1
-                and k.visible_at >= f.floor_time
+                and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
+                and (
+                    k.expires_at is null
+                    or k.expires_at > greatest(k.visible_at, plan.now_at)
+                    or plan.is_ordered
+                )
             order by k.visible_at, k.job_id
             limit 1
-        ) as n on true
-        left join lateral (
-            select x.visible_at
-            from pgq.job_extent as x
-            where x.queue_id = target.queue_id and f.priority = 1
-            order by x.visible_at
-            limit 1
-        ) as e on true;
+        ) as n;
     end if;
 
-    return nullif(
-        least(
-            found_at,
-            (
-                select w.look_at
-                from pgq.key_wakeup as w
-                where w.queue_id = target.queue_id
-                order by w.look_at
-                limit 1
-            )
-        ),
-        'infinity'
-    );
+    if plan.is_ordered then
+        select w.look_at
+        into wakeup_due
+        from pgq.key_wakeup as w
+        where w.queue_id = plan.queue_id and w.look_at >= wakeups_from
+        order by w.look_at
+        limit 1;
+    end if;
+
+    -- Infinity: all jobs are blocked by others of their keys.
+    return nullif(least(job_due, extent_due, wakeup_due), 'infinity');
 end
 $$;
 
 comment on function pgq.next_due(text, text) is
 'Returns when a claim of the queue may next find a job, if nothing is added until then.
 For a worker whose claim found nothing: the time at which a delayed job is due, or the lease of
-another worker ends. label: of the jobs with this label. A time that has passed: there are jobs that
-are due, but a limit of the queue, or a transaction that is still open, holds them back: ask again
-after a while. Null: there is nothing, or the queue is paused. A queue with notify tells by pgq_queue
-when something is added, or is due earlier than it was.
+another worker ends. label: of the jobs with this label. A time that has passed: jobs are due, but a
+limit of the queue or an open transaction holds them back; ask again after a while. Null: there is
+no such job, or the queue is paused. A queue with notify notifies the channel pgq_queue when a job
+is added, or becomes due earlier than it was.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad label.';

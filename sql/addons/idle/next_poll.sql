@@ -11,12 +11,19 @@ as $$
 begin
     perform pgq._check_group(topic collate "C", consumer_group collate "C", null);
 
+    -- Without a lease: a poll that has not committed yet may have it, and may never commit.
     return (
-        select min(c.leased_until)
-        from pgq.group_partition as p
-        cross join lateral pgq._current_position(p.group_id, p.partition) as c
-        where p.topic = next_poll.topic collate "C"
-            and p.consumer_group = next_poll.consumer_group collate "C"
+        select min(coalesce(c.leased_until, pgq._clock()))
+        from pgq.group_partition as l
+        inner join pgq.partition as p on p.partition_id = l.partition_id
+        cross join lateral pgq._current_position(l.group_id, l.partition) as c
+        where l.topic = next_poll.topic collate "C"
+            and l.consumer_group = next_poll.consumer_group collate "C"
+            and (
+                c.next_offset < p.segment_first_offset
+                or (pgq._newest(p.stored_partition_id, p.segment, c.next_offset)).log_offset
+                is not null
+            )
     );
 end
 $$;
@@ -24,6 +31,8 @@ $$;
 comment on function pgq.next_poll(text, text) is
 'Returns when a poll of the group may next find messages, if nothing is published until then.
 For a member whose poll found nothing: the time at which the lease of another member ends, or the
-delay of nack_offsets. Null: nobody has a lease. The channel pgq_topic tells what is published, see
-create_topic.
+delay of nack_offsets. A time that has passed: there are messages, but an open transaction holds
+their partition; ask again after a while. Null: the group has read everything. A topic with notify
+notifies the channel pgq_topic when messages are published, and when release_poll, nack_offsets or
+seek makes them available earlier than they were.
 Errors: MQ001 unknown topic, MQ003 unknown group, 22004 a required argument is null.';

@@ -21,7 +21,8 @@ begin
                 j.priority,
                 j.visible_at,
                 j.unique_key,
-                j.last_attempt
+                j.last_attempt,
+                false
             )::pgq._met_job as met
         from pgq.job as j
         where j.job_id = any(leased_ids)

@@ -33,7 +33,11 @@ begin
     union all
     select s.name, jsonb_build_object('role', w.role) || s.labels, s.value
     from (
-        select w.role, count(*) as workers, count(*) filter (where w.silent > 60 + extract(epoch from coalesce(w.beat, '0'))) as silent
+        select
+            w.role, count(*) as workers,
+            count(*) filter (
+                where w.silent > 60 + extract(epoch from coalesce(w.beat, '0'))
+            ) as silent
         from workers as w
         group by w.role
     ) as w

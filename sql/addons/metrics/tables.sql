@@ -28,4 +28,5 @@ comment on column pgq.worker.running is
 comment on column pgq.worker.details is 'Other data of the worker, as JSON; null: none.';
 comment on column pgq.worker.started_at is 'When it started.';
 comment on column pgq.worker.last_seen_at is 'When it sent its last heartbeat.';
-comment on column pgq.worker.beat is 'How long until the next one at most, as it says; null: unknown.';
+comment on column pgq.worker.beat is
+'Time until its next heartbeat at most, as it says; null: unknown.';

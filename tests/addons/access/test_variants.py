@@ -52,6 +52,7 @@ VALUES: dict[str, Any] = {
     "idempotency_window": "1 hour",
     "job_ids": [1, 2],
     "job_ttl": "1 hour",
+    "keep_results": True,
     "key": "k",
     "keys": ["k", "l"],
     "label": "l",

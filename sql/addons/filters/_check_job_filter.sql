@@ -1,4 +1,4 @@
-create function pgq._check_filter(queue text, filter pgq._job_filter)
+create function pgq._check_job_filter(queue text, filter pgq._job_filter)
 returns boolean
 language plpgsql stable parallel unsafe
 as $$
@@ -11,9 +11,9 @@ begin
         raise exception 'argument "error_contains" must not be empty' using errcode = '22023';
     end if;
     if filter.key is not null and not exists (
-        select from pgq.queue as q where q.queue = _check_filter.queue collate "C" and q.ordered
+        select from pgq.queue as q where q.queue = _check_job_filter.queue collate "C" and q.ordered
     ) then
-        raise exception '"key" is only for ordered queues'
+        raise exception 'argument "key" must be null: the queue is not ordered'
             using errcode = '22023',
                 detail = format('Queue "%s" is not ordered.', queue),
                 hint = 'Filter by label: it is stored with the job.';
@@ -25,5 +25,5 @@ begin
 end
 $$;
 
-comment on function pgq._check_filter(text, pgq._job_filter) is
+comment on function pgq._check_job_filter(text, pgq._job_filter) is
 'Rejects bad filters (22023), and returns whether there is one at all.';
