@@ -227,7 +227,7 @@ def test_keys_of_an_ordered_queue(pgq: Run, client: Client) -> None:
     client.enqueue_batch("orders", [1, 2, 3], keys=["a", "b", "a"])
     done = pgq("cancel", "-q", "orders", "--key", "a", "-y", "--json")
     assert done.json["cancelled"] == 2
-    assert "only for ordered queues" in _key_of_mail(pgq, client).err
+    assert "is not ordered" in _key_of_mail(pgq, client).err
 
 
 def _key_of_mail(pgq: Run, client: Client) -> Done:
