@@ -34,8 +34,8 @@ def test_there_is_what_was_promised() -> None:
     families = {"topics", "groups", "queues", "subscriptions", "schedules"}
     assert families <= {path[0] for path in ALL}
     single = (
-        "publish enqueue consume tail peek seek redrive purge cancel retry lag top metrics ui "
-        "workers doctor server migrate status work push demo demo-spark cleanup"
+        "publish enqueue consume tail peek seek redrive purge cancel retry jobs job lag top "
+        "metrics ui workers doctor server migrate status work push demo demo-spark cleanup"
     )
     assert {(name,) for name in single.split()} <= set(ALL)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import subprocess
 from datetime import timedelta
@@ -14,7 +13,7 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from pgq import Client
-from support.command import Done, Run, Start
+from support.command import Run, Start
 from support.session import Session
 from support.waiting import PATIENCE, wait_until
 
@@ -201,60 +200,6 @@ def test_peek_at_a_group(pgq: Run, orders: Client) -> None:
     assert lag(orders) == 10
     for arguments in (["mail", "--topic", "orders", "--group", "g"], [], ["--topic", "orders"]):
         assert "say a QUEUE, or --topic and --group" in pgq("peek", *arguments).err
-
-
-def test_jobs(pgq: Run, client: Client) -> None:
-    client.create_queue("mail", max_attempts=1)
-    numbers = [row.job_id for row in client.enqueue_batch("mail", list(range(5)))]
-    for job in client.claim_job("mail", max_jobs=3):
-        client.nack(job.job_id, job.lease_token)
-    assert pgq("job", str(numbers[0]), "--json").json["state"] == "dead"
-    assert pgq("redrive", "mail", "--job", str(numbers[0])).out == (
-        'redriven 1 job of queue "mail"\n'
-    )
-    assert pgq("redrive", "mail").err == "pgq: say one of --job and --all\n"
-    assert pgq("redrive", "mail", "--all", "--max", "1", "--json").json["redriven"] == 1
-    assert pgq("purge", "mail", "--dead", "--yes", "--json").json["removed"] == 1
-    assert pgq("purge", "mail", "--dead", "--all", "--yes").status == 1
-    gone = pgq("purge", "mail", "--died-before", "now", "--yes", "--json")
-    assert gone.json["removed"] == 0
-    done = pgq("cancel", str(numbers[3]), "999999", "--json")
-    assert done.status == 1
-    assert [row["cancelled"] for row in done.json_lines] == [True, False]
-    assert pgq("cancel", str(numbers[4])).status == 0
-    assert pgq("job", "999999").status == 1
-    [job] = client.claim_job("mail")
-    client.nack(job.job_id, job.lease_token)
-    assert pgq("purge", "mail", "--job", str(job.job_id), "--yes", "--json").json["removed"] == 1
-
-
-def test_jobs_that_wait(pgq: Run, client: Client) -> None:
-    """They are due with `retry`; `job` shows how often one was snoozed, and its progress."""
-    client.create_queue("mail")
-    hour = timedelta(hours=1)
-    snoozed, later, ready = (
-        client.enqueue("mail", 1, delay=delay).job_id for delay in (None, hour, None)
-    )
-    [job] = client.claim_job("mail")
-    client.set_progress(snoozed, job.lease_token, {"done": 2**64})
-    client.release_job(snoozed, job.lease_token, delay=hour)
-    found = pgq("job", str(snoozed), "--json").json
-    assert (found["state"], found["snoozes"]) == ("delayed", 1)
-    assert found["progress"] == {"done": 2**64}
-    shown = re.sub(r" +", " ", pgq("job", str(snoozed)).out)
-    assert "snoozes 1\n" in shown
-    assert f'progress {{"done": {2**64}}}\n' in shown
-
-    assert pgq("retry", str(snoozed)) == Done(0, f"job {snoozed} due now\n", "")
-    again = pgq("retry", str(later), str(ready), "999999", "--json")
-    assert again.status == 1
-    assert again.json_lines == [
-        {"job_id": later, "due": True},
-        {"job_id": ready, "due": False},
-        {"job_id": 999999, "due": False},
-    ]
-    assert pgq("retry", str(ready)).status == 1
-    assert {job.state for job in client.peek_jobs("mail")} == {"ready"}
 
 
 @pytest.mark.slow

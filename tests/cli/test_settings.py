@@ -81,7 +81,7 @@ def test_nothing_is_dropped_unasked(pgq: Run, client: Client) -> None:
         (["subscriptions", "drop", "all"], "End subscription"),
         (["schedules", "drop", "tick"], "Drop schedule"),
         (["queues", "purge", "mail", "--all"], "all 1 unfinished jobs and 0 dead letters"),
-        (["purge", "mail", "--dead"], "all 0 dead letters"),
+        (["cancel", "--queue", "mail", "--all"], "Cancel 1 job of queue"),
     ]
     for arguments, told in kept:
         done = pgq(*arguments)
@@ -113,6 +113,10 @@ def test_nothing_is_dropped_unasked(pgq: Run, client: Client) -> None:
         ["tail", "nowhere"],
         ["consume", "nowhere", "g"],
         ["redrive", "nowhere", "--all"],
+        ["redrive", "nowhere", "--all", "--yes"],
+        ["cancel", "--queue", "nowhere", "--all"],
+        ["purge", "nowhere", "--all"],
+        ["jobs", "nowhere"],
         ["schedules", "show", "nowhere"],
         ["seek", "nowhere", "g", "--start", "latest"],
         ["publish", "nowhere", "1"],

@@ -195,6 +195,9 @@ def test_completion(dsn: str, client: Client, bash: str) -> None:
             ("pgq topics show orde", "rs-of-today "),
             ("pgq consume orders-of-today bil", "ling "),
             ("pgq peek mai", "l-out "),
+            ("pgq cancel --queue mai", "l-out "),
+            ("pgq redrive mai", "l-out "),
+            ("pgq jobs mail-out --state del", "ayed "),
         ):
             child.expect_exact("> ")
             child.send(f"{typed}\t")

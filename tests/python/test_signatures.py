@@ -23,6 +23,7 @@ NOT_FUNCTIONS = {
     "retry",
     "run_once",
     "wait",
+    "await_result",
     "group_lag",
     "topic_stats",
     "queue_stats",

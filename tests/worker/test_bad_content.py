@@ -112,7 +112,8 @@ def test_a_result_that_the_database_refuses(
     dsn: str, client: Client, kind: Kind, as_handler: As, result: Any
 ) -> None:
     worker = kind(dsn)
-    worker.handler("mail", keep_result=True)(as_handler(lambda payload: result))
+    client.alter_queue("mail", keep_results=True)
+    worker.handler("mail")(as_handler(lambda payload: result))
     client.enqueue("mail", 1)
     with working(worker):
         wait_until(lambda: client.dead_letters("mail"))

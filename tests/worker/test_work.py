@@ -122,24 +122,6 @@ def test_what_a_handler_says_is_done(dsn: str, client: Client, kind: Kind, as_ha
     assert (letter.payload, letter.attempt, letter.last_error) == ("reject", 1, "never")
 
 
-def test_results_are_kept(dsn: str, client: Client, kind: Kind, as_handler: As) -> None:
-    worker = kind(dsn)
-    worker.handler("mail", keep_result=True)(as_handler(lambda payload: {"twice": payload * 2}))
-    client.enqueue_batch("mail", [1, 2])
-    with working(worker):
-        wait_until(lambda: len(outcomes(client)) == 2)
-    assert [job.result for job in client.archived_jobs("mail")] == [{"twice": 2}, {"twice": 4}]
-
-
-def test_a_result_that_is_no_json(dsn: str, client: Client, kind: Kind, as_handler: As) -> None:
-    worker = kind(dsn)
-    worker.handler("mail", keep_result=True)(as_handler(lambda payload: object()))
-    client.enqueue("mail", 1, max_attempts=1)
-    with working(worker):
-        wait_until(lambda: client.dead_letters("mail"))
-    assert "not JSON serializable" in str(client.dead_letters("mail")[0].last_error)
-
-
 @pytest.mark.parametrize("idempotent", [False, True])
 def test_jobs_taken_in_advance(
     dsn: str, client: Client, kind: Kind, as_handler: As, idempotent: bool

@@ -40,6 +40,7 @@ __all__ = [
     "OffsetOutOfRange",
     "PgqError",
     "QueueFull",
+    "ResultTimeout",
     "UnknownGroup",
     "UnknownPartition",
     "UnknownQueue",
@@ -174,6 +175,19 @@ class EffectInterrupted(Exception):
             f'effect "{self.effect}" of job {self.job_id} may have happened:'
             f" attempt {self.attempt} began it at {self.begun_at} and has not said how it ended"
         )
+
+
+class ResultTimeout(TimeoutError):
+    """A job had not ended within the timeout of `Client.await_result`, which raises it."""
+
+    def __init__(self, job_id: int, state: str) -> None:
+        super().__init__(job_id, state)
+        self.job_id = job_id
+        self.state = state
+        """The state of the job when the time was up."""
+
+    def __str__(self) -> str:
+        return f"job {self.job_id} has not ended in time: it is {self.state}"
 
 
 class UnreadablePayload(Exception):

@@ -11,6 +11,7 @@ from pgq._async._filters import Filters
 from pgq._async._jobs import Jobs
 from pgq._async._metrics import Metrics
 from pgq._async._queues import Queues
+from pgq._async._results import Results
 from pgq._async._schedules import Schedules
 from pgq._async._subscriptions import Subscriptions
 from pgq._async._topics import Topics
@@ -26,6 +27,7 @@ class AsyncClient(
     Jobs,
     Filters,
     Effects,
+    Results,
     Schedules,
     Subscriptions,
     AccessRights,
@@ -38,8 +40,8 @@ class AsyncClient(
 
     Every method is one call of the function of the same name, with the same arguments: it opens no
     transaction and commits nothing, so what it does is part of the caller's transaction, or
-    commits at once on a connection in autocommit mode. The exceptions are `retry`, `wait` and
-    `run_once`, which run transactions of their own and say so.
+    commits at once on a connection in autocommit mode. The exceptions are `retry`, `wait`,
+    `run_once` and `await_result`, which run transactions of their own and say so.
 
     An optional argument that is None, or not given, takes the default of the SQL function, which
     for a job's lease or delay is the queue's own setting. A limit is lifted by its name:

@@ -191,11 +191,13 @@ class Jobs(Calling):
         *,
         delay: timedelta | None = None,
         error: str | None = None,
+        worker: str | None = None,
+        began_at: datetime | None = None,
     ) -> bool:
         """Give a job back as failed; it returns after `delay`, or after the queue's backoff.
 
-        After the last attempt it becomes a dead letter, with `error` as its last error. False: the
-        lease was lost, or the job is finished already.
+        After the last attempt it becomes a dead letter, with `error` as its last error. `worker`
+        and `began_at` are for `job_history`. False: the lease was lost, or the job is finished.
         """
         return await self._value(
             bool,
@@ -204,6 +206,8 @@ class Jobs(Calling):
             lease_token=lease_token,
             delay=delay,
             error=self._storable(error),
+            worker=worker,
+            began_at=began_at,
         )
 
     async def nack_batch(
@@ -213,6 +217,8 @@ class Jobs(Calling):
         *,
         delay: timedelta | None = None,
         error: str | None = None,
+        worker: str | None = None,
+        began_at: datetime | None = None,
     ) -> list[int]:
         """Give jobs of one claim back; returns the ids of those it gave back."""
         return await self._column(
@@ -222,6 +228,8 @@ class Jobs(Calling):
             lease_token=lease_token,
             delay=delay,
             error=self._storable(error),
+            worker=worker,
+            began_at=began_at,
         )
 
     async def release_job(
@@ -243,7 +251,15 @@ class Jobs(Calling):
             "job_id", "release_job_batch", job_ids=job_ids, lease_token=lease_token
         )
 
-    async def reject_job(self, job_id: int, lease_token: UUID, *, error: str | None = None) -> bool:
+    async def reject_job(
+        self,
+        job_id: int,
+        lease_token: UUID,
+        *,
+        error: str | None = None,
+        worker: str | None = None,
+        began_at: datetime | None = None,
+    ) -> bool:
         """Make a job a dead letter now, with `error` as its last error.
 
         For one that no attempt can do, whatever attempts it has left. False: the lease was lost, or
@@ -255,6 +271,8 @@ class Jobs(Calling):
             job_id=job_id,
             lease_token=lease_token,
             error=self._storable(error),
+            worker=worker,
+            began_at=began_at,
         )
 
     async def cancel_job(self, job_id: int) -> bool:
@@ -311,7 +329,8 @@ class Jobs(Calling):
     ) -> bool:
         """Finish a job with an outcome and a result (any JSON value) in the archive.
 
-        It is archived whatever the queue's setting. False: the lease was lost, or the job is
+        It is archived whatever the queue's setting; `get_result` knows the result too where the
+        queue has `keep_results`. False: the lease was lost, or the job is
         finished already.
         """
         return await self._value(

@@ -39,6 +39,9 @@ class Queues(Calling):
         max_unfinished: int | None = None,
         max_leased_per_key: int | None = None,
         max_message_bytes: int | None = None,
+        keep_results: bool | None = None,
+        on_duplicate: str | None = None,
+        debounce_max: timedelta | None = None,
         no_limit: Sequence[str] | None = None,
         restricted: bool | None = None,
     ) -> Queue:
@@ -46,7 +49,7 @@ class Queues(Calling):
 
         `Queue` says what each setting means, and its default. `no_limit` names what shall have no
         limit: 'max_attempts', 'job_ttl', 'retention', 'max_leased', 'max_leased_per_key',
-        'rate_limit', 'max_unfinished'.
+        'rate_limit', 'max_unfinished', 'debounce_max'.
 
         Raises AlreadyExists when there is one with other settings than those given; what is not
         given is not compared, so it can be called at each start of a program.
@@ -76,6 +79,9 @@ class Queues(Calling):
             max_unfinished=max_unfinished,
             max_leased_per_key=max_leased_per_key,
             max_message_bytes=max_message_bytes,
+            keep_results=keep_results,
+            on_duplicate=on_duplicate,
+            debounce_max=debounce_max,
             no_limit=no_limit,
             restricted=restricted,
         )
@@ -104,6 +110,8 @@ class Queues(Calling):
         max_unfinished: int | None = None,
         max_leased_per_key: int | None = None,
         max_message_bytes: int | None = None,
+        keep_results: bool | None = None,
+        debounce_max: timedelta | None = None,
         no_limit: Sequence[str] | None = None,
         restricted: bool | None = None,
         end_dependents: bool | None = None,
@@ -111,8 +119,8 @@ class Queues(Calling):
         """Change the settings that are given, and lift those limits that `no_limit` names.
 
         Those are named as for `create_queue`. Jobs that are there keep their times; a new lease
-        counts from the next claim on, and a lower `max_leased` takes no job away. Whether a queue
-        is ordered stays. `restricted` closes it to roles without access, see `grant_access`, or
+        counts from the next claim on, and a lower `max_leased` takes no job away. `ordered` and
+        `on_duplicate` stay. `restricted` closes it to roles without access, see `grant_access`, or
         opens it and removes its grants; `end_dependents` as in `grant_access`.
         """
         return await self._row(
@@ -139,6 +147,8 @@ class Queues(Calling):
             max_unfinished=max_unfinished,
             max_leased_per_key=max_leased_per_key,
             max_message_bytes=max_message_bytes,
+            keep_results=keep_results,
+            debounce_max=debounce_max,
             no_limit=no_limit,
             restricted=restricted,
             end_dependents=end_dependents,

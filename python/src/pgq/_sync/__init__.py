@@ -13,6 +13,7 @@ from pgq._sync._filters import Filters
 from pgq._sync._jobs import Jobs
 from pgq._sync._metrics import Metrics
 from pgq._sync._queues import Queues
+from pgq._sync._results import Results
 from pgq._sync._schedules import Schedules
 from pgq._sync._subscriptions import Subscriptions
 from pgq._sync._topics import Topics
@@ -28,6 +29,7 @@ class Client(
     Jobs,
     Filters,
     Effects,
+    Results,
     Schedules,
     Subscriptions,
     AccessRights,
@@ -40,8 +42,8 @@ class Client(
 
     Every method is one call of the function of the same name, with the same arguments: it opens no
     transaction and commits nothing, so what it does is part of the caller's transaction, or
-    commits at once on a connection in autocommit mode. The exceptions are `retry`, `wait` and
-    `run_once`, which run transactions of their own and say so.
+    commits at once on a connection in autocommit mode. The exceptions are `retry`, `wait`,
+    `run_once` and `await_result`, which run transactions of their own and say so.
 
     An optional argument that is None, or not given, takes the default of the SQL function, which
     for a job's lease or delay is the queue's own setting. A limit is lifted by its name:

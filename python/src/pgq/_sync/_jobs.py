@@ -193,11 +193,13 @@ class Jobs(Calling):
         *,
         delay: timedelta | None = None,
         error: str | None = None,
+        worker: str | None = None,
+        began_at: datetime | None = None,
     ) -> bool:
         """Give a job back as failed; it returns after `delay`, or after the queue's backoff.
 
-        After the last attempt it becomes a dead letter, with `error` as its last error. False: the
-        lease was lost, or the job is finished already.
+        After the last attempt it becomes a dead letter, with `error` as its last error. `worker`
+        and `began_at` are for `job_history`. False: the lease was lost, or the job is finished.
         """
         return self._value(
             bool,
@@ -206,6 +208,8 @@ class Jobs(Calling):
             lease_token=lease_token,
             delay=delay,
             error=self._storable(error),
+            worker=worker,
+            began_at=began_at,
         )
 
     def nack_batch(
@@ -215,6 +219,8 @@ class Jobs(Calling):
         *,
         delay: timedelta | None = None,
         error: str | None = None,
+        worker: str | None = None,
+        began_at: datetime | None = None,
     ) -> list[int]:
         """Give jobs of one claim back; returns the ids of those it gave back."""
         return self._column(
@@ -224,6 +230,8 @@ class Jobs(Calling):
             lease_token=lease_token,
             delay=delay,
             error=self._storable(error),
+            worker=worker,
+            began_at=began_at,
         )
 
     def release_job(
@@ -245,7 +253,15 @@ class Jobs(Calling):
             "job_id", "release_job_batch", job_ids=job_ids, lease_token=lease_token
         )
 
-    def reject_job(self, job_id: int, lease_token: UUID, *, error: str | None = None) -> bool:
+    def reject_job(
+        self,
+        job_id: int,
+        lease_token: UUID,
+        *,
+        error: str | None = None,
+        worker: str | None = None,
+        began_at: datetime | None = None,
+    ) -> bool:
         """Make a job a dead letter now, with `error` as its last error.
 
         For one that no attempt can do, whatever attempts it has left. False: the lease was lost, or
@@ -257,6 +273,8 @@ class Jobs(Calling):
             job_id=job_id,
             lease_token=lease_token,
             error=self._storable(error),
+            worker=worker,
+            began_at=began_at,
         )
 
     def cancel_job(self, job_id: int) -> bool:
@@ -313,7 +331,8 @@ class Jobs(Calling):
     ) -> bool:
         """Finish a job with an outcome and a result (any JSON value) in the archive.
 
-        It is archived whatever the queue's setting. False: the lease was lost, or the job is
+        It is archived whatever the queue's setting; `get_result` knows the result too where the
+        queue has `keep_results`. False: the lease was lost, or the job is
         finished already.
         """
         return self._value(

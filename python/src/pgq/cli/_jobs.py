@@ -2,69 +2,123 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
-from pgq.cli._complete import JobId, QueueName
+from pgq import Client
+from pgq.cli._bulk import (
+    All,
+    Before,
+    Bulk,
+    DryRun,
+    ErrorText,
+    Key,
+    Label,
+    Leased,
+    MaxJobs,
+    MaybeQueue,
+    OfQueue,
+    Since,
+    filter_of,
+    queue_of,
+    tell,
+)
 from pgq.cli._house import AsJson, CommandError, Database, Yes, command, confirm, connected
-from pgq.cli._output import as_json, show_object, write_line
-from pgq.cli._values import a_moment
+from pgq.cli._output import as_json, write_line
 
 __all__ = ["add", "purge"]
 
 OneJob = Annotated[int | None, typer.Option("--job", help="only this dead letter")]
-DiedBefore = Annotated[datetime | None, a_moment("dead letters that died before")]
+Ids = Annotated[list[int] | None, typer.Argument(metavar="JOB…", help="ids of jobs")]
+
+_FILTER = "--label, --error, --key, --since or --before"
 
 
 def purge(
-    queue: QueueName,
+    queue: MaybeQueue = None,
     everything: Annotated[
         bool, typer.Option("--all", help="all unfinished jobs and dead letters")
     ] = False,
     dead: Annotated[bool, typer.Option("--dead", help="all dead letters")] = False,
-    died_before: DiedBefore = None,
     job: OneJob = None,
+    label: Label = None,
+    error: ErrorText = None,
+    key: Key = None,
+    since: Since = None,
+    before: Before = None,
+    max_jobs: MaxJobs = None,
+    dry_run: DryRun = False,
+    of_queue: OfQueue = None,
     yes: Yes = False,
     database: Database = "",
     json: AsJson = False,
 ) -> None:
-    """Remove jobs; say --all, --dead, --died-before or --job, it asks first. Archived ones stay."""
-    given = [everything, dead, died_before is not None, job is not None]
-    if sum(given) != 1:
-        raise CommandError("say one of --all, --dead, --died-before and --job")
+    """Remove dead letters, or with --all every unfinished job; it asks first.
+
+    Say --all, --dead, --job, or which dead letters: --label, --error, --key, --since, --before.
+    Archived jobs stay.
+    """
+    name = queue_of(queue, of_queue)
+    which = filter_of(label, error, key, since, before, times="died")
+    if sum((everything, dead, job is not None, bool(which))) != 1:
+        raise CommandError(f"say one of --all, --dead, --job, and a filter: {_FILTER}")
+    if (everything or job is not None) and (dry_run or max_jobs is not None):
+        raise CommandError("--dry-run and --max-jobs are for --dead and filters")
     with connected(database) as client:
-        if not yes:
-            stats = client.queue_stats(queue)
-            if not stats:
-                raise CommandError(f'unknown queue "{queue}"')
-            [row] = stats
-            jobs = row.ready + row.leased + row.delayed + row.waiting + row.expired
-            if everything:
-                what = f"all {jobs:,} unfinished jobs and {row.dead:,} dead letters"
-            elif dead:
-                what = f"all {row.dead:,} dead letters"
-            elif job is not None:
-                what = f"dead letter {job}"
-            else:
-                what = f"those of {row.dead:,} dead letters that died before {died_before}"
-            confirm(f'Remove {what} of queue "{queue}"?', yes)
-        removed = client.purge_queue(
-            queue,
-            dead_only=dead or None,
-            job_id=job,
-            all_jobs=everything or None,
-            died_before=died_before,
-        ).taken
-    _count(removed, "removed", queue, json)
+        if everything or job is not None:
+            if not yes:
+                confirm(f'Remove {_purged(client, name, job)} of queue "{name}"?', yes)
+            removed = client.purge_queue(name, job_id=job, all_jobs=everything or None).taken
+            tell(removed, "removed", name, json)
+            return
+        if dead:
+            which = {"dead_only": True}
+        Bulk(
+            client, name, client.purge_queue, "Remove", "removed", which, "dead letter", max_jobs
+        ).run(dry_run=dry_run, yes=yes, json=json)
 
 
-def _count(count: int, done: str, queue: str, json: bool) -> None:
-    if json:
-        write_line(as_json({"queue": queue, done: count}))
-    else:
-        write_line(f'{done} {count:,} {"job" if count == 1 else "jobs"} of queue "{queue}"')
+def _purged(client: Client, queue: str, job: int | None) -> str:
+    stats = client.queue_stats(queue)
+    if not stats:
+        raise CommandError(f'unknown queue "{queue}"')
+    if job is not None:
+        return f"dead letter {job}"
+    [row] = stats
+    jobs = row.ready + row.leased + row.delayed + row.waiting + row.expired
+    return f"all {jobs:,} unfinished jobs and {row.dead:,} dead letters"
+
+
+def _each(
+    numbers: list[int],
+    call: Callable[[int], bool],
+    key: str,
+    texts: tuple[str, str],
+    json: bool,
+) -> int:
+    """Do it with each of these jobs, and say what came of it."""
+    answers = {number: call(number) for number in numbers}
+    for number, answer in answers.items():
+        if json:
+            write_line(as_json({"job_id": number, key: answer}))
+        else:
+            write_line(f"job {number} {texts[0] if answer else texts[1]}")
+    return 0 if all(answers.values()) else 1
+
+
+def _which_jobs(
+    jobs: list[int] | None, queue: str | None, which: dict[str, Any], everything: bool
+) -> dict[str, Any] | None:
+    """The arguments for jobs of a queue; None: the jobs are named."""
+    if queue is None:
+        if not jobs or which or everything:
+            raise CommandError(f"say JOB…, or --queue and a filter: {_FILTER}, or --all")
+        return None
+    if jobs or bool(which) == everything:
+        raise CommandError(f"with --queue say a filter: {_FILTER}; or --all; and no JOB")
+    return {"all_jobs": True} if everything else which
 
 
 def add(app: typer.Typer) -> None:
@@ -74,7 +128,8 @@ def add(app: typer.Typer) -> None:
         "purge",
         examples=[
             "pgq purge mail --dead",
-            "pgq purge mail --died-before '7 days ago' --yes",
+            "pgq purge mail --before '7 days ago' --yes",
+            "pgq purge mail --error 'no such customer' --dry-run",
             "pgq purge mail --all",
         ],
     )(purge)
@@ -85,77 +140,151 @@ def add(app: typer.Typer) -> None:
         examples=[
             "pgq redrive mail --job 4711",
             "pgq redrive mail --all --per-second 50",
-            "pgq redrive mail --all --max 1000",
+            "pgq redrive mail --error timeout --since '1 day ago' --max-jobs 1000",
         ],
     )
     def redrive(
-        queue: QueueName,
+        queue: MaybeQueue = None,
         job: OneJob = None,
-        everything: Annotated[bool, typer.Option("--all", help="all dead letters")] = False,
-        most: Annotated[
-            int | None, typer.Option("--max", min=1, help="so many, those that died first")
-        ] = None,
+        everything: All = False,
+        label: Label = None,
+        error: ErrorText = None,
+        key: Key = None,
+        since: Since = None,
+        before: Before = None,
+        max_jobs: MaxJobs = None,
         per_second: Annotated[
             float | None, typer.Option(help="not all at once: so many per second")
         ] = None,
+        dry_run: DryRun = False,
+        of_queue: OfQueue = None,
+        yes: Yes = False,
         database: Database = "",
         json: AsJson = False,
     ) -> None:
-        """Put dead letters back into their queue; say --job or --all."""
-        if (job is not None) == everything:
-            raise CommandError("say one of --job and --all")
-        with connected(database) as client:
-            count = client.redrive(
-                queue,
-                job_id=job,
-                all_jobs=everything or None,
-                max_jobs=most,
-                per_second=per_second,
-            ).taken
-        _count(count, "redriven", queue, json)
+        """Put dead letters back into their queue; it asks first, but for --job.
 
-    @command(app, "cancel", examples=["pgq cancel 4711", "pgq cancel 4711 4712 4713"])
+        Say --job, --all, or which: --label, --error, --key, --since, --before.
+        """
+        name = queue_of(queue, of_queue)
+        which = filter_of(label, error, key, since, before, times="died")
+        if sum((job is not None, everything, bool(which))) != 1:
+            raise CommandError(f"say one of --job, --all, and a filter: {_FILTER}")
+        if job is not None and (dry_run or max_jobs is not None or per_second is not None):
+            raise CommandError("--dry-run, --max-jobs and --per-second are not for --job")
+        with connected(database) as client:
+            if job is not None:
+                tell(client.redrive(name, job_id=job).taken, "redriven", name, json)
+                return
+            Bulk(
+                client,
+                name,
+                client.redrive,
+                "Redrive",
+                "redriven",
+                {"all_jobs": True} if everything else which,
+                "dead letter",
+                max_jobs,
+                per_second,
+            ).run(dry_run=dry_run, yes=yes, json=json)
+
+    @command(
+        app,
+        "cancel",
+        examples=[
+            "pgq cancel 4711 4712",
+            "pgq cancel --queue mail --label newsletter --dry-run",
+            "pgq cancel --queue mail --all --leased",
+        ],
+    )
     def cancel(
-        jobs: Annotated[list[int], typer.Argument(metavar="JOB…", help="ids of jobs")],
+        jobs: Ids = None,
+        of_queue: OfQueue = None,
+        everything: All = False,
+        label: Label = None,
+        error: ErrorText = None,
+        key: Key = None,
+        since: Since = None,
+        before: Before = None,
+        leased: Leased = False,
+        max_jobs: MaxJobs = None,
+        dry_run: DryRun = False,
+        yes: Yes = False,
         database: Database = "",
         json: AsJson = False,
     ) -> int:
-        """Cancel unfinished jobs; exit status 1 where one is finished, dead or not there."""
-        with connected(database) as client:
-            answers = {number: client.cancel_job(number) for number in jobs}
-        for number, cancelled in answers.items():
-            if json:
-                write_line(as_json({"job_id": number, "cancelled": cancelled}))
-            else:
-                told = "cancelled" if cancelled else "not cancelled: finished, dead or not there"
-                write_line(f"job {number} {told}")
-        return 0 if all(answers.values()) else 1
+        """Cancel unfinished jobs: those named, or those of a queue that match a filter.
 
-    @command(app, "retry", examples=["pgq retry 4711", "pgq retry 4711 4712 4713"])
+        Exit status 1 where a named one is finished, dead or not there. With --queue it asks first,
+        and jobs that a worker has stay, but with --leased.
+        """
+        which = filter_of(label, error, key, since, before, times="due")
+        chosen = _which_jobs(jobs, of_queue, which, everything)
+        with connected(database) as client:
+            if chosen is None:
+                _only_for_queues(leased, max_jobs, dry_run)
+                texts = ("cancelled", "not cancelled: finished, dead or not there")
+                return _each(jobs or [], client.cancel_job, "cancelled", texts, json)
+            chosen |= {"leased": leased or None}
+            Bulk(
+                client,
+                str(of_queue),
+                client.cancel_jobs,
+                "Cancel",
+                "cancelled",
+                chosen,
+                max_jobs=max_jobs,
+            ).run(dry_run=dry_run, yes=yes, json=json)
+        return 0
+
+    @command(
+        app,
+        "retry",
+        examples=[
+            "pgq retry 4711 4712",
+            "pgq retry --queue mail --error timeout",
+            "pgq retry --queue mail --all --yes",
+        ],
+    )
     def retry(
-        jobs: Annotated[list[int], typer.Argument(metavar="JOB…", help="ids of jobs")],
+        jobs: Ids = None,
+        of_queue: OfQueue = None,
+        everything: All = False,
+        label: Label = None,
+        error: ErrorText = None,
+        key: Key = None,
+        since: Since = None,
+        before: Before = None,
+        max_jobs: MaxJobs = None,
+        dry_run: DryRun = False,
+        yes: Yes = False,
         database: Database = "",
         json: AsJson = False,
     ) -> int:
-        """Make jobs due now that wait for a retry or a delay; exit status 1 where one does not."""
-        with connected(database) as client:
-            answers = {number: client.retry_job(number) for number in jobs}
-        for number, due in answers.items():
-            if json:
-                write_line(as_json({"job_id": number, "due": due}))
-            else:
-                told = "due now" if due else "not changed: it waits for no time, or is not there"
-                write_line(f"job {number} {told}")
-        return 0 if all(answers.values()) else 1
+        """Make jobs due now that wait for a retry or a delay: those named, or of a queue.
 
-    @command(app, "job", examples=["pgq job 4711"])
-    def job(number: JobId, database: Database = "", json: AsJson = False) -> None:
-        """Show an unfinished job or a dead letter."""
-        with connected(database, read_only=True) as client:
-            found = client.get_job(number)
-        if found is None:
-            raise CommandError(
-                f"job {number} is finished, or was never there; HINT: the view "
-                "pgq.archived_jobs has those that were archived"
-            )
-        show_object(found, json=json)
+        Exit status 1 where a named one does not wait. With --queue it asks first. Dead letters do
+        not wait: see redrive.
+        """
+        which = filter_of(label, error, key, since, before, times="due")
+        chosen = _which_jobs(jobs, of_queue, which, everything)
+        with connected(database) as client:
+            if chosen is None:
+                _only_for_queues(False, max_jobs, dry_run)
+                texts = ("due now", "not changed: it waits for no time, or is not there")
+                return _each(jobs or [], client.retry_job, "due", texts, json)
+            Bulk(
+                client,
+                str(of_queue),
+                client.retry_jobs,
+                "Retry",
+                "retried",
+                chosen,
+                max_jobs=max_jobs,
+            ).run(dry_run=dry_run, yes=yes, json=json)
+        return 0
+
+
+def _only_for_queues(leased: bool, max_jobs: int | None, dry_run: bool) -> None:
+    if leased or max_jobs is not None or dry_run:
+        raise CommandError("--leased, --max-jobs and --dry-run are for jobs of a --queue")

@@ -43,6 +43,20 @@ MaxUnfinished = Annotated[int | None, _number("enqueue fails when there are so m
 MaxMessage = Annotated[
     int | None, _number("largest content of a job, in bytes; default: 1 MiB", min=1024)
 ]
+KeepResults = Annotated[
+    bool | None, _switch("keep-results", "job and get_result know jobs that have ended")
+]
+OnDuplicate = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WHAT",
+        help="keep (default), replace or postpone the waiting job of a unique key: with "
+        "--unique-until claimed",
+    ),
+]
+DebounceMax = Annotated[
+    timedelta | None, a_span("a postponed job is due after so long; default: no limit")
+]
 PerKey = Annotated[int | None, _number("so many jobs of one key at workers at most", min=1)]
 Lease = Annotated[
     timedelta | None, a_span("a claimed job belongs to its worker so long; default: 30s")
@@ -64,8 +78,8 @@ NoLimit = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME",
-        help="max_attempts, job_ttl, retention, max_leased, max_leased_per_key, rate_limit or "
-        "max_unfinished: no such limit; repeatable",
+        help="max_attempts, job_ttl, retention, max_leased, max_leased_per_key, rate_limit, "
+        "max_unfinished or debounce_max: no such limit; repeatable",
     ),
 ]
 
@@ -132,6 +146,9 @@ def add(app: typer.Typer) -> None:
             "pgq queues create mail",
             "pgq queues create mail --lease 2m --max-attempts 10 --backoff 5s --backoff-max 1h",
             "pgq queues create orders --ordered --after-dead-letter stop",
+            "pgq queues create sums --keep-results",
+            "pgq queues create searches --unique-until claimed --on-duplicate postpone --delay 5s "
+            "--debounce-max 1m",
             "pgq queues create calls --rate-limit 100 --rate-interval 1m --max-leased 8",
         ],
     )
@@ -158,6 +175,9 @@ def add(app: typer.Typer) -> None:
         max_unfinished: MaxUnfinished = None,
         max_leased_per_key: PerKey = None,
         max_message_bytes: MaxMessage = None,
+        keep_results: KeepResults = None,
+        on_duplicate: OnDuplicate = None,
+        debounce_max: DebounceMax = None,
         no_limit: NoLimit = None,
         database: Database = "",
         json: AsJson = False,
@@ -198,6 +218,8 @@ def add(app: typer.Typer) -> None:
         max_unfinished: MaxUnfinished = None,
         max_leased_per_key: PerKey = None,
         max_message_bytes: MaxMessage = None,
+        keep_results: KeepResults = None,
+        debounce_max: DebounceMax = None,
         no_limit: NoLimit = None,
         database: Database = "",
         json: AsJson = False,

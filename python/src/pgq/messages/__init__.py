@@ -24,6 +24,7 @@ from pgq.messages._queues import (
     Queue,
     QueueStats,
 )
+from pgq.messages._results import JobAttempt, JobResult
 from pgq.messages._schedules import Schedule, ScheduleRun
 from pgq.messages._subscriptions import Subscription
 from pgq.messages._topics import (
@@ -56,7 +57,9 @@ __all__ = [
     "Group",
     "GroupLag",
     "Job",
+    "JobAttempt",
     "JobInfo",
+    "JobResult",
     "LeasedMessage",
     "Message",
     "Metric",

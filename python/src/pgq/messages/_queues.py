@@ -85,6 +85,20 @@ class Queue:
     """Whether only roles with a grant may use it; see `grant_access`."""
     max_message_bytes: int
     """An enqueue of more content is refused: 1 MiB."""
+    keep_results: bool
+    """Whether `get_result` knows its jobs after they have ended; by default it does not.
+
+    They are kept for the `retention`, counted from their end.
+    """
+    on_duplicate: str
+    """What an enqueue does to the waiting job of its unique key: 'keep', 'replace' or 'postpone'.
+
+    keep, the default: nothing. replace: the job gets the new payload and headers, and keeps its id
+    and its time. postpone: the same, and it is due after the new delay. Fixed when the queue is
+    created; the last two with ``unique_until='claimed'``.
+    """
+    debounce_max: timedelta | None
+    """A postponed job is due so long after it was first enqueued at the latest; None: no limit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timezone
 from uuid import UUID
 
 from pgq.messages import Job
@@ -19,6 +20,7 @@ class Claim:
     """The jobs of one claim. All have one lease token, and their leases end together."""
 
     __slots__ = (
+        "began_at",
         "done",
         "done_since",
         "handler",
@@ -49,6 +51,8 @@ class Claim:
         """Those that somebody else may have by now: nothing is written for them."""
         self.running: frozenset[int] = frozenset()
         """Those that the handler has at this moment."""
+        self.began_at: datetime | None = None
+        """When the handler got those that it has, or had last."""
         self.progress: dict[int, str] = {}
         """What handlers have said since the last heartbeat, as JSON by job id."""
         self.renewed(claimed_at)
@@ -58,6 +62,11 @@ class Claim:
         lease = self.handler.lease_seconds
         self.held_until = at + lease
         self.renew_at = at + lease / 3
+
+    def begin(self, jobs: Iterable[Job]) -> None:
+        """The handler gets these jobs now."""
+        self.began_at = datetime.now(timezone.utc)
+        self.running = frozenset(job.job_id for job in jobs)
 
     def finish(self, job_id: int) -> None:
         """A job is done; it counts once the database was told."""

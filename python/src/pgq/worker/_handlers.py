@@ -38,12 +38,13 @@ class Handler:
     queue_lease: bool
     """Whether it is that of the queue."""
     label: str | None
-    keep_result: bool
     idempotent: bool
     ack_after: float
     flush_claims: bool
     timeout: float | None = None
     """Seconds of one call; None: that of the worker."""
+    keep_results: bool = False
+    """Whether the queue keeps what the function returns."""
 
     @property
     def prefetch(self) -> bool:
@@ -59,6 +60,7 @@ class Handler:
         """Take over what the queue says; ValueError when the handler cannot work with it."""
         if self.queue_lease:
             self.lease = queue.lease
+        self.keep_results = queue.keep_results
         if self.flush_claims:
             return
         limited = [name for name in LIMITS if getattr(queue, name, None)]
@@ -85,7 +87,6 @@ class Handlers:
         prefetch: int | None = None,
         lease: timedelta | float | None = None,
         label: str | None = None,
-        keep_result: bool = False,
         idempotent: bool = False,
         ack_after: timedelta | float = 1.0,
         flush_claims: bool = True,
@@ -95,12 +96,14 @@ class Handlers:
 
         It gets the payload (or the body), and the `RunningJob` if it takes two arguments. The
         annotation of the first one says what payloads must be. When it returns, the job is
-        finished; ``keep_result=True`` archives what it returns. When it raises `Retry`, `Snooze`,
-        `Reject` or `Release`, that is done; any other exception is a failed attempt, tried again
-        after the backoff of the queue.
+        finished; where the queue has `keep_results`, what it returned is its result, for
+        `get_result`: any JSON value, and what is none is a failed attempt. When it raises `Retry`,
+        `Snooze`, `Reject` or `Release`, that is done; any other exception is a failed attempt,
+        tried again after the backoff of the queue.
 
         batch: the function gets so many jobs at most, as a list of payloads (and one of jobs). It
-        may return a dict from job_id to one of these, for those that are not done.
+        may return a dict from job_id to one of these, for those that are not done; or to the
+        result of the job, where the queue keeps results.
 
         prefetch: so many jobs are claimed at once, and done one after the other; for short jobs.
         With ``idempotent=True`` they are finished together, in one transaction with the next claim,
@@ -120,8 +123,6 @@ class Handlers:
                 raise ValueError(f"{name} is {value}, must be 1 to 100000")
         if batch is not None and prefetch is not None:
             raise ValueError("batch and prefetch exclude each other")
-        if batch is not None and keep_result:
-            raise ValueError("batch and keep_result exclude each other")
         if queue in self.by_queue:
             raise ValueError(f'queue "{queue}" has a handler already')
 
@@ -137,7 +138,6 @@ class Handlers:
                 lease=timedelta(seconds=30 if lease is None else seconds("lease", lease)),
                 queue_lease=lease is None,
                 label=label,
-                keep_result=keep_result,
                 idempotent=idempotent,
                 ack_after=seconds("ack_after", ack_after, zero=True),
                 flush_claims=flush_claims,

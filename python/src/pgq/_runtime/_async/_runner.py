@@ -127,6 +127,7 @@ class Runner:
             self._heartbeat,
             lambda: self._details(supervisor) or None,
         )
+        supervisor.name = heartbeats.name
         keeper = Keeper(supervisor, self._conninfo, self._options, name, heartbeats, self._logger)
         keeping = spawn(keeper.run, name="pgq-leases", then=self._changed.wake)
         slots = [self._new_slot(supervisor) for _ in range(self._concurrency)]

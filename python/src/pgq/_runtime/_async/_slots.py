@@ -30,6 +30,8 @@ class Slots:
         self.state = State()
         self.abandoned = Abandoned(logger)
         self.logger = logger
+        self.name: str | None = None
+        """Its name in `list_workers`."""
         self._idle: list[Wakeup] = []
         self._wakeups: list[Wakeup] = []
 

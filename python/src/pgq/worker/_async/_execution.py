@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 import psycopg
@@ -88,7 +89,7 @@ class Execution:
             await self._supervisor.report(
                 self._wakeup,
                 "give jobs back",
-                lambda c: c.nack_batch(tried, claim.token, error=STOPPED),
+                lambda c: c.nack_batch(tried, claim.token, error=STOPPED, **self._who(claim)),
             )
         if unused:
             await self._supervisor.report(
@@ -128,7 +129,7 @@ class Execution:
         started = time.monotonic()
         result: Any = None
         error: BaseException | None = None
-        claim.running = frozenset((job.job_id,))
+        claim.begin([job])
         try:
             run = supervisor.calls[handler.queue]
             content = handler.read(job)
@@ -136,8 +137,7 @@ class Execution:
                 result = await run(content, supervisor.running_job(job, claim))
             else:
                 result = await run(content)
-            if handler.keep_result:
-                result = Jsonb(json.dumps(result), str)
+            result = _text(result) if handler.keep_results else None
         except Cancelled as cancelled:
             error = self._stopped(claim, cancelled)
         except BaseException as failed:
@@ -148,7 +148,7 @@ class Execution:
             claim.lost.discard(job.job_id)
             return  # it is open: `work` gives it back
         claim.running = _NONE
-        if error is None and not handler.keep_result and job.job_id not in claim.lost:
+        if error is None and result is None and job.job_id not in claim.lost:
             claim.finish(job.job_id)
             if supervisor.reports.silent:
                 return
@@ -177,7 +177,7 @@ class Execution:
         started = time.monotonic()
         each: Mapping[Any, Any] = {}
         error: BaseException | None = None
-        claim.running = frozenset(job.job_id for job in jobs)
+        claim.begin(jobs)
         try:
             arguments: list[Any] = [payloads]
             if handler.with_job:
@@ -201,10 +201,16 @@ class Execution:
             claim.lost -= claim.running
             return
         claim.running = _NONE
+        results, failures = _split({} if error is not None else each, handler.keep_results)
+        stored = await self._archive_together(claim, results)
         outcomes = []
         for job in jobs:
-            one = error if error is not None else each.get(job.job_id)
-            outcomes.append((job, await self._conclude(claim, job, None, one)))
+            number = job.job_id
+            if number in stored:
+                outcomes.append((job, "done"))
+                continue
+            one = error if error is not None else failures.get(number)
+            outcomes.append((job, await self._conclude(claim, job, results.get(number), one)))
         if isinstance(error, HandlerTimeout):
             claim.lost |= {job.job_id for job in jobs}
         self._supervisor.reports.end(begun, handler.queue, outcomes, took, error)
@@ -220,21 +226,24 @@ class Execution:
         raise cancelled
 
     async def _conclude(
-        self, claim: Claim, job: Job, result: Any, error: BaseException | None
+        self, claim: Claim, job: Job, result: str | None, error: BaseException | None
     ) -> str:
         """Tell the database what became of a job, and return the word for it."""
         number, token = job.job_id, claim.token
         if number in claim.lost:
             claim.close(number)
             return "lost"
-        if error is None and not claim.handler.keep_result:
+        if error is None and result is None:
             claim.finish(number)
             return "done"
         claim.close(number)
         if error is None:
             archive = partial(AsyncClient.archive_job, job_id=number, lease_token=token)
-            return await self._or_failed("done", claim, job, partial(archive, result=result))
+            kept = Jsonb(result, str)
+            return await self._or_failed("done", claim, job, partial(archive, result=kept))
         word, told = _outcome(error)
+        if word in ("rejected", "retried", "failed"):
+            told |= self._who(claim)
         if word == "snoozed":
             release = partial(AsyncClient.release_job, job_id=number, lease_token=token, **told)
             return await self._or_failed(word, claim, job, release)
@@ -261,15 +270,69 @@ class Execution:
             except Exception as refused:
                 outcome = "failed"
                 nack = partial(client.nack, job.job_id, claim.token)
-                return bool(await with_details(nack, error=failure(refused)))
+                told = {"error": failure(refused), **self._who(claim)}
+                return bool(await with_details(nack, **told))
 
         await self._told(word, either)
         return outcome
+
+    async def _archive_together(self, claim: Claim, results: Mapping[int, str]) -> frozenset[int]:
+        """Finish the jobs of a batch with their results, in one transaction.
+
+        Returns which of them are done: all, or none when the database has refused one.
+        """
+        wanted = sorted(results.keys() - claim.lost)
+        if not wanted:
+            return _NONE
+
+        async def archive(client: AsyncClient) -> bool:
+            try:
+                async with client.connection.transaction():
+                    # by their ids, as every other call locks them
+                    for text, same in groupby(wanted, results.__getitem__):
+                        result = Jsonb(text, str)
+                        await client.archive_job_batch([*same], claim.token, result=result)
+            except (psycopg.OperationalError, ReadOnlySqlTransaction):
+                raise
+            except Exception:
+                return False
+            return True
+
+        done = await self._supervisor.report(self._wakeup, "finish jobs", archive)
+        if done is False:
+            return _NONE
+        for number in wanted:  # or the server is away, and their leases run out
+            claim.close(number)
+        return frozenset(wanted)
+
+    def _who(self, claim: Claim) -> dict[str, Any]:
+        """What `job_history` shows of an attempt beside its error."""
+        return {"worker": self._supervisor.name, "began_at": claim.began_at}
 
     async def _told(self, word: str, tell: Any) -> str:
         # False may be the second answer to what was asked twice: it is not taken for a loss.
         await self._supervisor.report(self._wakeup, "finish a job", tell)
         return word
+
+
+def _text(result: object) -> str | None:
+    """A result as JSON; None: there is none."""
+    return None if result is None else json.dumps(result, allow_nan=False)
+
+
+def _split(each: Mapping[int, Any], keep: bool) -> tuple[dict[int, str], dict[int, Any]]:
+    """What a batch handler has said of its jobs: results, and what else has become of them."""
+    results: dict[int, str] = {}
+    failures: dict[int, Any] = {}
+    for number, said in each.items():
+        if not keep or said is None or issubclass(type(said), BaseException):
+            failures[number] = said
+            continue
+        try:
+            results[number] = json.dumps(said, allow_nan=False)
+        except BaseException as refused:  # a class of the handler's may raise anything
+            failures[number] = refused
+    return results, failures
 
 
 def _outcome(error: object) -> tuple[str, dict[str, Any]]:
@@ -289,6 +352,9 @@ def _outcome(error: object) -> tuple[str, dict[str, Any]]:
             return "snoozed", {"delay": said.delay}
         if issubclass(kind, Outcome):
             return "failed", {"error": f"TypeError: {kind.__name__} is no outcome"}
+        if not issubclass(kind, BaseException):
+            text = f"{kind.__name__} is no outcome, and the queue keeps no results"
+            return "failed", {"error": f"TypeError: {text}"}
     except BaseException as broken:  # a property of a class of the handler's
         return "failed", {"error": failure(broken)}
     return "failed", {"error": failure(error)}

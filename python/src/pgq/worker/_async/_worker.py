@@ -119,7 +119,13 @@ class AsyncWorker(Runner):
                     tried, unused = claim.to_give_back()
                     claim.lost |= claim.open  # whatever its handler still does, nothing is written
                     if tried:
-                        await client.nack_batch(tried, claim.token, error=STOPPED)
+                        await client.nack_batch(
+                            tried,
+                            claim.token,
+                            error=STOPPED,
+                            worker=supervisor.name,
+                            began_at=claim.began_at,
+                        )
                     if unused:
                         await client.release_job_batch(unused, claim.token)
                     await client.ack_batch(claim.take_done(), claim.token)

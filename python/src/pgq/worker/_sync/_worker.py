@@ -121,7 +121,13 @@ class Worker(Runner):
                     tried, unused = claim.to_give_back()
                     claim.lost |= claim.open  # whatever its handler still does, nothing is written
                     if tried:
-                        client.nack_batch(tried, claim.token, error=STOPPED)
+                        client.nack_batch(
+                            tried,
+                            claim.token,
+                            error=STOPPED,
+                            worker=supervisor.name,
+                            began_at=claim.began_at,
+                        )
                     if unused:
                         client.release_job_batch(unused, claim.token)
                     client.ack_batch(claim.take_done(), claim.token)

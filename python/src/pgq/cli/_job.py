@@ -1,0 +1,134 @@
+"""``pgq jobs`` and ``pgq job``."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import fields
+from typing import Annotated, Any
+
+import typer
+
+from pgq import Client
+from pgq.cli._complete import JobId, QueueName
+from pgq.cli._house import AsJson, CommandError, Database, command, connected
+from pgq.cli._output import as_json, show_object, show_rows, write_line
+
+__all__ = ["add"]
+
+LOOKED = 10_000
+"""Jobs that `peek_jobs` returns at most."""
+
+_UNFINISHED = ("job_id", "state", "attempt", "label", "key", "due_at", "leased_until", "last_error")
+_DEAD = ("job_id", "attempt", "label", "key", "died_at", "last_error")
+_ATTEMPTS = ("attempt", "outcome", "began_at", "ended_at", "worker", "error")
+
+
+def _complete_state(incomplete: str) -> list[str]:
+    states = ("ready", "leased", "delayed", "waiting", "expired", "dead")
+    return [state for state in states if state.startswith(incomplete)]
+
+
+def add(app: typer.Typer) -> None:
+    """Add the commands."""
+
+    @command(
+        app,
+        "jobs",
+        examples=[
+            "pgq jobs mail",
+            "pgq jobs mail --state delayed --label newsletter",
+            "pgq jobs mail --state dead --limit 1000 --json",
+        ],
+    )
+    def jobs(
+        queue: QueueName,
+        state: Annotated[
+            str | None,
+            typer.Option(
+                help="ready, leased, delayed, waiting, expired or dead; default: unfinished",
+                autocompletion=_complete_state,
+            ),
+        ] = None,
+        label: Annotated[str | None, typer.Option(help="only those with this label")] = None,
+        most: Annotated[
+            int, typer.Option("--limit", "-n", min=1, max=LOOKED, help="so many at most")
+        ] = 100,
+        database: Database = "",
+        json: AsJson = False,
+    ) -> None:
+        """List the unfinished jobs of a queue in the order of claims, or its dead letters."""
+        if state in ("finished", "archived"):
+            raise CommandError(
+                "finished jobs are in the view pgq.archived_jobs, and 'pgq job ID' shows one of a "
+                "queue with keep_results"
+            )
+        with connected(database, read_only=True) as client:
+            dead = state == "dead"
+            rows = (_dead if dead else _unfinished)(client, queue, state, label, most)
+        show_rows(rows, json=json, columns=_DEAD if dead else _UNFINISHED, nothing="no jobs")
+
+    @command(app, "job", examples=["pgq job 4711", "pgq job 4711 --json"])
+    def job(number: JobId, database: Database = "", json: AsJson = False) -> None:
+        """Show a job: its state, its attempts that failed, and its result if it has ended.
+
+        Of jobs that have finished or were cancelled, those of queues with keep_results are known.
+        """
+        with connected(database, read_only=True) as client:
+            found: Any = client.get_job(number)
+            shown = (
+                _ended(client, number)
+                if found is None
+                else {field.name: getattr(found, field.name) for field in fields(found)}
+            )
+            history = client.job_history(number)
+        if shown is None and not history:
+            raise CommandError(
+                f"job {number} is gone: it has ended in a queue without keep_results, or was never "
+                "there; HINT: the view pgq.archived_jobs has those that were archived"
+            )
+        shown = {"job_id": number, "state": "gone"} if shown is None else shown
+        if json:
+            write_line(as_json({**shown, "history": history}))
+            return
+        show_object(shown)
+        if history:
+            write_line()
+            show_rows(history, columns=_ATTEMPTS)
+
+
+def _ended(client: Client, number: int) -> dict[str, Any] | None:
+    found = client.get_result(number)
+    if found.state == "gone":
+        return None
+    return {
+        "job_id": number,
+        "state": found.state,
+        "ended_at": found.ended_at,
+        "result": found.result,
+        "error": found.error,
+    }
+
+
+def _unfinished(
+    client: Client, queue: str, state: str | None, label: str | None, most: int
+) -> list[Any]:
+    if label is None:
+        return list(client.peek_jobs(queue, state=state, max_jobs=most))
+    looked = client.peek_jobs(queue, state=state, max_jobs=LOOKED)
+    found = [one for one in looked if one.label == label][:most]
+    if len(looked) == LOOKED and len(found) < most:
+        print(f"pgq: only the first {LOOKED:,} jobs were looked at", file=sys.stderr)
+    return found
+
+
+def _dead(client: Client, queue: str, state: str | None, label: str | None, most: int) -> list[Any]:
+    found: list[Any] = []
+    after: dict[str, Any] = {}
+    while len(found) < most:
+        size = min(1000, most - len(found)) if label is None else 1000
+        page = client.fetch_dead_letters(queue, max_jobs=size, **after)
+        found += [one for one in page if label in (None, one.label)]
+        if len(page) < size:
+            break
+        after = {"after_died_at": page[-1].died_at, "after_job_id": page[-1].job_id}
+    return found[:most]
