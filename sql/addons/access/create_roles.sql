@@ -54,7 +54,7 @@ begin
         pgq.claim_job, pgq.finish_and_claim, pgq.get_job, pgq.peek_jobs, pgq.cancel_job,
         pgq.ack, pgq.ack_batch, pgq.nack, pgq.nack_batch, pgq.archive_job, pgq.archive_job_batch,
         pgq.reject_job, pgq.release_job, pgq.release_job_batch,
-        pgq.extend_lease, pgq.extend_lease_batch, pgq.fetch_dead_letters,
+        pgq.extend_lease, pgq.extend_lease_batch, pgq.fetch_dead_letters, pgq.fetch_archived_jobs,
         pgq.retry_job, pgq.set_progress, pgq.begin_effect, pgq.finish_effect, pgq.delete_effect,
         pgq.heartbeat, pgq.run_schedules, pgq.cleanup
         to pgq_consumer;
