@@ -197,9 +197,7 @@ class Queues(Calling):
         It reads the end of the archive alone, whatever the archive holds; `archived_jobs` has the
         older ones too.
         """
-        return await self._rows(
-            ArchivedJob, "fetch_archived_jobs", queue=queue, max_jobs=max_jobs
-        )
+        return await self._rows(ArchivedJob, "fetch_archived_jobs", queue=queue, max_jobs=max_jobs)
 
     async def archived_jobs(self, queue: str | None = None) -> list[ArchivedJob]:
         """The jobs that were finished or have expired, until retention removes them."""
