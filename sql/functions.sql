@@ -285,6 +285,8 @@
 \ir queue/extend_lease.sql
 \ir queue/extend_lease_batch.sql
 \ir queue/fetch_dead_letters.sql
+\ir queue/_archive_tail.sql
+\ir queue/fetch_archived_jobs.sql
 \ir queue/_check_redrive.sql
 \ir queue/_lock_dead_letters.sql
 \ir queue/_redrivable.sql

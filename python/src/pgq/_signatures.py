@@ -177,6 +177,7 @@ SIGNATURES: Mapping[str, Signature] = {
     "cancel_job": Signature(
         arguments={
             "job_id": "bigint",
+            "leased": "boolean",
         },
         required=frozenset({"job_id"}),
         returns="scalar",
@@ -477,6 +478,14 @@ SIGNATURES: Mapping[str, Signature] = {
             "max_bytes": "bigint",
         },
         required=frozenset({"topic", "consumer_group"}),
+        returns="rows",
+    ),
+    "fetch_archived_jobs": Signature(
+        arguments={
+            "queue": "text",
+            "max_jobs": "integer",
+        },
+        required=frozenset({"queue"}),
         returns="rows",
     ),
     "fetch_dead_letters": Signature(

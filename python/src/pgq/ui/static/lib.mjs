@@ -93,6 +93,13 @@ export function useRead(name, parameters = {}, { live = true } = {}) {
 
 export const link = (...parts) => `#/${parts.map(encodeURIComponent).join("/")}`;
 
+// An address with what is asked for there, of which nothing is written that is empty.
+export function asking(address, given) {
+    const query = `${new URLSearchParams(Object.entries(given).filter(([, value]) => value))}`;
+    return query ? `${address}?${query}` : address;
+}
+
+// The parts of the address, and what is asked for there.
 export function usePlace() {
     const [hash, setHash] = useState(location.hash);
     useEffect(() => {
@@ -100,10 +107,12 @@ export function usePlace() {
         addEventListener("hashchange", changed);
         return () => removeEventListener("hashchange", changed);
     }, []);
+    const [path, query] = hash.replace(/^#\/?/, "").split("?");
+    const given = Object.fromEntries(new URLSearchParams(query));
     try {
-        return hash.replace(/^#\/?/, "").split("/").filter(Boolean).map(decodeURIComponent);
+        return [path.split("/").filter(Boolean).map(decodeURIComponent), given];
     } catch {
-        return [];
+        return [[], {}];
     }
 }
 
