@@ -14,6 +14,7 @@ from psycopg.types.json import Jsonb
 
 from pgq import Client
 from support.command import Run, Start
+from support.filters import fill, meant
 from support.session import Session
 from support.waiting import PATIENCE, wait_until
 
@@ -225,6 +226,14 @@ def test_jobs(pgq: Run, client: Client) -> None:
     [job] = client.claim_job("mail")
     client.nack(job.job_id, job.lease_token)
     assert pgq("purge", "mail", "--job", str(job.job_id), "--yes", "--json").json["removed"] == 1
+
+
+@pytest.mark.slow
+def test_a_purge_of_more_than_one_call_looks_at(pgq: Run, connection: Session) -> None:
+    queue, other = fill(connection, "purge_queue", 22_000)
+    gone = pgq("purge", queue, "--died-before", "2999-01-01", "--yes", "--json")
+    assert gone.json["removed"] == 11_000
+    assert len(meant(connection, "purge_queue", other)) == 11_000
 
 
 @pytest.mark.slow

@@ -50,13 +50,22 @@ def purge(
             else:
                 what = f"those of {row.dead:,} dead letters that died before {died_before}"
             confirm(f'Remove {what} of queue "{queue}"?', yes)
-        removed = client.purge_queue(
-            queue,
-            dead_only=dead or None,
-            job_id=job,
-            all_jobs=everything or None,
-            died_before=died_before,
-        ).taken
+        removed = 0
+        after_id = None
+        # by age one call looks at a part of the dead letters
+        while True:
+            result = client.purge_queue(
+                queue,
+                dead_only=dead or None,
+                job_id=job,
+                all_jobs=everything or None,
+                died_before=died_before,
+                after_id=after_id,
+            )
+            removed += result.taken
+            after_id = result.after_id
+            if after_id is None:
+                break
     _count(removed, "removed", queue, json)
 
 
