@@ -13,6 +13,7 @@ import explorer.access_calls
 import explorer.deferred_calls
 import explorer.effect_calls
 import explorer.ending_calls
+import explorer.filter_calls
 import explorer.keyed_calls
 import explorer.letter_calls
 import explorer.reader_calls

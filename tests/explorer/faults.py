@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from explorer.access_faults import ACCESS_FAULTS
+from explorer.filter_faults import FILTER_FAULTS
 from explorer.job_faults import JOB_FAULTS
 from explorer.plant import Fault
 from explorer.prefetch_faults import PREFETCH_FAULTS
@@ -12,6 +13,7 @@ __all__ = ["FAULTS"]
 
 FAULTS = {
     **ACCESS_FAULTS,
+    **FILTER_FAULTS,
     **JOB_FAULTS,
     **PREFETCH_FAULTS,
     **WAIT_FAULTS,

@@ -59,6 +59,8 @@ NEEDED = {
     "purge_queue": f"{JOBS} reject_job enqueue",
     "redrive": f"{JOBS} reject_job",
     "retry_job": f"{JOBS} release_job",
+    "cancel_jobs": "enqueue enqueue",
+    "retry_jobs": f"{JOBS} nack",
     "resume_queue": "enqueue pause_queue",
     "resume_schedule": "create_schedule pause_schedule",
     "revoke_access": "grant_access",
