@@ -149,7 +149,7 @@ def test_a_drop_beside_an_open_transaction(
     assert slow.call(way, **held(job))
     drop = blocked(connection, dropper, lambda: dropper.drop_queue(queue=queue))
     slow.commit()
-    results([drop])
+    results(drop)
     for _ in range(3):
         clean(connection)
     assert events(connection) == []
