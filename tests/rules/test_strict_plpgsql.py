@@ -272,7 +272,7 @@ def use_limits(pgq: Caller, clock: Clock) -> None:
 def use_unique_jobs(pgq: Caller, clock: Clock) -> None:
     for until in ("finished", "claimed", "removed"):
         queue = {"queue": until}
-        pgq.create_queue(**queue, unique_until=until, max_attempts=3, backoff="0")
+        pgq.create_queue(**queue, unique_until=until, max_attempts=3, backoff="0", keep_results=True)
         for number in range(12):
             for _ in range(2):
                 pgq.enqueue(**queue, payload=Jsonb(1), unique_key=f"k{number}", max_attempts=1)
@@ -280,9 +280,7 @@ def use_unique_jobs(pgq: Caller, clock: Clock) -> None:
         for way in (pgq.ack, pgq.nack, pgq.release_job, pgq.reject_job, pgq.reject_job):
             jobs = pgq.claim_job(**queue, max_jobs=1 if way is pgq.ack else 2)
             for job in jobs:
-                pgq.get_job(job_id=job[0])
-                pgq.get_result(job_id=job[0])
-                pgq.job_history(job_id=job[0])
+                [show(job_id=job[0]) for show in (pgq.get_job, pgq.get_result, pgq.job_history)]
                 pgq.peek_jobs(**queue, state="leased")
                 way(job_id=job[0], lease_token=job[1])
         jobs = pgq.claim_job(**queue, max_jobs=3)
