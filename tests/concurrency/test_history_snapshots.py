@@ -155,7 +155,7 @@ def test_readers_with_an_old_snapshot(
     connect: Connect, connection: Session, clock: Clock, level: str
 ) -> None:
     """They see what was, until retention has removed it; and never what others have noted since."""
-    queue, job = prepared(connection, lost=False)
+    _, job = prepared(connection, lost=False)
     session = old_session(connect, level)
     session.execute("select count(*) from pgq.job")
     connection.nack(**held(job))

@@ -138,9 +138,7 @@ def test_a_dropped_queue_leaves_nothing(
 
 
 @pytest.mark.parametrize("way", ["nack", "ack"])
-def test_a_drop_beside_an_open_transaction(
-    connect: Connect, connection: Session, way: str
-) -> None:
+def test_a_drop_beside_an_open_transaction(connect: Connect, connection: Session, way: str) -> None:
     """What that notes of a queue without a retention goes as well."""
     queue = new_queue(connection, keep_results=True, **FOREVER)
     enqueue(connection, queue)

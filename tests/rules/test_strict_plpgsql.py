@@ -272,7 +272,7 @@ def use_limits(pgq: Caller, clock: Clock) -> None:
 def use_unique_jobs(pgq: Caller, clock: Clock) -> None:
     for until in ("finished", "claimed", "removed"):
         queue = {"queue": until}
-        pgq.create_queue(**queue, unique_until=until, max_attempts=3, backoff="0", keep_results=True)
+        pgq.create_queue(**queue, unique_until=until, max_attempts=3, backoff="0")
         for number in range(12):
             for _ in range(2):
                 pgq.enqueue(**queue, payload=Jsonb(1), unique_key=f"k{number}", max_attempts=1)
