@@ -47,6 +47,37 @@ NEVER = {
         "select j.job_id from pgq.job as j inner join pgq.queue as q on q.queue_id = j.queue_id"
         " where not exists (select from pgq.get_job(j.job_id))"
     ),
+    "an event in a segment that nobody uses": (
+        "select e.job_id, e.segment from pgq.job_event as e"
+        " where not exists (select from pgq.segment as s where s.segment = e.segment)"
+    ),
+    "40 attempts of a job in a segment, or more": (
+        "select job_id, segment, count(*) from pgq.job_event"
+        " where event in ('failed', 'lost', 'rejected')"
+        " group by job_id, segment having count(*) > 39"
+    ),
+    "the end of a job that has not ended, or two": (
+        "select e.job_id from pgq.job_event as e"
+        " where e.event in ('finished', 'cancelled', 'expired')"
+        " and (exists (select from pgq.job as j where j.job_id = e.job_id)"
+        " or exists (select from pgq.dead_job as d where d.job_id = e.job_id))"
+        " union all"
+        " select job_id from pgq.job_event where event in ('finished', 'cancelled', 'expired')"
+        " group by job_id having count(*) > 1"
+    ),
+    # After one that is in the open segment: retention has not removed it, nor has the trimming.
+    "an attempt that nobody has noted": (
+        "select j.job_id, e.attempt + 1 from ("
+        " select job_id, queue_id, attempt"
+        " - (lease_token is not null and last_attempt is not null)::integer as ended from pgq.job"
+        " union all select job_id, queue_id, attempt from pgq.dead_job) as j"
+        " inner join pgq.queue as q on q.queue_id = j.queue_id"
+        " inner join pgq.job_event as e on e.job_id = j.job_id and e.segment = q.segment"
+        " where e.event in ('failed', 'lost', 'rejected')"
+        " and e.attempt < j.ended and j.ended < 20"
+        " and not exists (select from pgq.job_event as o"
+        " where o.job_id = j.job_id and o.attempt = e.attempt + 1)"
+    ),
     "fewer than no attempts": (
         "select job_id, attempt from pgq.job where attempt < 0"
         " union all select job_id, attempt from pgq.dead_job where attempt < 0"

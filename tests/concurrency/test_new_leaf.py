@@ -64,8 +64,10 @@ def _expire(session: Session, other: Session, name: str) -> Any:
 
 def _reclaim(session: Session, other: Session, name: str, **options: Any) -> Any:
     """A job whose worker was lost."""
-    _leased(other, name)
-    other.execute("update pgq.job set visible_at = clock_timestamp() where lease_token is not null")
+    other.execute(
+        "update pgq.job set visible_at = clock_timestamp() where job_id = %s",
+        [_leased(other, name)["job_id"]],
+    )
     return session.claim_job(queue=name, **options)
 
 
