@@ -159,10 +159,9 @@ tried again like any other, and if both come back both are. ordered: jobs of one
 one at a time, in the order in which their enqueues were committed, whatever their priorities and
 delays; jobs without a key are never blocked; by default false, and cannot be changed. The next job
 of a key is blocked until the one before is finished, cancelled, expired, purged or dead.
-after_dead_letter,
-of an ordered queue: by default continue; stop: the jobs of the key are blocked until the dead
-letter is redriven, which then comes first, or purged, or removed by retention. max_leased (1 to
-10000): claims return nothing while this many jobs are leased; by default no limit.
+after_dead_letter, of an ordered queue: by default continue; stop: the jobs of the key are blocked
+until the dead letter is redriven, which then comes first, or purged, or removed by retention.
+max_leased (1 to 10000): claims return nothing while this many jobs are leased; by default no limit.
 max_leased_per_key (1 to 10000): at most this many jobs of one key are leased at a time; jobs
 without a key are not limited, and keys with the same first 255 characters count as one; not for an
 ordered queue; by default no limit. rate_limit (1 to 1000000): claims get this many jobs per

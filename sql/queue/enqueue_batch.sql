@@ -169,7 +169,7 @@ begin
 
     if added < size and target.on_duplicate <> 'keep' then
         perform pgq._merge_duplicates(
-            target.queue_id, ids, holders, payloads, headers, bodies, delay, run_at
+            target.queue_id, ids, holders, payloads, headers, delay, run_at, bodies
         );
     end if;
 
