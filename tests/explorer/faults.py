@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from explorer.access_faults import ACCESS_FAULTS
 from explorer.job_faults import JOB_FAULTS
+from explorer.newest_faults import NEWEST_FAULTS
 from explorer.plant import Fault
 from explorer.prefetch_faults import PREFETCH_FAULTS
 
@@ -12,6 +13,7 @@ __all__ = ["FAULTS"]
 FAULTS = {
     **ACCESS_FAULTS,
     **JOB_FAULTS,
+    **NEWEST_FAULTS,
     **PREFETCH_FAULTS,
     "a publish that looks for its offset before it has its lock": Fault(
         "publish",
