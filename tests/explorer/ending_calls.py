@@ -46,22 +46,22 @@ def enqueue_batch_unique(draw: Draw) -> Arguments:
     }
 
 
-@call("endings", 6)
+@call("endings duplicates", 6)
 def cancel_job(draw: Draw) -> Arguments:
     return {"*": draw.late("id")}
 
 
-@call("endings", 5)
+@call("endings duplicates", 5)
 def release_job(draw: Draw) -> Arguments:
     return {"*": draw.late("job")}
 
 
-@call("endings prefetch", 1)
+@call("endings prefetch duplicates", 1)
 def release_job_batch(draw: Draw) -> Arguments:
     return {"*": draw.late("jobs")}
 
 
-@call("endings", 4)
+@call("endings duplicates", 4)
 def reject_job(draw: Draw) -> Arguments:
     return {"*": draw.late("job"), "error": "no"}
 

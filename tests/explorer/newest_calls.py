@@ -51,26 +51,6 @@ def claim_job_newest(draw: Draw) -> Arguments:
     }
 
 
-@call("duplicates", 3)
+@call("duplicates", 2)
 def finish_and_claim_newest(draw: Draw) -> Arguments:
-    return {"queue": NEWEST, "*": draw.late("jobs")}
-
-
-@call("duplicates", 4)
-def nack_newest(draw: Draw) -> Arguments:
-    return {"*": draw.late("job")}
-
-
-@call("duplicates", 4)
-def release_job_newest(draw: Draw) -> Arguments:
-    return {"*": draw.late("job")}
-
-
-@call("duplicates", 3)
-def ack_newest(draw: Draw) -> Arguments:
-    return {"*": draw.late("job")}
-
-
-@call("duplicates", 1)
-def cancel_job_newest(draw: Draw) -> Arguments:
-    return {"*": draw.late("id")}
+    return {"queue": NEWEST}
