@@ -34,6 +34,11 @@ NEVER = {
         " and not exists (select from pgq.dead_job as d"
         " where (d.queue_id, d.unique_key, d.job_id) = (u.queue_id, u.unique_key, u.job_id))"
     ),
+    "a leased job that keeps out those that would replace it": (
+        "select u.unique_key from pgq.unique_job as u"
+        " inner join pgq.queue as q on q.queue_id = u.queue_id and q.on_duplicate <> 'keep'"
+        " inner join pgq.job as j on j.job_id = u.job_id and j.lease_token is not null"
+    ),
     "two open segments of a class": (
         "select storage_class_id from pgq.segment where state = 'open'"
         " group by storage_class_id having count(*) > 1"

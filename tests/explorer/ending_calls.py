@@ -49,12 +49,12 @@ def enqueue_batch_unique(draw: Draw) -> Arguments:
     }
 
 
-@call("endings", 6)
+@call("endings duplicates", 6)
 def cancel_job(draw: Draw) -> Arguments:
     return {"*": draw.late("id")}
 
 
-@call("endings", 10)
+@call("endings duplicates", 10)
 def release_job(draw: Draw) -> Arguments:
     delay = draw.rng.choice([None, *DELAYS])
     return {"*": draw.late("job"), **({} if delay is None else {"delay": delay})}
@@ -70,12 +70,12 @@ def set_progress(draw: Draw) -> Arguments:
     return {"*": draw.late("job"), "progress": json.dumps({"n": draw.number()})}
 
 
-@call("endings prefetch", 1)
+@call("endings prefetch duplicates", 1)
 def release_job_batch(draw: Draw) -> Arguments:
     return {"*": draw.late("jobs")}
 
 
-@call("endings", 4)
+@call("endings duplicates", 4)
 def reject_job(draw: Draw) -> Arguments:
     return {"*": draw.late("job"), "error": "no"}
 

@@ -13,6 +13,7 @@ from explorer.check_keys import check_keys
 from explorer.check_leases import check_leases
 from explorer.check_limits import check_limits
 from explorer.check_log import check_topics
+from explorer.check_newest import check_newest
 from explorer.check_order import check_keys_of_order
 from explorer.check_poison import check_poison
 from explorer.check_queue import check_queues
@@ -63,4 +64,5 @@ def check(history: History, link: Link) -> None:
     check_queues(history, link, ahead)
     check_ticks(history, link)
     check_poison(history, link)
+    check_newest(history, link)
     check_followers(history, link, topics)

@@ -207,7 +207,9 @@ PLANTED = {
         " select queue, -1, name from done where queue = 'ticks' limit 1",
     ),
     "a code that nobody knows": Planted("code", _code),
-    "a key of no job": _sql("wrong state", "insert into pgq.unique_job values (1, 'key', -1)"),
+    "a key of no job": _sql(
+        "wrong state", "insert into pgq.unique_job values (1, 'key', -1, true)"
+    ),
     "an event in a segment of nobody": _sql(
         "wrong state",
         "insert into pgq.job_event (job_id, queue_id, ended_at, segment, attempt, event)"
