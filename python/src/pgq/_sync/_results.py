@@ -45,8 +45,8 @@ class Results(Transactions):
 
         Raises ResultTimeout, a TimeoutError, when the job has not ended by then; it goes on.
 
-        The connection must not be in a transaction: ProgrammingError. Commit the enqueue first:
-        before that no worker can see the job.
+        The connection must not be in a transaction: ProgrammingError. Commit the enqueue first: a
+        job of a transaction that is still open elsewhere is 'gone', as if it had never been.
         """
         self._require_idle("await_result")
         deadline = None if timeout is None else time.monotonic() + timeout.total_seconds()
