@@ -94,6 +94,7 @@ OTHERS = {
     "list_groups",
     "list_schedules",
     "list_workers",
+    "next_run",
     "next_ticks",
     "repair_clock",
     "run_schedules",

@@ -39,7 +39,8 @@ class AsyncWorker(Runner):
     grace: when it is told to stop, it waits so long for the handlers that run (for ever), then
     gives their jobs back. heartbeat: so often it tells that it is alive, for `list_workers` (10 s);
     None: never. timeout: of handlers that have none of their own (for ever). hooks: see
-    `pgq.worker.hooks`. schedules: it calls `run_schedules` each second too, on one more connection.
+    `pgq.worker.hooks`. schedules: it calls `run_schedules` too, on one more connection: each
+    second, or with a `poll` when a tick is due; what is new it sees after `poll` (2 min at most).
     """
 
     what = "worker"
@@ -105,7 +106,9 @@ class AsyncWorker(Runner):
         return Slot(supervisor)
 
     def _beside(self, supervisor: Supervisor) -> Sequence[Ticking]:
-        return [Ticking(supervisor, self._conninfo, self._options)] if self._schedules else []
+        if not self._schedules:
+            return []
+        return [Ticking(supervisor, self._conninfo, self._options, self._poll)]
 
     async def _give_back(self, supervisor: Supervisor) -> None:
         left = supervisor.claims.all()
