@@ -81,7 +81,6 @@ GIVEN: dict[str, Arguments] = {
     "nack_offsets": {**PLACE, "consumer_group": "leased", "lease_token": "$poll_token"},
     "next_due": QUEUE,
     "next_poll": GROUP,
-    "next_run": {},
     "next_ticks": {"cron": "@daily"},
     "pause_queue": QUEUE,
     "pause_schedule": SCHEDULE,

@@ -94,7 +94,6 @@ OTHERS = {
     "list_groups",
     "list_schedules",
     "list_workers",
-    "next_run",
     "next_ticks",
     "repair_clock",
     "run_schedules",
