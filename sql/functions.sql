@@ -565,6 +565,7 @@
 \ir addons/schedule/_ahead_schedules.sql
 \ir addons/schedule/_repair_schedules.sql
 \ir addons/schedule/run_schedules.sql
+\ir addons/schedule/next_run.sql
 
 -- Access: rights of roles on topics and queues
 \ir addons/access/_dependents.sql

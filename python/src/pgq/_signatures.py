@@ -717,6 +717,12 @@ SIGNATURES: Mapping[str, Signature] = {
         required=frozenset({"topic", "consumer_group"}),
         returns="scalar",
     ),
+    "next_run": Signature(
+        arguments={
+        },
+        required=frozenset(),
+        returns="scalar",
+    ),
     "next_ticks": Signature(
         arguments={
             "cron": "text",

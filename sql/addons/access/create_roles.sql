@@ -57,8 +57,8 @@ begin
         pgq.reject_job, pgq.release_job, pgq.release_job_batch,
         pgq.extend_lease, pgq.extend_lease_batch, pgq.fetch_dead_letters,
         pgq.fetch_archived_jobs, pgq.get_result, pgq.job_history, pgq.retry_job, pgq.set_progress,
-        pgq.begin_effect, pgq.finish_effect, pgq.delete_effect, pgq.heartbeat, pgq.run_schedules,
-        pgq.cleanup
+        pgq.begin_effect, pgq.finish_effect, pgq.delete_effect,
+        pgq.heartbeat, pgq.run_schedules, pgq.next_run, pgq.cleanup
         to pgq_consumer;
 
     perform pgq.grant_access('pgq_admin', 'admin', topic => '*');
