@@ -297,7 +297,7 @@ def test_a_server_that_ended_is_told(browser: Browser, dsn: str) -> None:
 
 
 def test_an_answer_that_breaks_off_is_none(tab: Tab) -> None:
-    """One that was given up, as the next beat does, or whose server ended: not an empty document."""
+    """Of a request that was given up, or a server that ended; it is not an empty document."""
     expect(tab.get_by_role("heading", name="Overview")).to_be_visible()
     for name, said in (("AbortError", "AbortError"), ("SyntaxError", "answer of pgq ui broke off")):
         found = tab.evaluate(

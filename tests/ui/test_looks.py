@@ -90,8 +90,8 @@ def test_it_can_be_read_everywhere(
         "groups", f"groups/{topic}/{'g' * 63}", "queues", "queues/mail", "queues/mail/jobs",
         "queues/mail/dead", f"jobs/{letters[0]}", "queues/long/jobs", "queues/long/dead",
         f"queues/long/dead?label={'l' * 100}&error_contains=e&since=1h%20ago&before=now",
-        "queues/long/finished", f"jobs/{jobs[0].job_id}", "subscriptions", "schedules", "workers", "access",
-        "health", "nowhere",
+        "queues/long/finished", f"jobs/{jobs[0].job_id}", "subscriptions", "schedules", "workers",
+        "access", "health", "nowhere",
     ):  # fmt: skip
         go(tab, page, place)
         expect(tab.locator("main h1")).to_be_visible()

@@ -192,6 +192,23 @@ def test_somebody_else_redrives_at_the_same_time(tab: Tab, page: Page, client: C
     expect(tab.get_by_role("status")).to_have_text("3 dead letters are jobs again")
 
 
+@pytest.mark.usefixtures("mail")
+def test_no_more_than_was_counted(
+    tab: Tab, page: Page, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What dies between the count and the act is not among what was confirmed."""
+    monkeypatch.setattr(_many, "AT_ONCE", 4)
+    bury(client, 6)
+    go(tab, page, "queues/mail/dead?label=a")
+    tab.get_by_role("button", name="Remove all that match…").click()
+    button = tab.get_by_role("dialog").get_by_role("button", name="Remove 6 dead letters")
+    expect(button).to_be_visible()
+    late = bury(client, 3)
+    button.click()
+    expect(tab.get_by_role("status")).to_have_text("6 dead letters are removed")
+    assert [one.job_id for one in client.fetch_dead_letters("mail")] == late
+
+
 def test_jobs_that_wait_are_retried(tab: Tab, page: Page, client: Client) -> None:
     """With the keyboard alone."""
     client.create_queue("mail")

@@ -199,9 +199,7 @@ class Queues(Calling):
         It reads the end of the archive alone, whatever the archive holds; `archived_jobs` has the
         older ones too.
         """
-        return self._rows(
-            ArchivedJob, "fetch_archived_jobs", queue=queue, max_jobs=max_jobs
-        )
+        return self._rows(ArchivedJob, "fetch_archived_jobs", queue=queue, max_jobs=max_jobs)
 
     def archived_jobs(self, queue: str | None = None) -> list[ArchivedJob]:
         """The jobs that were finished or have expired, until retention removes them."""
