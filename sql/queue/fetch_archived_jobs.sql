@@ -20,7 +20,10 @@ begin
     perform pgq._check_count('max_jobs', jobs, 1, 10000);
     perform pgq._check_access(null, queue collate "C", 'consume');
 
-    select q.* into target from pgq.queue as q where q.queue = fetch_archived_jobs.queue collate "C";
+    select q.*
+    into target
+    from pgq.queue as q
+    where q.queue = fetch_archived_jobs.queue collate "C";
 
     if target.queue_id is null then
         perform pgq._fail_unknown_queue(queue collate "C");

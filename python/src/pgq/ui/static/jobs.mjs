@@ -14,12 +14,17 @@ const STATE_KINDS = {
 
 const state = (name) => html`<${Badge} kind=${STATE_KINDS[name]}>${name}<//>`;
 
+// A text in a list, of which so many lines are shown: the view of the job has all of it.
+const cut = (name, kind) => ({
+    name, kind, cell: (one) => one[name] && html`<span class="lines">${one[name]}</span>`,
+});
+
 const CELLS = {
     job: { name: "job_id", title: "job", kind: "number", cell: (one) => html`
         <a href=${link("jobs", one.job_id)}>${one.job_id}</a>` },
-    label: { name: "label", kind: "word" },
-    key: { name: "key", kind: "word" },
-    error: { name: "last_error", kind: "long" },
+    label: cut("label", "word"),
+    key: cut("key", "word"),
+    error: cut("last_error", "long"),
     content: { name: "content", kind: "content", value: (one) => one.content.text,
         cell: (one) => html`<${Preview} of=${one.content} />` },
 };
@@ -99,7 +104,7 @@ function Attempts({ of }) {
     if (of == null) return null;
     return html`<${Section} title="Attempts that failed">
         <${Table} label="attempts" rows=${of} id=${(one) => `${one.ended_at} ${one.attempt}`}
-            nothing="none that is kept" columns=${[
+            nothing="none is known" columns=${[
                 { name: "attempt", kind: "number" },
                 { name: "outcome", cell: (one) => state(one.outcome) },
                 { name: "began_at", title: "began", cell: (one) => one.began_at && html`
@@ -228,7 +233,8 @@ export function Dead({ queue, given }) {
                         cell: (one) => html`<${Ago} at=${one.died_at} />` },
                     { name: "attempt", title: "attempts", kind: "number" },
                     CELLS.error, CELLS.label,
-                    { name: "key", kind: "word", cell: (one) => html`${one.key}${one.stops_key && html`
+                    { name: "key", kind: "word", cell: (one) => html`
+                        ${one.key && html`<span class="lines">${one.key}</span>`}${one.stops_key && html`
                         <${Badge} kind="odd">stops its key<//>`}` },
                     CELLS.content,
                 ]} />`}<//>`;
@@ -259,7 +265,7 @@ export function Finished({ queue, size = "50" }) {
                 { name: "attempt", title: "attempts", kind: "number" },
                 { name: "ended_at", title: "ended",
                     cell: (one) => html`<${Ago} at=${one.ended_at} />` },
-                { name: "result", kind: "word" },
+                cut("result", "word"),
                 CELLS.label, CELLS.key, CELLS.error, CELLS.content,
             ]} />`}<//>`;
 }

@@ -43,7 +43,12 @@ async function request(path, options) {
         if (error.name === "AbortError") throw error;
         throw new Problem(0, { message: "pgq ui does not answer: it may have been ended" });
     }
-    const told = await response.json().catch(() => ({}));
+    const told = await response.json().catch((error) => {
+        // a request that was given up while its answer came in has no answer
+        if (error.name === "AbortError") throw error;
+        if (response.ok) throw new Problem(0, { message: "the answer of pgq ui broke off" });
+        return {};
+    });
     if (!response.ok) throw new Problem(response.status, told);
     return told;
 }

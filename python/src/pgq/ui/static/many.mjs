@@ -68,20 +68,23 @@ export const choice = (rows, chosen, setChosen) => ({
 
 const WALKS = {
     cancel: {
-        verb: "Cancel", danger: true, things: ["job", "jobs"],
-        done: ["is cancelled", "are cancelled"],
-        text: "Of any state; those that a worker has when it is their turn stay.",
+        act: "cancel_page",
+        verb: "Cancel", danger: true, things: ["job", "jobs"], done: ["is cancelled", "are cancelled"],
+        text: "Jobs of every state; those that a worker has when it is their turn stay.",
     },
     retry: {
+        act: "retry_page",
         verb: "Retry", things: ["job", "jobs"], done: ["is due now", "are due now"],
         text: "Those that wait for a time are due at once; their attempts stay as they are.",
     },
     redrive: {
+        act: "redrive_page",
         verb: "Redrive", things: ["dead letter", "dead letters"],
         done: ["is a job again", "are jobs again"],
         text: "They become jobs again, with all of their attempts.",
     },
     purge: {
+        act: "purge_page",
         verb: "Remove", danger: true, things: ["dead letter", "dead letters"],
         done: ["is removed", "are removed"], text: "They cannot be brought back.",
     },
@@ -131,13 +134,13 @@ export function Walking({ asked, onDone, onCancel }) {
         setState({ ...now, step: "ask", whole: now.at == null, at: -1, taken: 0 });
     };
     const acting = async () => {
-        let now = { ...state, step: "act", problem: null };
+        let now = { ...state, step: "work", problem: null };
         setState(now);
         while (now.at != null && !stopped.current && !(whole && now.taken >= of)) {
             // no more than was said
             const max_jobs = whole ? of - now.taken : null;
             const { filter: exact, at: after_id } = now;
-            const found = await act(`${walk}_page`, { queue, ...exact, after_id, max_jobs });
+            const found = await act(kind.act, { queue, ...exact, after_id, max_jobs });
             now = { ...now, taken: now.taken + found.taken, at: found.after_id };
             setState(now);
         }
@@ -163,7 +166,7 @@ export function Walking({ asked, onDone, onCancel }) {
     useEffect(() => (step === "ask" && of > 0 ? main : left).current?.focus(), [step]);
 
     const stop = () => { stopped.current = true; };
-    const close = () => (step === "act" ? stop() : taken > 0 ? end(taken) : dialog.current.close());
+    const close = () => (step === "work" ? stop() : taken > 0 ? end(taken) : dialog.current.close());
     const told = `${whole ? "" : "at least "}${number(of, kind.things)}`;
     return html`<dialog ref=${dialog} aria-labelledby="asked"
         onCancel=${(event) => { event.preventDefault(); close(); }}
@@ -174,15 +177,15 @@ export function Walking({ asked, onDone, onCancel }) {
             <p aria-live="polite">${{
                 count: `Counting: ${number(of, kind.things)} until now.`,
                 ask: of > 0 || !whole ? `These are ${told}. ${kind.text}` : "Nothing matches.",
-                act: `${said(taken, kind)}, of ${told}.`,
+                work: `${said(taken, kind)}, of ${told}.`,
                 stop: `Stopped: ${said(taken, kind)}, of ${told}.`,
                 fail: "Nothing was done.",
             }[step]}</p>
-            ${step === "act" && html`<progress aria-label=${asked.title} max=${of} value=${taken} />`}
+            ${step === "work" && html`<progress aria-label=${asked.title} max=${of} value=${taken} />`}
             <${Trouble} problem=${problem} />
             <div class="buttons">
                 <button type="button" ref=${left} onClick=${close}>${
-                    { act: "Stop", stop: "Close", fail: "Close" }[step] ?? "Cancel"}</button>
+                    { work: "Stop", stop: "Close", fail: "Close" }[step] ?? "Cancel"}</button>
                 ${(step === "ask" || step === "stop") && of > 0 && html`<button type="submit"
                     ref=${main} class=${kind.danger ? "danger main" : "main"}>${
                     step === "stop" ? "Go on" : `${kind.verb} ${told}`}</button>`}
