@@ -13,7 +13,8 @@ begin
     end if;
 
     return pgq._cancel_job(
-        job_id, row(null, null, null, null, null, coalesce(leased, true), null, null)::pgq._job_filter
+        job_id,
+        row(null, null, null, null, null, coalesce(leased, true), null, null)::pgq._job_filter
     );
 end
 $$;

@@ -32,6 +32,7 @@ TEXTS: dict[str, Any] = {
     "label": "l",
     "labels": ["l", "m"],
     "no_limit": ["retention"],
+    "on_duplicate": "replace",
     "out_of_range": "skip",
     "outcome": "done",
     "routing_key": "a.*",
@@ -43,6 +44,7 @@ TEXTS: dict[str, Any] = {
     "kind": "consumer",
     "sources": ["a", "b"],
     "state": "ready",
+    "worker": "w",
 }
 
 MINUTELY: Arguments = {"schedule": "* * * * *"}

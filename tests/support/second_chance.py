@@ -2,8 +2,8 @@
 
 They are marked ``outside``. So are those of terminals, and the explorer: it takes a session for
 waiting by what the server shows, so another process with a lock disturbs it, and a finding of its
-own comes again with its seed. Where all tests are required, a run in which any other has failed ends
-with 10 instead of 1: what fails in SQL once has failed.
+own comes again with its seed. Where all tests are required, a run in which any other has failed
+ends with 10 instead of 1: what fails in SQL once has failed.
 """
 
 from __future__ import annotations
