@@ -247,8 +247,8 @@ def test_jobs_that_wait_are_retried(tab: Tab, page: Page, client: Client) -> Non
 
 @pytest.mark.usefixtures("mail")
 def test_second_pages_keep_the_filter(tab: Tab, page: Page, client: Client) -> None:
-    bury(client, 60)
     bury(client, 60, "b")
+    bury(client, 60)
     go(tab, page, "queues/mail/dead?label=b")
     expect(rows(tab, "dead letters")).to_have_count(50)
     tab.get_by_label("all shown").check()

@@ -66,7 +66,7 @@ export function Jobs({ queue, state: wanted, given }) {
         return html`
             <p class="quiet">The first 50, in the order in which claims look at them${
                 Object.keys(filter).length > 0
-                    ? `; ${count(looked)} were looked at${whole ? ", all that there are" : ""}` : ""}.</p>
+                    ? `; ${count(looked)} were looked at${whole ? ", which is all" : ""}` : ""}.</p>
             <${Chosen} rows=${free} chosen=${chosen} setChosen=${setChosen} acts=${[
                 { title: "Retry now…", asked: retryingChosen(queue) },
                 { title: "Cancel…", danger: true, asked: cancellingChosen(queue) },
@@ -132,7 +132,7 @@ export function Job({ job }) {
     const { ask } = useContext(Surroundings);
     const seen = useRead("job", { job_id: job });
     return html`<h1>Job ${job}</h1><${Await} of=${seen}>${({ content, headers, ...rest }) => {
-        const { queue, state: at, last_error: error, progress, job_id: _, attempts, ...settings } = rest;
+        const { queue, state: at, last_error: error, progress, attempts, job_id: _, ...others } = rest;
         if (rest.ended) return html`<${Ended} of=${rest.ended} attempts=${attempts} />`;
         return html`
             <p>A job of queue <a href=${link("queues", queue)}>${queue}</a>, ${state(at)}</p>
@@ -158,7 +158,7 @@ export function Job({ job }) {
             <${Section} title="Content"><${Content} of=${content} /><//>
             ${headers && html`<${Section} title="Headers">
                 <pre tabindex="0">${pretty(headers)}</pre><//>`}
-            <${Section} title="Figures"><${Settings} of=${settings} /><//>`;
+            <${Section} title="Figures"><${Settings} of=${others} /><//>`;
     }}<//>`;
 }
 
@@ -254,8 +254,8 @@ export function Finished({ queue, size = "50" }) {
         ${SIZES.map((one) => html`<option value=${one} selected=${one === size}>${one}</option>`)}
     </select></label></div>
     <${Await} of=${seen}>${({ jobs, archives }) => html`
-        <p class="quiet">The newest first, as far as the end of the archive has them: older ones are in
-            the view archived_jobs.${!archives && html` <strong>This queue keeps no finished jobs but
+        <p class="quiet">The newest first, as far as the end of the archive has them; older ones are
+            in the view archived_jobs.${!archives && html` <strong>This queue keeps no finished jobs but
             those of archive_job: its setting archive is off.</strong>`}</p>
         <${Table} label="finished jobs" rows=${jobs} id=${(one) => `${one.job_id} ${one.ended_at}`}
             nothing="no finished jobs at the end of the archive"
