@@ -95,7 +95,7 @@ def use_dead_letter_topics(pgq: Caller, clock: Clock) -> None:
             pgq.nack_offsets(**held, error="e", delay="1 second")
             pgq.nack_offsets(**held)
         clock.advance("2 seconds")
-        pgq.poll(**member, lease="1 second")
+        pgq.poll(**member, lease="1 second"), pgq.next_poll(**member)
         clock.advance("2 seconds")
         pgq.nack_offsets(**member, partition=0, first_offset=2, last_offset=3)
     pgq.consume(**member)
@@ -152,7 +152,7 @@ def use_the_log(pgq: Caller, clock: Clock) -> None:
         pgq.fetch(**member, partition=0)
         for row in pgq.poll(**member, max_messages=3)[:1]:
             held = {**member, "partition": row.partition, "lease_token": row.lease_token}
-            pgq.extend_poll(**held)
+            pgq.extend_poll(**held), pgq.next_poll(**member)
             pgq.commit_offset(**held, committed_offset=row.log_offset)
             pgq.release_poll(**held)
         for place, first, last, _ in pgq.list_offsets(**topic):
@@ -220,7 +220,7 @@ def use_the_queue(pgq: Caller, clock: Clock) -> None:
     use_unique_jobs(pgq, clock)
     for letter in pgq.fetch_dead_letters(**queue, max_jobs=1):
         after = {"after_died_at": letter.died_at, "after_job_id": letter.job_id}
-        pgq.fetch_dead_letters(**queue, **after)
+        pgq.fetch_dead_letters(**queue, **after), pgq.fetch_archived_jobs(**queue)
         pgq.redrive(**queue, all_jobs=True, max_jobs=1, per_second=0.5)
         pgq.purge_queue(**queue, died_before=letter.died_at)
         pgq.purge_queue(**queue, job_id=letter.job_id)
@@ -279,7 +279,7 @@ def use_unique_jobs(pgq: Caller, clock: Clock) -> None:
             jobs = pgq.claim_job(**queue, max_jobs=1 if way is pgq.ack else 2)
             for job in jobs:
                 [show(job_id=job[0]) for show in (pgq.get_job, pgq.get_result, pgq.job_history)]
-                pgq.peek_jobs(**queue, state="leased")
+                pgq.peek_jobs(**queue, state="leased"), pgq.next_due(**queue)
                 pgq.set_progress(job_id=job[0], lease_token=job[1], progress=Jsonb(1))
                 way(job_id=job[0], lease_token=job[1])
         jobs = pgq.claim_job(**queue, max_jobs=3)
@@ -339,7 +339,7 @@ def use_schedules(pgq: Caller, clock: Clock) -> None:
     pgq.alter_schedule(schedule="lost", topic="ticks", partition=1, cron="@hourly", missed="skip")
     clock.advance("3 days")
     pgq.run_schedules()
-    pgq.run_schedules(max_ticks=1)
+    pgq.run_schedules(max_ticks=1), pgq.next_run()
     for verb in ("pause", "resume", "drop"):
         getattr(pgq, f"{verb}_schedule")(schedule="daily")
     pgq.drop_topic(topic="ticks")
