@@ -285,6 +285,8 @@
 \ir queue/extend_lease.sql
 \ir queue/extend_lease_batch.sql
 \ir queue/fetch_dead_letters.sql
+\ir queue/_archive_tail.sql
+\ir queue/fetch_archived_jobs.sql
 \ir queue/_check_redrive.sql
 \ir queue/_lock_dead_letters.sql
 \ir queue/_redrivable.sql
@@ -563,6 +565,7 @@
 \ir addons/schedule/_ahead_schedules.sql
 \ir addons/schedule/_repair_schedules.sql
 \ir addons/schedule/run_schedules.sql
+\ir addons/schedule/next_run.sql
 
 -- Access: rights of roles on topics and queues
 \ir addons/access/_dependents.sql

@@ -26,7 +26,7 @@ from pgq.embedded._binaries import system_folders
 
 FOLDER = ROOT / ".cache" / "coverage"
 _UNCOUNTED = re.compile(r"raise\b|perform pgq\._fail|if \S+ <= \d+ then")
-_LEAF = re.compile(r"\b(message|idempotency|job_archive)_\d+\b")
+_LEAF = re.compile(r"\b(message|idempotency|job_archive|job_event)_\d+\b")
 
 
 def main() -> int:

@@ -16,7 +16,7 @@ begin
                 hint = 'Of a key of an ordered queue one job is leased at a time.';
     end if;
     if settings.on_duplicate <> 'keep' and settings.unique_until <> 'claimed' then
-        raise exception '"on_duplicate" needs "unique_until" to be claimed'
+        raise exception 'argument "on_duplicate" must be keep unless "unique_until" is claimed'
             using errcode = '22023',
                 detail = format(
                     'on_duplicate: %s; unique_until: %s.', settings.on_duplicate,
@@ -32,7 +32,7 @@ begin
             using errcode = '22023';
     end if;
     if settings.debounce_max is not null and settings.on_duplicate <> 'postpone' then
-        raise exception '"debounce_max" needs "on_duplicate" to be postpone'
+        raise exception 'argument "debounce_max" must be null unless "on_duplicate" is postpone'
             using errcode = '22023';
     end if;
     -- Must hold at any date: the length of months and days varies.

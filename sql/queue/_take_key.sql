@@ -68,8 +68,8 @@ begin
         exit when not found;
 
         -- Lock the waiting holder: claims skip it until this transaction ends, so its worker will
-        -- see what this transaction wrote. If it will replace the content, other enqueues of the key
-        -- wait for it too.
+        -- see what this transaction wrote. Where it will replace the content, other enqueues of the
+        -- key wait for it too.
         if replaces then
             perform
             from pgq.job as j

@@ -128,10 +128,11 @@ keep their times; a new lease applies from the next claim. So does a lowered max
 that finds a job with as many attempts makes it a dead letter, unless the job was enqueued with a
 limit of its own. unique_until applies when a job is claimed or dies: a dead letter that has kept
 its key keeps it. after_dead_letter applies when a job dies. The settings ordered and on_duplicate
-cannot be changed. A queue that has stored anything without a retention does not get one. A new idempotency_window applies to keys
-recorded from now on; earlier keys end by the window they were recorded with. A max_leased below the
-number of leased jobs takes no job away: claims return nothing until the number is lower;
-max_leased_per_key is lowered in the same way, and removing it waits for claims in progress.
+cannot be changed. A queue that has stored anything without a retention does not get one. A new
+idempotency_window applies to keys recorded from now on; earlier keys end by the window they were
+recorded with. A max_leased below the number of leased jobs takes no job away: claims return nothing
+until the number is lower; max_leased_per_key is lowered in the same way, and removing it waits for
+claims in progress.
 A lower max_message_bytes leaves stored jobs as they are.
 rate_burst follows the rate_limit unless it was given. restricted: true opens the queue only to
 roles with access, see grant_access; false opens it to all roles with EXECUTE, and removes its

@@ -1,4 +1,4 @@
-create function pgq.cancel_job(job_id bigint)
+create function pgq.cancel_job(job_id bigint, leased boolean default true)
 returns boolean
 language plpgsql volatile parallel unsafe
 security definer
@@ -13,17 +13,18 @@ begin
     end if;
 
     return pgq._cancel_job(
-        job_id, row(null, null, null, null, null, true, null, null)::pgq._job_filter
+        job_id, row(null, null, null, null, null, coalesce(leased, true), null, null)::pgq._job_filter
     );
 end
 $$;
 
-comment on function pgq.cancel_job(bigint) is
+comment on function pgq.cancel_job(bigint, boolean) is
 'Cancels an unfinished job; false when it has ended already, or no job has this id.
 No worker gets it any more. A worker that holds it learns so by its next extend_lease, ack, nack or
-archive_job, which returns false; the work done until then is not undone. The queue records the job
-among the archived jobs with the outcome cancelled, unless its archive setting is off. False: it is
-finished or cancelled already, removed as expired, a dead letter, or never existed. The call may
+archive_job, which returns false; the work done until then is not undone. leased => false: a job
+that a worker holds stays, and the call returns false; the default is true. The queue records the
+job among the archived jobs with the outcome cancelled, unless its archive setting is off. False: it
+is finished or cancelled already, removed as expired, a dead letter, or never existed. The call may
 wait for a transaction that has locked the job: of a worker that claims or finishes it.
 Errors: 22004 a required argument is null, 40001 above READ COMMITTED when another transaction was
 first (try again).';

@@ -112,7 +112,7 @@ begin
             added.job_id := admitted.job_id;
             if admitted.is_duplicate then
                 perform pgq._merge_duplicate(
-                    target_id, added.job_id, payload, headers, body, delay, run_at
+                    target_id, added.job_id, payload, headers, delay, run_at, body
                 );
                 added.duplicate := true;
                 return next added;

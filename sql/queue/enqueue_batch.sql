@@ -165,7 +165,7 @@ begin
 
     if added < size then
         perform pgq._merge_duplicates(
-            target.queue_id, ids, holders, payloads, headers, bodies, delay, run_at
+            target.queue_id, ids, holders, payloads, headers, delay, run_at, bodies
         );
     end if;
 

@@ -216,6 +216,38 @@ comment on column pgq.dead_letter.body is 'Content as raw bytes; null if it has 
 comment on column pgq.dead_letter.stops_key is
 'Whether the other jobs of its key are blocked until it is redriven or removed; see create_queue.';
 
+create type pgq.archived_job as (
+    queue text,
+    job_id bigint,
+    outcome text,
+    attempt integer,
+    enqueued_at timestamptz,
+    ended_at timestamptz,
+    result jsonb,
+    last_error text,
+    key text,
+    label text,
+    headers jsonb,
+    payload jsonb,
+    body bytea
+);
+
+comment on type pgq.archived_job is 'A job that was finished or cancelled or has expired.';
+comment on column pgq.archived_job.queue is 'Queue name.';
+comment on column pgq.archived_job.job_id is 'Job id.';
+comment on column pgq.archived_job.outcome is
+'acked, expired, cancelled, or the outcome given to archive_job.';
+comment on column pgq.archived_job.attempt is 'Number of attempts.';
+comment on column pgq.archived_job.enqueued_at is 'When it was enqueued.';
+comment on column pgq.archived_job.ended_at is 'When it was finished or cancelled, or expired.';
+comment on column pgq.archived_job.result is 'The result given to archive_job; null: none.';
+comment on column pgq.archived_job.last_error is 'Error of the last failed attempt; null: none.';
+comment on column pgq.archived_job.key is 'Key; null: none.';
+comment on column pgq.archived_job.label is 'Label; null: none.';
+comment on column pgq.archived_job.headers is 'Headers, a JSON object; null: none.';
+comment on column pgq.archived_job.payload is 'Content as JSON; null if it had a body.';
+comment on column pgq.archived_job.body is 'Content as raw bytes; null if it had a payload.';
+
 create type pgq._ended_job as (
     job_id bigint,
     queue_id bigint,

@@ -14,6 +14,7 @@ from psycopg.types.json import Jsonb
 
 from pgq import Client
 from support.command import Run, Start
+from support.filters import fill, meant
 from support.session import Session
 from support.waiting import PATIENCE, wait_until
 
@@ -200,6 +201,14 @@ def test_peek_at_a_group(pgq: Run, orders: Client) -> None:
     assert lag(orders) == 10
     for arguments in (["mail", "--topic", "orders", "--group", "g"], [], ["--topic", "orders"]):
         assert "say a QUEUE, or --topic and --group" in pgq("peek", *arguments).err
+
+
+@pytest.mark.slow
+def test_a_purge_of_more_than_one_call_looks_at(pgq: Run, connection: Session) -> None:
+    queue, other = fill(connection, "purge_queue", 22_000)
+    gone = pgq("purge", queue, "--died-before", "2999-01-01", "--yes", "--json")
+    assert gone.json["removed"] == 11_000
+    assert len(meant(connection, "purge_queue", other)) == 11_000
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from psycopg.types.json import Jsonb
@@ -25,7 +26,8 @@ def _furnish(session: Session, name: str) -> None:
     kept = {"retention": RETENTION[name], "idempotency_window": RETENTION[name]}
     session.create_topic(topic=name, partitions=2, **kept)
     session.create_topic(topic=f"{name}-deferred", partitions=2, deferred=True, **kept)
-    session.create_queue(queue=name, archive=True, **kept)
+    replaces = {"unique_until": "claimed", "on_duplicate": "replace"}
+    session.create_queue(queue=name, archive=True, **kept, **replaces)
     session.create_queue(queue=f"{name}-kept", archive=False, keep_results=True, **kept)
 
 
@@ -64,8 +66,10 @@ def _expire(session: Session, other: Session, name: str) -> Any:
 
 def _reclaim(session: Session, other: Session, name: str, **options: Any) -> Any:
     """A job whose worker was lost."""
-    _leased(other, name)
-    other.execute("update pgq.job set visible_at = clock_timestamp() where lease_token is not null")
+    other.execute(
+        "update pgq.job set visible_at = clock_timestamp() where job_id = %s",
+        [_leased(other, name)["job_id"]],
+    )
     return session.claim_job(queue=name, **options)
 
 
@@ -81,6 +85,21 @@ def _carry(session: Session, other: Session, name: str) -> Any:
     return session.execute(
         "select * from pgq._relocate_payloads(%s, null, null, pgq._clock(), 100)", [leaf]
     ).fetchall()
+
+
+def _replace(session: Session, other: Session, name: str) -> Any:
+    key = {"queue": name, "unique_key": str(uuid4())}
+    made = other.enqueue(**key, payload=1)
+    assert tuple(session.enqueue(**key, payload=2)) == (made.job_id, True)
+
+
+def _end_replaced(session: Session, other: Session, name: str) -> Any:
+    key = {"queue": name, "unique_key": str(uuid4())}
+    other.enqueue(**key, payload=1)
+    job = claim_one(other, name)
+    newer = other.enqueue(**key, payload=2)
+    assert session.nack(job_id=job.job_id, lease_token=job.lease_token)
+    assert other.cancel_job(job_id=newer.job_id)
 
 
 def _bulk(session: Session, other: Session, name: str, **options: Any) -> None:
@@ -127,6 +146,8 @@ WAYS: dict[str, Callable[[Session, Session, str], Any]] = {
     "archive_job, kept": lambda s, o, name: s.archive_job(**_leased(o, f"{name}-kept")),
     "cancel_job, kept": lambda s, o, name: _cancel(s, o, f"{name}-kept"),
     "expired, kept": lambda s, o, name: _expire(s, o, f"{name}-kept"),
+    "duplicate": _replace,
+    "replaced": _end_replaced,
     "write_chunk": _bulk,
     "write_chunk of JSON": lambda s, o, name: _bulk(s, o, name, json=True),
     "write_chunk with keys": lambda s, o, name: _bulk(s, o, name, keys=["a", "b", "a", "b"]),

@@ -13,8 +13,10 @@ import explorer.access_calls
 import explorer.deferred_calls
 import explorer.effect_calls
 import explorer.ending_calls
+import explorer.filter_calls
 import explorer.keyed_calls
 import explorer.letter_calls
+import explorer.newest_calls
 import explorer.reader_calls
 import explorer.setting_calls
 import explorer.tick_calls

@@ -39,8 +39,13 @@ def check_archive(queue: Queue, archives: bool, link: Link) -> None:
 
 
 def _check_expired(queue: Queue, job: Job, row: Row, archives: bool) -> None:
-    """Nobody was told that it was finished, so nothing but its time can have brought it there."""
-    if row["outcome"] != "expired" or not archives or not queue.may_be_gone(job):
+    """Nobody was told that it was finished: its time has brought it there, or a cancel of many."""
+    cancelled = row["outcome"] == "cancelled" and queue.since_cut("cancel_jobs")
+    if (
+        (row["outcome"] != "expired" and not cancelled)
+        or not archives
+        or not queue.may_be_gone(job)
+    ):
         _violate(queue, "archived unasked", f"{row}, which nobody has finished")
 
 

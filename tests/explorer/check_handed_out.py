@@ -8,7 +8,7 @@ limits that a claim may have known, can explain.
 from __future__ import annotations
 
 from explorer.check_groups import LONG_LEASE, SLACK
-from explorer.check_leases import LEAVING, TAKING, gave, named
+from explorer.check_leases import LEAVING, gave, named, takes
 from explorer.database import Row
 from explorer.history import Event, History
 from explorer.known_jobs import Job, Queue
@@ -72,7 +72,7 @@ def holds(history: History, job: Job, earlier: Event, claim: Event, events: list
     return not any(
         other.ended >= earlier.started
         and other.started <= claim.ended
-        and (other.call in TAKING or job.job_id in named(other) or gave(other, job.job_id or 0))
+        and (takes(other) or job.job_id in named(other) or gave(other, job.job_id or 0))
         and other.call not in LEAVING
         for other in events
         if other is not earlier

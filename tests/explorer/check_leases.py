@@ -5,13 +5,17 @@ from __future__ import annotations
 from explorer.check_effects import EFFECTS
 from explorer.history import Event, History
 
-__all__ = ["LEAVING", "TAKING", "check_leases", "gave", "named"]
+__all__ = ["LEAVING", "check_leases", "gave", "named", "takes"]
 
-LEASED = ("ack", "archive_job", "extend_lease", "nack", "reject_job", "release_job")
+LEASED = (
+    *("ack", "archive_job", "extend_lease", "nack", "reject_job", "release_job"),
+    "set_progress",
+)
 """They name a job under its token, alone or as a batch, and say whether it was held under it."""
 
 TAKING = ("purge_queue", "drop_queue")
-LEAVING = ("extend_lease", "get_job", *EFFECTS)
+"""They name a queue, and take its jobs from their workers."""
+LEAVING = ("extend_lease", "get_job", "retry_job", "set_progress", *EFFECTS)
 """They name a job, and leave it to its worker."""
 
 
@@ -57,11 +61,17 @@ def _holds(event: Event, job_id: int, events: list[Event], history: History) -> 
         other.ended >= claim.started
         and other.started <= event.ended
         and (other.transaction.committed or other.transaction is event.transaction)
-        and (other.call in TAKING or job_id in named(other) or gave(other, job_id))
+        and (takes(other) or job_id in named(other) or gave(other, job_id))
         and other.call not in LEAVING
         for other in events
         if other is not claim and other is not event
     )
+
+
+def takes(event: Event) -> bool:
+    """Whether it may take any job from its worker."""
+    leased = event.call == "cancel_jobs" and event.arguments.get("leased", False)
+    return leased or event.call in TAKING
 
 
 def gave(event: Event, job_id: int) -> bool:

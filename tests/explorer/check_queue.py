@@ -15,6 +15,7 @@ from explorer.database import Link, Row
 from explorer.follow_calls import FOLLOWERS, IN_ORDER
 from explorer.history import History
 from explorer.known_jobs import Claimed, Job, Queue, note_claims, note_jobs, same_id
+from explorer.newest_calls import NEWEST
 from explorer.script import written
 from explorer.tick_calls import TICKS
 
@@ -57,7 +58,7 @@ def check_queues(history: History, link: Link, clock: int) -> None:
     drops = {e.arguments["queue"]: e.order for e in history.committed("drop_queue")}
     for row in link.rows(
         "select queue, archive, ordered from pgq.list_queues()"
-        f" where queue not in ('{TICKS}', '{FOLLOWERS}', '{IN_ORDER}')"
+        f" where queue not in ('{TICKS}', '{FOLLOWERS}', '{IN_ORDER}', '{NEWEST}')"
     ):
         cut = drops.get(row["queue"])
         queue = Queue(row["queue"], history, cut, clock, row["ordered"])

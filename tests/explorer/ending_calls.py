@@ -10,11 +10,14 @@ import json
 from explorer.draw import Arguments, Draw
 from explorer.registry import call
 
-__all__ = ["MODES"]
+__all__ = ["DELAYS", "MODES"]
 
 MODES = ("finished", "finished", "claimed", "removed")
 ORDERED = ("x", "x", "x", "y", None)
 """Keys, which mean something in an ordered queue."""
+
+DELAYS = {"0": 0, "30 minutes": 1800, "1 hour": 3600}
+"""Of snoozes, in seconds: no longer than a lease."""
 
 
 def _key(draw: Draw) -> str | None:
@@ -46,22 +49,33 @@ def enqueue_batch_unique(draw: Draw) -> Arguments:
     }
 
 
-@call("endings", 6)
+@call("endings duplicates", 6)
 def cancel_job(draw: Draw) -> Arguments:
     return {"*": draw.late("id")}
 
 
-@call("endings", 5)
+@call("endings duplicates", 10)
 def release_job(draw: Draw) -> Arguments:
-    return {"*": draw.late("job")}
+    delay = draw.rng.choice([None, *DELAYS])
+    return {"*": draw.late("job"), **({} if delay is None else {"delay": delay})}
 
 
-@call("endings prefetch", 1)
+@call("endings", 4)
+def retry_job(draw: Draw) -> Arguments:
+    return {"*": draw.late("id")}
+
+
+@call("endings", 4)
+def set_progress(draw: Draw) -> Arguments:
+    return {"*": draw.late("job"), "progress": json.dumps({"n": draw.number()})}
+
+
+@call("endings prefetch duplicates", 1)
 def release_job_batch(draw: Draw) -> Arguments:
     return {"*": draw.late("jobs")}
 
 
-@call("endings", 4)
+@call("endings duplicates", 4)
 def reject_job(draw: Draw) -> Arguments:
     return {"*": draw.late("job"), "error": "no"}
 

@@ -13,11 +13,13 @@ from explorer.check_keys import check_keys
 from explorer.check_leases import check_leases
 from explorer.check_limits import check_limits
 from explorer.check_log import check_topics
+from explorer.check_newest import check_newest
 from explorer.check_order import check_keys_of_order
 from explorer.check_poison import check_poison
 from explorer.check_queue import check_queues
 from explorer.check_readers import check_readers
 from explorer.check_ticks import check_ticks
+from explorer.check_waits import check_waits
 from explorer.check_workers import check_workers
 from explorer.database import Link
 from explorer.errors import check_errors
@@ -43,6 +45,7 @@ def check(history: History, link: Link) -> None:
     check_effects(history, link)
     check_keys(history)
     check_endings(history, link)
+    check_waits(history, link)
     check_keys_of_order(history, link)
     check_limits(history, link)
     check_rooms(history, link)
@@ -61,4 +64,5 @@ def check(history: History, link: Link) -> None:
     check_queues(history, link, ahead)
     check_ticks(history, link)
     check_poison(history, link)
+    check_newest(history, link)
     check_followers(history, link, topics)

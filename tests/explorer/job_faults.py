@@ -110,7 +110,7 @@ JOB_FAULTS = {
             where u.queue_id = _take_key.queue_id and u.unique_key = _take_key.unique_key;
             if not found then
                 insert into pgq.unique_job
-                values (_take_key.queue_id, _take_key.unique_key, _take_key.job_id)
+                values (_take_key.queue_id, _take_key.unique_key, _take_key.job_id, true)
                 on conflict do nothing;
             end if;
             return coalesce(holder_id, _take_key.job_id);

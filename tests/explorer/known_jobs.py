@@ -70,10 +70,10 @@ class Queue:
         ]
 
     def may_be_gone(self, job: Job) -> bool:
-        """Whether it may have been purged, have expired, or been a dead letter for too long."""
+        """Whether it may have been purged, cancelled beside others, expired, or died long ago."""
         if self.cut is not None and job.event.transaction.started <= self.cut[0]:
             return True  # an enqueue beside a drop goes with the queue that it found
-        for event in self.since_cut("purge_queue"):
+        for event in self.since_cut("purge_queue", "cancel_jobs"):
             if event.transaction.ended >= job.event.transaction.started:
                 return True
         history = self.history

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from explorer.draw import Arguments, Draw
+from explorer.filter_calls import some_letters
 from explorer.registry import call
 
 __all__: list[str] = []
@@ -17,6 +18,8 @@ def fetch_dead_letters(draw: Draw) -> Arguments:
 def redrive(draw: Draw) -> Arguments:
     if draw.some(0.2):
         return {"queue": draw.queue(), "*": draw.late("id")}
+    if draw.some(0.2):
+        return {"queue": draw.queue(), **some_letters(draw)}
     more = draw.rng.choice([{}, {}, {"max_jobs": 1}, {"per_second": 10}])
     return {"queue": draw.queue(), "all_jobs": True, **more}
 
@@ -27,7 +30,7 @@ def purge_queue(draw: Draw) -> Arguments:
     if draw.some(0.2):
         return {"queue": queue, "*": draw.late("id")}
     if draw.some(0.2):
-        return {"queue": queue, "died_before": "tomorrow"}
+        return {"queue": queue, **some_letters(draw)}
     return {"queue": queue, draw.rng.choice(["dead_only", "all_jobs"]): True}
 
 

@@ -9,6 +9,7 @@ from explorer.ending_calls import MODES
 from explorer.follow_calls import FOLLOWERS, IN_ORDER
 from explorer.keyed_calls import KEYED
 from explorer.limit_calls import rate
+from explorer.newest_calls import NEWEST
 from explorer.poison_calls import DEAD, POISON
 from explorer.script import HOUSE, Step
 from explorer.tick_calls import TICKS
@@ -129,6 +130,18 @@ def setup_of(draw: Draw, areas: set[str]) -> list[Step]:
         )
         for _ in range(rng.choice([1, 2, 4, 5])):
             drawn("publish_poison")
+    if "duplicates" in areas:
+        house(
+            "create_queue",
+            queue=NEWEST,
+            no_limit=["retention", "job_ttl", "max_attempts"],
+            backoff="0",
+            unique_until="claimed",
+            on_duplicate=rng.choice(["replace", "replace", "postpone"]),
+        )
+        for call in ("enqueue_newest", "claim_job_newest"):
+            if draw.some(0.6):
+                drawn(call)
     if "follow" in areas:
         draw.followed = True
         for queue in (FOLLOWERS, IN_ORDER):

@@ -29,6 +29,6 @@ def sql_of(name: str, arguments: Arguments) -> str:
         return role + OWN[name].format(**texts)
     listed = ", ".join(f"{key} => {text}" for key, text in texts.items())
     function = name
-    for suffix in ("_unique", "_poison", "_followed", "_keyed"):
+    for suffix in ("_unique", "_poison", "_followed", "_keyed", "_newest"):
         function = function.removesuffix(suffix)
     return f"{role}select * from pgq.{function}({listed})"

@@ -66,7 +66,7 @@ LOOK_THEN_WRITE = Fault(
         if holder_id is null then
             assert public.gate();
             insert into pgq.unique_job
-            values (_take_key.queue_id, _take_key.unique_key, _take_key.job_id)
+            values (_take_key.queue_id, _take_key.unique_key, _take_key.job_id, true)
             on conflict do nothing;
         end if;
         return coalesce(holder_id, _take_key.job_id);

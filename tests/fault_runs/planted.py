@@ -207,7 +207,26 @@ PLANTED = {
         " select queue, -1, name from done where queue = 'ticks' limit 1",
     ),
     "a code that nobody knows": Planted("code", _code),
-    "a key of no job": _sql("wrong state", "insert into pgq.unique_job values (1, 'key', -1)"),
+    "a key of no job": _sql(
+        "wrong state", "insert into pgq.unique_job values (1, 'key', -1, true)"
+    ),
+    "an event in a segment of nobody": _sql(
+        "wrong state",
+        "insert into pgq.job_event (job_id, queue_id, ended_at, segment, attempt, event)"
+        " select 1, 1, now(), leaf, 1, 'lost' from pgq.leaf where free limit 1",
+    ),
+    "a job that ended twice, as get_result has it": _sql(
+        "wrong state",
+        "insert into pgq.job_event (job_id, queue_id, ended_at, segment, attempt, event)"
+        " select -1, q.queue_id, now(), q.segment, 1, 'finished'"
+        " from (select * from pgq.queue limit 1) as q, generate_series(1, 2)",
+    ),
+    "more attempts of a job than are kept": _sql(
+        "wrong state",
+        "insert into pgq.job_event (job_id, queue_id, ended_at, segment, attempt, event)"
+        " select -1, q.queue_id, now(), q.segment, n, 'failed'"
+        " from (select * from pgq.queue limit 1) as q, generate_series(1, 40) as n",
+    ),
     "a message of no topic": _sql(
         "orphan",
         "insert into pgq.message (partition_id, log_offset, published_at, segment)"

@@ -53,7 +53,9 @@ class Worker(Role):
         about = {"queue": queue, "job_id": job_id, "token": token, "way": what}
         if what in ("nack", "release_job"):
             with self.client.unit("end", **about) as told:
-                delay = ", '0.1 seconds'" if what == "nack" else ""
+                # a release without a delay, or with one, which a job that expires may refuse
+                snoozes = queue != "brief-jobs" and self.rng.random() < 0.5
+                delay = ", '0.1 seconds'" if what == "nack" or snoozes else ""
                 [(told["held"],)] = self.client.ask(
                     f"select pgq.{what}(%s, %s{delay})", [job_id, token]
                 )

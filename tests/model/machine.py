@@ -33,6 +33,20 @@ READING = ("poll", "consume", "claim_offsets", "nack_offsets")
 Call = tuple[str, tuple[Any, ...], dict[str, Any]]
 
 
+class Waker(Client):
+    """A client that snoozes jobs and retries them, by SQL."""
+
+    def snooze(self, job_id: int, lease_token: UUID, *, delay: timedelta) -> Any:
+        return self._told("release_job(%s, %s, %s)", job_id, lease_token, delay)
+
+    def retry_job(self, job_id: int) -> Any:
+        return self._told("retry_job(%s)", job_id)
+
+    def _told(self, call: str, *arguments: Any) -> Any:
+        rows = self.connection.execute(f"select pgq.{call}".encode(), arguments).fetchall()
+        return rows[0][0]
+
+
 class Run:
     """A database and two members, used for one example after the other."""
 
@@ -43,7 +57,7 @@ class Run:
         self.connections = [psycopg.connect(dsn, autocommit=True) for _ in range(2)]
         for connection in self.connections:
             connection.execute("set time zone 'UTC'")
-        self.clients = [Client(connection) for connection in self.connections]
+        self.clients = [Waker(connection) for connection in self.connections]
         first = self.connections[0]
         # the clock stands still unless a step moves it, so every time can be foretold
         first.execute(

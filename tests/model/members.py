@@ -278,14 +278,14 @@ class Members(Groups):
     ) -> None:
         group = self._group(topic, consumer_group, partition)
         positions, position = group.positions, group.positions[partition]
-        if committed_offset > self.topics[topic].logs[partition].last_offset:
-            raise OffsetOutOfRange
         if committed_offset < position.next_offset:
             assert got == position.next_offset - 1
             return
         leased = position.leased_until is not None and position.leased_until > self.now
         if lease_token != position.lease_token and (lease_token is not None or leased):
             raise LeaseLost
+        if committed_offset > self.topics[topic].logs[partition].last_offset:
+            raise OffsetOutOfRange
         assert got == committed_offset
         if lease_token is not None and committed_offset < (position.lease_last_offset or 0):
             # the rest of the batch has its first attempt

@@ -37,6 +37,8 @@ DEFAULTS: dict[str, Any] = {
     "max_leased": None,
     "max_leased_per_key": None,
     "max_message_bytes": 1048576,
+    "on_duplicate": "keep",
+    "debounce_max": None,
     "rate_limit": None,
     "rate_interval": None,
     "rate_burst": None,
@@ -116,6 +118,8 @@ class Queue:
     max_leased: int | None
     max_leased_per_key: int | None
     max_message_bytes: int
+    on_duplicate: str
+    debounce_max: timedelta | None
     rate_limit: int | None
     rate_interval: timedelta | None
     rate_burst: int | None

@@ -37,6 +37,7 @@ from model.house_steps import HouseSteps
 from model.limit_steps import LimitSteps
 from model.looking import Looking
 from model.machine import BEGIN, Run
+from model.note_steps import NoteSteps
 from model.once_steps import OnceSteps
 from model.schedule_lives import ScheduleLives
 from model.schedule_steps import ScheduleSteps
@@ -48,6 +49,7 @@ class Comparison(
     EffectSteps,
     SubscriptionSteps,
     LimitSteps,
+    NoteSteps,
     ScheduleSteps,
     OnceSteps,
     HouseSteps,

@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from psycopg.errors import InvalidParameterValue
+
 from model.content import Content, ends_at
 from model.key_limits import Rooms, judge, park, rise
 from model.letters import Letters
@@ -16,7 +18,13 @@ from model.once import Noted, followers, must_be_found
 from model.queues import Queue, Waiting
 from pgq import EnqueueResult, Job, LeaseLost, QueueFull
 
-__all__ = ["Workers"]
+__all__ = ["Workers", "waits"]
+
+
+def waits(job: Waiting, now: datetime) -> bool:
+    """Whether it waits for nothing but its time."""
+    later = job.lease_token is None and job.due_at is None and job.visible_at > now
+    return later and not job.is_over(now)
 
 
 @dataclass
@@ -279,6 +287,23 @@ class Workers(Letters):
 
     def release_job_batch(self, got: list[int], job_ids: Sequence[int], lease_token: UUID) -> None:
         self.nack_batch(got, job_ids, lease_token, delay=timedelta(0), error=None, uncounted=1)
+
+    def snooze(self, got: bool, job_id: int, lease_token: UUID, *, delay: timedelta) -> None:
+        for _, job in self._held([job_id], lease_token):
+            if job.is_over(self.now + delay):
+                raise InvalidParameterValue
+        returned = [job_id] if got else []
+        self.nack_batch(returned, [job_id], lease_token, delay=delay, error=None, uncounted=1)
+
+    def retry_job(self, got: bool, job_id: int) -> None:
+        found = [
+            queue.jobs[job_id]
+            for queue in self.queues.values()
+            if job_id in queue.jobs and waits(queue.jobs[job_id], self.now)
+        ]
+        assert got is bool(found)
+        for job in found:
+            job.visible_at = self.now
 
     def reject_job(self, got: bool, job_id: int, lease_token: UUID, *, error: str | None) -> None:
         held = list(self._held([job_id], lease_token))

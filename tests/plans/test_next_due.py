@@ -11,7 +11,7 @@ from support.session import Session
 
 JOBS = 200_000
 MOST = 80
-"""Entries of indexes that one call reads, the settings and low-water marks of the queue included."""
+"""Entries of indexes that one call reads, with the settings and low-water marks of the queue."""
 
 
 def fill(connection: Session, queue: str, delay: str) -> None:

@@ -127,3 +127,17 @@ def test_a_payload_that_was_moved(connection: Session, clock: Clock) -> None:
     assert connection.get_job(job_id=number).payload == {"a": 1}
     assert connection.cancel_job(job_id=number) is True
     assert archived(connection, number)[4] == {"a": 1}
+
+
+def test_a_job_that_a_worker_has_may_stay(connection: Session, queue: str, clock: Clock) -> None:
+    """With leased => false, for as long as the lease runs."""
+    number = enqueue(connection, queue)
+    waits = enqueue(connection, queue)
+    job = claim_one(connection, queue)
+    with unchanged(connection):
+        assert connection.cancel_job(job_id=number, leased=False) is False
+    assert connection.cancel_job(job_id=waits, leased=False) is True
+    assert connection.extend_lease(job_id=number, lease_token=job.lease_token) is True
+    clock.advance("1 hour")
+    assert connection.cancel_job(job_id=number, leased=False) is True
+    assert connection.cancel_job(job_id=enqueue(connection, queue), leased=None) is True

@@ -327,9 +327,7 @@ def test_what_belongs_to_no_object(connection: Session, clock: Clock) -> None:
 def test_what_is_left_of_a_dropped_queue(connection: Session, clock: Clock) -> None:
     """It is an object too, though there is no queue."""
     many_queues(connection, clock, 2)
-    connection.execute(
-        "insert into pgq.unique_job (queue_id, unique_key, job_id) values (1000000, 'k', 1)"
-    )
+    connection.execute("insert into pgq.unique_job values (1000000, 'k', 1, true)")
     with failing(connection, "delete on pgq.unique_job", "old.queue_id = 1000000"):
         assert ("failed", "jobs of id 1000000: 22P02") in cleaned(connection)
         assert row(connection, "select count(*) from pgq.job") == (0,)

@@ -138,9 +138,7 @@ def test_a_dropped_queue_leaves_nothing(
 
 
 @pytest.mark.parametrize("way", ["nack", "ack"])
-def test_a_drop_beside_an_open_transaction(
-    connect: Connect, connection: Session, way: str
-) -> None:
+def test_a_drop_beside_an_open_transaction(connect: Connect, connection: Session, way: str) -> None:
     """What that notes of a queue without a retention goes as well."""
     queue = new_queue(connection, keep_results=True, **FOREVER)
     enqueue(connection, queue)
@@ -149,7 +147,7 @@ def test_a_drop_beside_an_open_transaction(
     assert slow.call(way, **held(job))
     drop = blocked(connection, dropper, lambda: dropper.drop_queue(queue=queue))
     slow.commit()
-    results([drop])
+    results(drop)
     for _ in range(3):
         clean(connection)
     assert events(connection) == []

@@ -237,7 +237,8 @@ def test_every_leaf_has_what_the_others_have(connection: Session) -> None:
             obj_description(c.oid) is null
         """
     ).fetchall()
-    assert sorted(kind for _, [kind] in shapes) == ["idempotency_", "job_archive_", "message_"]
+    kinds = ["idempotency_", "job_archive_", "job_event_", "message_"]
+    assert sorted(kind for _, [kind] in shapes) == kinds
     assert len({number for number, _ in shapes}) == 1
 
 

@@ -82,6 +82,10 @@ def arguments(connection: Session) -> dict[tuple[str, str], dict[str, Any]]:
     ):
         found["create_queue", name] = {"queue": "new"}
         found["alter_queue", name] = {"queue": "q"}
+    debounced = {"unique_until": "claimed", "on_duplicate": "postpone"}
+    connection.create_queue(queue="debounced", **debounced)
+    found["create_queue", "debounce_max"] = {"queue": "new", **debounced}
+    found["alter_queue", "debounce_max"] = {"queue": "debounced"}
     found["create_queue", "rate_interval"] = {"queue": "new", "rate_limit": 1}
     found["alter_queue", "rate_interval"] = {"queue": "q", "rate_limit": 1}
     return found
@@ -138,7 +142,7 @@ def test_hours_and_days_agree(connection: Session) -> None:
                 assert connection.call(function, **names, **{name: again}) == made
             refused("MQ005", connection.call, function, **names, **{name: "1 day 11:59:59"})
         found.append(name)
-    assert len(found) == 11
+    assert len(found) == 12
 
 
 @pytest.mark.parametrize(("has", "given"), [("30 days", "1 month"), ("1 month", "30 days")])

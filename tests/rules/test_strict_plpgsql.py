@@ -278,9 +278,7 @@ def use_unique_jobs(pgq: Caller, clock: Clock) -> None:
         for way in (pgq.ack, pgq.nack, pgq.release_job, pgq.reject_job, pgq.reject_job):
             jobs = pgq.claim_job(**queue, max_jobs=1 if way is pgq.ack else 2)
             for job in jobs:
-                pgq.get_job(job_id=job[0])
-                pgq.get_result(job_id=job[0])
-                pgq.job_history(job_id=job[0])
+                [show(job_id=job[0]) for show in (pgq.get_job, pgq.get_result, pgq.job_history)]
                 pgq.peek_jobs(**queue, state="leased")
                 pgq.set_progress(job_id=job[0], lease_token=job[1], progress=Jsonb(1))
                 way(job_id=job[0], lease_token=job[1])

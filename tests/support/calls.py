@@ -61,6 +61,7 @@ GIVEN: dict[str, Arguments] = {
     "extend_lease_batch": {"job_ids": "$jobs", "lease_token": "$job_token"},
     "extend_poll": {**PLACE, "consumer_group": "leased", "lease_token": "$poll_token"},
     "fetch": GROUP,
+    "fetch_archived_jobs": QUEUE,
     "fetch_dead_letters": QUEUE,
     "fetch_packed": RANGE,
     "fetch_range": RANGE,

@@ -75,6 +75,35 @@ def test_it_does_what_the_role_may_do(client: Client, role: str) -> None:
         assert page.act("pause_queue", queue="mail")
 
 
+def test_many_jobs_need_the_same_rights(client: Client, role: str) -> None:
+    """Of a queue that it may only work on, a role cannot redrive or remove dead letters."""
+    client.create_queue("mail", restricted=True, max_attempts=1)
+    client.create_queue("hidden", restricted=True)
+    client.grant_access(ROLE, "consume", queue="mail")
+    client.enqueue("mail", 1, label="a")
+    [job] = client.claim_job("mail")
+    client.nack(job.job_id, job.lease_token)
+    unseen = client.enqueue("hidden", 1, label="a").job_id
+    with Page(role) as page:
+        for name in ("redrive", "purge"):
+            for status, document in (
+                page.ask("matching", act=name, queue="mail", label="a"),
+                page.do(f"{name}_page", queue="mail", label="a"),
+                page.do(f"{name}_chosen", queue="mail", job_ids=[job.job_id]),
+            ):
+                assert (status, document["sqlstate"]) == (403, "42501"), document
+        for name in ("cancel", "retry"):
+            assert page.ask("matching", act=name, queue="mail", label="a")[0] == 200
+            assert page.do(f"{name}_page", queue="hidden", label="a")[0] == 404
+        assert page.act("cancel_chosen", queue="hidden", job_ids=[unseen]).startswith("cancelled 0")
+        assert page.ask("finished", queue="hidden")[0] == 404
+        assert page.read("job", job_id=job.job_id)["attempts"]
+        client.connection.execute(f"revoke execute on function pgq.job_history from {ROLE}")
+        assert page.read("job", job_id=job.job_id)["attempts"] is None
+    assert client.queue_stats("mail")[0].dead == 1
+    assert client.get_job(unseen) is not None
+
+
 def test_a_role_that_may_call_little(client: Client, role: str) -> None:
     """What can be shown is shown; for the rest it says what the role lacks."""
     client.create_topic("t", partitions=1)

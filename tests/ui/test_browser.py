@@ -296,6 +296,25 @@ def test_a_server_that_ended_is_told(browser: Browser, dsn: str) -> None:
     context.close()
 
 
+def test_an_answer_that_breaks_off_is_none(tab: Tab) -> None:
+    """Of a request that was given up, or a server that ended; it is not an empty document."""
+    expect(tab.get_by_role("heading", name="Overview")).to_be_visible()
+    for name, said in (("AbortError", "AbortError"), ("SyntaxError", "answer of pgq ui broke off")):
+        found = tab.evaluate(
+            """async (name) => {
+                const { read } = await import("/static/lib.mjs");
+                const fetched = window.fetch;
+                const json = async () => { throw new DOMException("broken", name); };
+                window.fetch = async () => ({ ok: true, status: 200, json });
+                const told = read("topics").then(JSON.stringify, (error) => `${error}`);
+                window.fetch = fetched;
+                return told;
+            }""",
+            name,
+        )
+        assert said in found
+
+
 def test_it_cannot_be_framed(browser: Browser, page: Page) -> None:
     context = browser.new_context()
     tab = context.new_page()

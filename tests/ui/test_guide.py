@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pgq import Client
-from pgq.ui import _reads
+from pgq.ui import _lists
 from support.command import PGQ
 from support.house import ROOT
 from support.page import Page
@@ -82,4 +82,4 @@ def test_an_hour_is_remembered() -> None:
 
     assert _history.KEEP * _history.INTERVAL == 3600
     assert _history.SHARE == 20
-    assert _reads.PAGE == 50
+    assert _lists.PAGE == 50

@@ -72,6 +72,15 @@ def test_it_can_be_read_everywhere(
     client.publish("t" * 63, {"long": "x" * 400}, key="k" * 200)
     client.create_schedule("s", queue="mail", payload=1, cron="*/5 * * * *")
     client.subscribe("u", "t" * 63, "mail")
+    client.connection.execute("select pgq.create_queue('long', archive => true, max_attempts => 1)")
+    client.enqueue_batch(
+        "long", [{"x": "x" * 400}] * 3, labels=["l" * 100] * 3, keys=["k" * 200] * 3
+    )
+    jobs = client.claim_job("long", max_jobs=2)
+    client.reject_job(jobs[0].job_id, jobs[0].lease_token, error="e" * 2000)
+    client.archive_job(
+        jobs[1].job_id, jobs[0].lease_token, outcome="o" * 60, result={"r": "r" * 400}
+    )
     client.heartbeat("w" * 100, kind="worker", host="h" * 60, sources=["mail"])
     tab = open_tab(color_scheme=scheme, viewport={"width": 375, "height": 800})
     expect(tab.get_by_role("heading", name="Overview")).to_be_visible()
@@ -79,8 +88,10 @@ def test_it_can_be_read_everywhere(
     for place in (
         "", "topics", f"topics/{topic}", f"topics/{topic}/messages", f"topics/{topic}/messages/0/1",
         "groups", f"groups/{topic}/{'g' * 63}", "queues", "queues/mail", "queues/mail/jobs",
-        "queues/mail/dead", f"jobs/{letters[0]}", "subscriptions", "schedules", "workers", "access",
-        "health", "nowhere",
+        "queues/mail/dead", f"jobs/{letters[0]}", "queues/long/jobs", "queues/long/dead",
+        f"queues/long/dead?label={'l' * 100}&error_contains=e&since=1h%20ago&before=now",
+        "queues/long/finished", f"jobs/{jobs[0].job_id}", "subscriptions", "schedules", "workers",
+        "access", "health", "nowhere",
     ):  # fmt: skip
         go(tab, page, place)
         expect(tab.locator("main h1")).to_be_visible()
@@ -89,3 +100,13 @@ def test_it_can_be_read_everywhere(
         assert wide <= 375, (place, wide)
         assert tab.evaluate(CONTRAST) == [], place
         assert tab.evaluate(NAMELESS) == [], place
+    go(tab, page, "queues/long/dead")
+    row = tab.get_by_role("region", name="dead letters").locator("tbody tr").bounding_box()
+    assert row is not None
+    assert row["height"] < 600  # of 2000 characters a few lines
+    tab.get_by_label("label", exact=True).fill("l" * 100)
+    tab.keyboard.press("Enter")
+    tab.get_by_role("button", name="Remove all that match…").click()
+    expect(tab.get_by_role("dialog")).to_contain_text("These are 1 dead letter.")
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 375
+    assert tab.evaluate(CONTRAST) == []

@@ -61,8 +61,9 @@ def test_queues_and_jobs(page: Page, client: Client) -> None:
     found = page.read("queue", queue="mail")
     assert (found["stats"]["ready"], found["stats"]["delayed"], found["stats"]["dead"]) == (1, 1, 1)
     assert found["settings"]["lease"] == "30s"
-    assert [one["state"] for one in page.read("jobs", queue="mail")] == ["ready", "delayed"]
-    assert [one["state"] for one in page.read("jobs", queue="mail", state="delayed")] == ["delayed"]
+    assert [one["state"] for one in page.read("jobs", queue="mail")["jobs"]] == ["ready", "delayed"]
+    [waits] = page.read("jobs", queue="mail", state="delayed")["jobs"]
+    assert waits["state"] == "delayed"
     [letter] = page.read("dead", queue="mail")["letters"]
     assert (letter["job_id"], letter["last_error"], letter["key"]) == (first, "it broke", "k")
     dead = page.read("job", job_id=first)
@@ -71,8 +72,8 @@ def test_queues_and_jobs(page: Page, client: Client) -> None:
     assert page.ask("job", job_id=4711) == (
         404,
         {
-            "message": "there is no job 4711, or it is finished",
-            "hint": "finished jobs are in the archive",
+            "message": "there is no job 4711, or it has ended",
+            "hint": "how a job ended is kept in queues with keep_results",
             "sqlstate": None,
         },
     )

@@ -62,7 +62,14 @@ def test_a_database_without_pgq(dsn: str, app: str, capsys: pytest.CaptureFixtur
 
 @pytest.mark.parametrize(
     "option",
-    ["--database=postgresql:///other", "--grace=1", "--queue=mail", "--schedules", "--timeout=1"],
+    [
+        "--database=postgresql:///other",
+        "--grace=1",
+        "--queue=mail",
+        "--schedules",
+        "--timeout=1",
+        "--poll=9",
+    ],
 )
 def test_a_worker_has_settings_of_its_own(
     app: str, capsys: pytest.CaptureFixture[str], option: str

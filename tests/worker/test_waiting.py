@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import math
 import os
 import resource
 import signal
@@ -179,3 +180,72 @@ def test_a_ring_during_two_looks_is_not_lost() -> None:
     assert schedule.looked("a", 0.0, found=False)
     assert schedule.next(0.0) == "a"
     assert not schedule.looked("a", 0.0, found=False)
+
+
+def test_what_is_heard_is_left_alone() -> None:
+    """Until something is due, and for the longest wait at most."""
+    schedule = Schedule(["a"], 1.0, 600.0)
+    schedule.hear(["a"], 0.0)
+    for due_in, least, most in ((math.inf, 480.0, 600.0), (70.0, 70.0, 70.0), (9e9, 480.0, 600.0)):
+        schedule.wake()
+        assert schedule.next(0.0) == "a"
+        assert schedule.asks("a")
+        schedule.looked("a", 0.0, found=False, due_in=due_in)
+        assert least <= schedule.pause(0.0) <= most
+
+
+def test_what_is_held_back_is_looked_at_again() -> None:
+    """After waits that grow up to a second."""
+    schedule = Schedule(["a"], 1.0, 600.0)
+    schedule.hear(["a"], 0.0)
+    waits = []
+    now = 0.0
+    for _ in range(12):
+        assert schedule.next(now) == "a"
+        schedule.looked("a", now, found=False, due_in=-5.0)
+        waits.append(schedule.pause(now))
+        now += waits[-1]
+    assert waits[0] <= 0.05
+    assert waits[2] > waits[0]
+    assert max(waits) == waits[-1] == 1.0
+    assert schedule.next(now) == "a"
+    schedule.looked("a", now, found=False, due_in=math.inf)
+    assert schedule.pause(now) > 400.0
+
+
+def test_one_look_asks_for_all() -> None:
+    """Of several at a time the last one; none that is woken, nor before a short wait."""
+    schedule = Schedule(["a"], 1.0, 600.0)
+    schedule.hear(["a"], 0.0)
+    for _ in range(3):
+        schedule.begin("a")
+    for last in (False, False, True):
+        assert schedule.asks("a") is last
+        schedule.looked("a", 0.0, found=False, due_in=math.inf if last else None)
+    assert schedule.pause(0.0) > 400.0
+    schedule.begin("a")
+    schedule.wake("a")
+    assert not schedule.asks("a")
+    schedule.looked("a", 0.0, found=False)
+    for longest in (0.05, 1.0):
+        short = Schedule(["a"], longest, longest)
+        short.hear(["a"], 0.0)
+        short.begin("a")
+        assert not short.asks("a")
+
+
+def test_what_is_not_heard_any_more_is_looked_at_soon() -> None:
+    """And again and again, until it is heard, however long the longest wait is."""
+    schedule = Schedule(["a"], 600.0)
+    schedule.hear(["a"], 0.0)
+    assert schedule.next(0.0) == "a"
+    schedule.looked("a", 0.0, found=False, due_in=math.inf)
+    assert schedule.hear([], 10.0, lost=True)
+    assert schedule.pause(10.0) <= 0.051
+    now = 11.0
+    for _ in range(20):
+        assert schedule.next(now) == "a"
+        schedule.looked("a", now, found=False, due_in=math.inf)
+        assert schedule.pause(now) <= 5.0
+        now += schedule.pause(now)
+    assert not schedule.hear(["a"], now)

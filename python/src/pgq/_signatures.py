@@ -177,6 +177,7 @@ SIGNATURES: Mapping[str, Signature] = {
     "cancel_job": Signature(
         arguments={
             "job_id": "bigint",
+            "leased": "boolean",
         },
         required=frozenset({"job_id"}),
         returns="scalar",
@@ -479,6 +480,14 @@ SIGNATURES: Mapping[str, Signature] = {
         required=frozenset({"topic", "consumer_group"}),
         returns="rows",
     ),
+    "fetch_archived_jobs": Signature(
+        arguments={
+            "queue": "text",
+            "max_jobs": "integer",
+        },
+        required=frozenset({"queue"}),
+        returns="rows",
+    ),
     "fetch_dead_letters": Signature(
         arguments={
             "queue": "text",
@@ -706,6 +715,12 @@ SIGNATURES: Mapping[str, Signature] = {
             "consumer_group": "text",
         },
         required=frozenset({"topic", "consumer_group"}),
+        returns="scalar",
+    ),
+    "next_run": Signature(
+        arguments={
+        },
+        required=frozenset(),
         returns="scalar",
     ),
     "next_ticks": Signature(

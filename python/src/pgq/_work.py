@@ -63,6 +63,7 @@ def work(
     concurrency: int | None,
     queues: Sequence[str] | None,
     grace: float | None,
+    poll: float | None = None,
     schedules: bool = False,
     timeout: float | None = None,
     hooks: Sequence[Hook] = (),
@@ -85,6 +86,7 @@ def work(
             concurrency=concurrency or 8,
             queues=queues,
             grace=grace,
+            poll=poll,
             schedules=schedules,
             timeout=timeout,
             hooks=hooks,
@@ -92,7 +94,7 @@ def work(
     elif (
         hooks
         or schedules
-        or any(one is not None for one in (database, concurrency, queues, grace, timeout))
+        or any(one is not None for one in (database, concurrency, queues, grace, poll, timeout))
     ):
         raise LoadError(f"{name} has settings of its own: only handlers take them from here")
     else:

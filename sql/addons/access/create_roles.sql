@@ -56,9 +56,9 @@ begin
         pgq.ack, pgq.ack_batch, pgq.nack, pgq.nack_batch, pgq.archive_job, pgq.archive_job_batch,
         pgq.reject_job, pgq.release_job, pgq.release_job_batch,
         pgq.extend_lease, pgq.extend_lease_batch, pgq.fetch_dead_letters,
-        pgq.get_result, pgq.job_history, pgq.retry_job, pgq.set_progress,
-        pgq.begin_effect, pgq.finish_effect, pgq.delete_effect, pgq.heartbeat, pgq.run_schedules,
-        pgq.cleanup
+        pgq.fetch_archived_jobs, pgq.get_result, pgq.job_history, pgq.retry_job, pgq.set_progress,
+        pgq.begin_effect, pgq.finish_effect, pgq.delete_effect,
+        pgq.heartbeat, pgq.run_schedules, pgq.next_run, pgq.cleanup
         to pgq_consumer;
 
     perform pgq.grant_access('pgq_admin', 'admin', topic => '*');

@@ -1,6 +1,6 @@
 create function pgq._merge_duplicate(
-    queue_id bigint, holder_id bigint, payload jsonb, headers jsonb, body bytea, delay interval,
-    run_at timestamptz
+    queue_id bigint, holder_id bigint, payload jsonb, headers jsonb, delay interval,
+    run_at timestamptz, body bytea
 )
 returns void
 language plpgsql volatile parallel unsafe
@@ -67,7 +67,7 @@ end
 $$;
 
 comment on function pgq._merge_duplicate(
-    bigint, bigint, jsonb, jsonb, bytea, interval, timestamptz
+    bigint, bigint, jsonb, jsonb, interval, timestamptz, bytea
 ) is
 'Gives the waiting job that holds a unique key the content of a duplicate, and with postpone another
 time, where the on_duplicate of the queue says so. The caller has locked the job.';

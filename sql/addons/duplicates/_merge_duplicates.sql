@@ -1,6 +1,6 @@
 create function pgq._merge_duplicates(
     queue_id bigint, ids bigint[], holders bigint[], payloads jsonb[], headers jsonb[],
-    bodies bytea[], delay interval, run_at timestamptz
+    delay interval, run_at timestamptz, bodies bytea[]
 )
 returns void
 language plpgsql volatile parallel unsafe
@@ -8,8 +8,8 @@ as $$
 begin
     -- In the order of the batch: of several with one key the last one counts.
     perform pgq._merge_duplicate(
-        _merge_duplicates.queue_id, d.holder, d.payload, d.header, d.body, _merge_duplicates.delay,
-        _merge_duplicates.run_at
+        _merge_duplicates.queue_id, d.holder, d.payload, d.header, _merge_duplicates.delay,
+        _merge_duplicates.run_at, d.body
     )
     from (
         select
@@ -28,6 +28,6 @@ end
 $$;
 
 comment on function pgq._merge_duplicates(
-    bigint, bigint[], bigint[], jsonb[], jsonb[], bytea[], interval, timestamptz
+    bigint, bigint[], bigint[], jsonb[], jsonb[], interval, timestamptz, bytea[]
 ) is
 'Does the same as _merge_duplicate for the duplicates of a batch, whose other jobs are stored.';

@@ -23,16 +23,27 @@ begin
         limit most
     );
 
-    -- A job in neither table has ended: a move between them is one transaction, so a snapshot
-    -- always shows it in one.
+    -- Each job is looked up by its id: a plain join may be planned to read all jobs. One in neither
+    -- table has ended: a move between them is one transaction, so a snapshot always shows it in
+    -- one.
     delete from pgq.job_note as n
     where n.job_id = any(array(
         select o.job_id
         from pgq.job_note as o
-        where o.job_id = any(looked_at)
-            and not exists (select from pgq.job as j where j.job_id = o.job_id)
-            and not exists (select from pgq.dead_job as d where d.job_id = o.job_id)
-        for update skip locked
+        left join lateral (
+            select j.job_id
+            from pgq.job as j
+            where j.job_id = o.job_id
+            limit 1
+        ) as alive on true
+        left join lateral (
+            select d.job_id
+            from pgq.dead_job as d
+            where d.job_id = o.job_id
+            limit 1
+        ) as dead on true
+        where o.job_id = any(looked_at) and alive.job_id is null and dead.job_id is null
+        for update of o skip locked
     ));
     get diagnostics removed = row_count;
 

@@ -21,7 +21,7 @@ WATCH = {"list_cleanup_failures", "list_groups", "list_subscriptions", "list_wor
 BESIDE = {
     "pgq_monitor": ALL | WATCH | {"metrics", "metrics_text"},
     "pgq_publisher": ALL | {"create_schedule", "list_schedules", "next_ticks"},
-    "pgq_consumer": ALL | WATCH | BY_TOKEN | {"heartbeat", "run_schedules", "cleanup"},
+    "pgq_consumer": ALL | WATCH | BY_TOKEN | {"heartbeat", "run_schedules", "next_run", "cleanup"},
 }
 """What they may call beside the functions that need the access they are named after."""
 ONLY_ADMIN = {

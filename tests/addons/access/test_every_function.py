@@ -37,6 +37,7 @@ NEEDS = {
     "enqueue_batch": "publish",
     "extend_poll": "consume",
     "fetch": "consume",
+    "fetch_archived_jobs": "consume",
     "fetch_dead_letters": "consume",
     "fetch_packed": "consume",
     "fetch_range": "consume",

@@ -72,6 +72,7 @@ VALUES: dict[str, Any] = {
     "missed": "one",
     "no_limit": ["retention"],
     "notify": True,
+    "on_duplicate": "keep",
     "ordered": True,
     "out_of_range": "skip",
     "packed_bodies": b"12",

@@ -97,7 +97,7 @@ def test_finished(connection: Session, queue: str, way: str, key: str | None) ->
     number = enqueue(connection, queue, unique_key=key)
     other = enqueue(connection, queue)
     job = claim_one(connection, queue)
-    before, = row(connection, "select clock_timestamp()")
+    (before,) = row(connection, "select clock_timestamp()")
     FINISHES[way](connection, queue, job)
     found = connection.get_result(job_id=number)
     result = RESULT if way.startswith("archive") else None
@@ -244,9 +244,7 @@ def test_what_the_setting_is_when_it_ends_counts(
 
 @pytest.mark.parametrize("archive", [True, False])
 @pytest.mark.parametrize("keep_results", [True, False])
-def test_the_archive_is_as_it_was(
-    connection: Session, archive: bool, keep_results: bool
-) -> None:
+def test_the_archive_is_as_it_was(connection: Session, archive: bool, keep_results: bool) -> None:
     """One row per finished job if the queue archives, and none if not, with all that it has."""
     queue = new_queue(connection, archive=archive, keep_results=keep_results)
     ids = enqueue_many(connection, queue, 4, labels=["l"] * 4)
@@ -263,9 +261,12 @@ def test_the_archive_is_as_it_was(
         " where queue = %s order by job_id",
         [queue],
     ).fetchall()
-    assert found == [
-        (ids[0], 2, "acked", "l", "e"),
-        (ids[1], 1, "acked", "l", None),
-        (ids[2], 1, "acked", "l", None),
-        (ids[3], 1, "cancelled", "l", None),
-    ][: 4 * archive]
+    assert (
+        found
+        == [
+            (ids[0], 2, "acked", "l", "e"),
+            (ids[1], 1, "acked", "l", None),
+            (ids[2], 1, "acked", "l", None),
+            (ids[3], 1, "cancelled", "l", None),
+        ][: 4 * archive]
+    )

@@ -254,4 +254,3 @@ def test_a_dropped_queue(connection: Session, queue: str) -> None:
     assert connection.job_history(job_id=number) == []
     connection.create_queue(queue=queue)
     assert connection.job_history(job_id=number) == []
-

@@ -106,9 +106,7 @@ def test_mixed_with_others(connection: Session, queue: str, clock: Clock) -> Non
     ]
 
 
-def test_a_lease_that_is_used_after_its_end(
-    connection: Session, queue: str, clock: Clock
-) -> None:
+def test_a_lease_that_is_used_after_its_end(connection: Session, queue: str, clock: Clock) -> None:
     """As long as nobody else got the job, nothing is lost."""
     first, second, third = enqueue_many(connection, queue, 3)
     jobs = claim(connection, queue, 3)
@@ -126,9 +124,7 @@ def test_a_lease_that_is_used_after_its_end(
 # -------------------------------------------------------------------------------------- prefetched
 
 
-def test_what_had_not_begun_has_lost_nothing(
-    connection: Session, queue: str, clock: Clock
-) -> None:
+def test_what_had_not_begun_has_lost_nothing(connection: Session, queue: str, clock: Clock) -> None:
     """Of those that were claimed ahead only the first had begun, and those of which it was said."""
     ids = enqueue_many(connection, queue, 4)
     jobs = claim(connection, queue, 4, prefetch=True)
@@ -189,9 +185,7 @@ def test_the_last_attempt(
     """Who makes a dead letter of it notes it, also where max_attempts was lowered since."""
     connection.alter_queue(queue=queue, max_attempts=9 if lowered else 2)
     tried, unbegun = enqueue_many(connection, queue, 2, labels=["l"] * 2)
-    connection.nack(
-        job_id=tried, lease_token=claim_one(connection, queue).lease_token, error="e"
-    )
+    connection.nack(job_id=tried, lease_token=claim_one(connection, queue).lease_token, error="e")
     connection.execute(
         "update pgq.job set visible_at = visible_at - interval '1 s' where job_id = %s", [tried]
     )

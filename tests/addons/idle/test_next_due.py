@@ -136,9 +136,7 @@ def test_floors_of_a_label(connection: Session, clock: Clock, queue: str) -> Non
 
 
 @pytest.mark.parametrize("label", [None, "l"])
-def test_a_clock_set_back(
-    connection: Session, clock: Clock, queue: str, label: str | None
-) -> None:
+def test_a_clock_set_back(connection: Session, clock: Clock, queue: str, label: str | None) -> None:
     """Jobs that are below the low-water marks now are not missed."""
     clock.advance("2 hours")
     enqueue(connection, queue, label="l")

@@ -8,6 +8,7 @@ from pgq._async._cleanup import Cleanup
 from pgq._async._consuming import Consuming
 from pgq._async._effects import Effects
 from pgq._async._filters import Filters
+from pgq._async._idle import Idle
 from pgq._async._jobs import Jobs
 from pgq._async._metrics import Metrics
 from pgq._async._queues import Queues
@@ -26,6 +27,7 @@ class AsyncClient(
     Queues,
     Jobs,
     Filters,
+    Idle,
     Effects,
     Results,
     Schedules,

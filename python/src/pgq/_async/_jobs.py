@@ -275,14 +275,15 @@ class Jobs(Calling):
             began_at=began_at,
         )
 
-    async def cancel_job(self, job_id: int) -> bool:
+    async def cancel_job(self, job_id: int, *, leased: bool | None = None) -> bool:
         """Cancel a job that is not finished.
 
         Nobody gets it any more. A worker that has it gets False from its next `extend_lease`,
-        `ack`, `nack` or `archive_job`. It is noted in the archive if the queue has one. False:
-        there is no such job, or it is finished, or a dead letter.
+        `ack`, `nack` or `archive_job`; with ``leased=False`` a job that a worker has stays. It is
+        noted in the archive if the queue has one. False: there is no such job, or it stays, or it
+        is finished, or a dead letter.
         """
-        return await self._value(bool, "cancel_job", job_id=job_id)
+        return await self._value(bool, "cancel_job", job_id=job_id, leased=leased)
 
     async def retry_job(self, job_id: int) -> bool:
         """Make a job due now that waits for a retry, its delay or its `run_at`.

@@ -199,6 +199,16 @@ class Queues(Calling):
             after_job_id=after_job_id,
         )
 
+    async def fetch_archived_jobs(
+        self, queue: str, *, max_jobs: int | None = None
+    ) -> list[ArchivedJob]:
+        """The archived jobs of a queue that ended last (100), the newest first.
+
+        It reads the end of the archive alone, whatever the archive holds; `archived_jobs` has the
+        older ones too.
+        """
+        return await self._rows(ArchivedJob, "fetch_archived_jobs", queue=queue, max_jobs=max_jobs)
+
     async def archived_jobs(self, queue: str | None = None) -> list[ArchivedJob]:
         """The jobs that were finished or have expired, until retention removes them."""
         return await self._view(ArchivedJob, "archived_jobs", queue=queue)

@@ -124,6 +124,11 @@ class Schedules(Calling):
         """End a pause; the ticks that came meanwhile were missed."""
         return await self._row(Schedule, "resume_schedule", schedule=schedule)
 
+    async def next_run(self) -> datetime | None:
+        """When `run_schedules` next has a tick to write; None: there is no schedule."""
+        due_at: datetime | None = await self._value(datetime, "next_run")
+        return due_at
+
     async def run_schedules(self, max_ticks: int | None = None) -> list[ScheduleRun]:
         """Write what is due of all schedules, at most `max_ticks` (1000), each tick once.
 

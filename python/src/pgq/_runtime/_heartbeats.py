@@ -6,9 +6,8 @@ import json
 import os
 import secrets
 import socket
-import time
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import psycopg
@@ -20,6 +19,8 @@ _MOST_SOURCES = 1000
 _MOST_CHARACTERS = 16384
 _MOST_DETAILS = 8192
 """What `pgq.heartbeat` accepts; what is beyond it is left out."""
+_USUAL = 10.0
+"""Seconds between two heartbeats about which nothing has to be said."""
 
 
 class Heartbeats:
@@ -32,11 +33,15 @@ class Heartbeats:
         running: Callable[[], int],
         every: float | None,
         details: Callable[[], Mapping[str, Any] | None] = lambda: None,
+        calm: float = 0.0,
     ) -> None:
+        """`calm`: seconds between two of them while there is nothing to do, if that is longer."""
         self._running = running
         self._details = details
         self._every = every
-        self._next_at = 0.0
+        self._calm = calm
+        self._idle = False
+        self._last_at: float | None = None
         host, pid = socket.gethostname(), os.getpid()
         host = host.encode("ascii", "backslashreplace").decode()  # every database has that
         self.name = f"{host[:150]}:{pid}:{secrets.token_hex(4)}"
@@ -57,24 +62,38 @@ class Heartbeats:
         """Send none any more."""
         self._every = None
 
-    def wait(self, now: float, most: float) -> float:
+    def wait(self, now: float, most: float, *, idle: bool = False) -> float:
         """Seconds until the next one is due, `most` at most."""
-        return most if self._every is None else min(max(self._next_at - now, 0.0), most)
+        if self._every is None:
+            return most
+        next_at = now if self._last_at is None else self._last_at + self._pause(idle)
+        return min(max(next_at - now, 0.0), most)
 
-    def due(self, now: float) -> bool:
+    def due(self, now: float, *, idle: bool = False) -> bool:
         """Whether one is to be sent now; then the next one is due a while later."""
-        if self._every is None or now < self._next_at:
+        if self._every is None or self.wait(now, 1.0, idle=idle) > 0:
             return False
-        self._next_at = now + self._every
+        self._last_at = now
+        self._idle = idle
         return True
 
     def again(self) -> None:
         """Send one at once: the last one may not have arrived."""
-        self._next_at = time.monotonic()
+        self._last_at = None
 
     def said(self) -> dict[str, Any]:
         """The arguments of a heartbeat."""
-        return {**self._said, "running": self._running(), "details": _short(self._details())}
+        beat = self._pause(self._idle)
+        return {
+            **self._said,
+            "running": self._running(),
+            "details": _short(self._details()),
+            "beat": timedelta(seconds=beat) if beat > _USUAL else None,
+        }
+
+    def _pause(self, idle: bool) -> float:
+        every = self._every or 0.0
+        return max(every, self._calm) if idle else every
 
 
 def _fitting(sources: list[str]) -> list[str]:

@@ -12,11 +12,21 @@ __all__ = ["Schedule"]
 
 SHORTEST = 0.05
 """Seconds to the first look after one that found nothing; they double from there."""
+HELD = 1.0
+"""The longest wait for what is due and cannot be had: nothing notifies when it can. A look that is
+followed by a longer one asks when something is due."""
+UNSURE = 5.0
+"""The longest wait after an error, or while notifications are missed."""
 
 
 @dataclass(slots=True)
 class _Source:
     wait: float
+    """Seconds to the next look, when these grow."""
+    most: float
+    """The longest wait."""
+    heard: bool = False
+    """Whether notifications of it are heard: then it is looked at when one comes."""
     next_at: float = 0.0
     busy: bool = False
     """Whether the last look found something: then all may look at once."""
@@ -29,17 +39,52 @@ class _Source:
 class Schedule:
     """The sources of work, each with the time at which somebody looks again.
 
-    A source that had nothing is looked at by one slot at a time, after waits that grow up to
+    A source that had nothing is looked at by one slot at a time. One that is heard is left alone
+    until something is due, for `longest_heard` at most; another one for waits that grow up to
     `longest`. One that had something is looked at by all who are free. Of those that are due, the
     one that was asked longest ago comes first.
     """
 
-    def __init__(self, names: Iterable[str], longest: float) -> None:
+    def __init__(
+        self, names: Iterable[str], longest: float, longest_heard: float | None = None
+    ) -> None:
         self._first = min(SHORTEST, longest)
-        self._sources = {name: _Source(self._first) for name in names}
+        self._sources = {name: _Source(self._first, longest) for name in names}
         self._longest = longest
+        self._longest_heard = longest if longest_heard is None else longest_heard
         self._asked = 0
         self._lock = threading.Lock()
+
+    def hear(self, names: Iterable[str], now: float, *, lost: bool = False) -> bool:
+        """Notifications of these are heard from now on, and of no others; lost: for a while.
+
+        Returns whether some that were heard are not any more: they are to be looked at soon.
+        """
+        with self._lock:
+            heard = {*names}
+            missed = False
+            for name, source in self._sources.items():
+                if source.heard and name not in heard:
+                    missed = True
+                    source.wait = self._first
+                    source.next_at = min(source.next_at, now + self._first)
+                    source.most = self._longest
+                    if lost:
+                        source.most = min(self._longest, UNSURE)
+                elif not lost:
+                    source.most = self._longest_heard if name in heard else self._longest
+                source.heard = name in heard
+            return missed
+
+    def asks(self, name: str) -> bool:
+        """Whether a look that found nothing is to ask when something is due.
+
+        Of several at a time the last one asks for all; waits that are short need no answer.
+        """
+        with self._lock:
+            source = self._sources[name]
+            wait = source.most if source.heard else min(source.wait, source.most)
+            return source.looking == 1 and not source.woken and wait > HELD
 
     def next(self, now: float) -> str | None:
         """The source to look at now, if one is due; tell what came of it by `looked`."""
@@ -67,10 +112,13 @@ class Schedule:
         if source.looking == 1:
             source.woken = 0
 
-    def looked(self, name: str, now: float, *, found: bool, more: bool = True) -> bool:
+    def looked(
+        self, name: str, now: float, *, found: bool, more: bool = True, due_in: float | None = None
+    ) -> bool:
         """A look has ended; `more`: there may be more than what was found.
 
-        Returns whether somebody is to look again at once.
+        due_in: seconds until something is due, if it was asked; infinity: nothing is. Returns
+        whether somebody is to look again at once.
         """
         with self._lock:
             source = self._sources[name]
@@ -81,19 +129,23 @@ class Schedule:
                 source.wait = self._first
             if source.busy or again:
                 source.next_at = now
-            else:
+            elif found:
                 source.next_at = now + source.wait * random.uniform(0.8, 1.0)
-                if not found:
-                    source.wait = min(source.wait * 2, self._longest)
+            else:
+                source.next_at = now + _pause(source, due_in)
+            if not found:
+                source.wait = min(source.wait * 2, source.most)
+                if source.heard and due_in is not None and due_in > 0:
+                    source.wait = self._first
             return source.busy or again
 
     def failed(self, name: str, now: float) -> None:
-        """A look ended with an error: leave the source alone for the longest wait."""
+        """A look ended with an error: leave the source alone for long."""
         with self._lock:
             source = self._sources[name]
             source.looking -= 1
             source.busy = False
-            source.next_at = now + self._longest
+            source.next_at = now + min(source.most, UNSURE)
 
     def wake(self, name: str | None = None) -> bool:
         """Something was said to have come, to one source or to any; False: it is none of ours."""
@@ -114,4 +166,15 @@ class Schedule:
                 for source in self._sources.values()
                 if source.busy or not source.looking
             ]
-        return min(max(min(waiting, default=math.inf) - now, 0.0), self._longest)
+            most = max(self._longest, self._longest_heard)
+        return min(max(min(waiting, default=math.inf) - now, 0.0), most)
+
+
+def _pause(source: _Source, due_in: float | None) -> float:
+    """Seconds to the next look after one that found nothing."""
+    grown = source.wait * random.uniform(0.8, 1.0)
+    if due_in is None:
+        return min(grown, UNSURE if source.heard else source.most)
+    if due_in <= 0:
+        return min(grown, HELD)
+    return min(due_in, source.most * random.uniform(0.8, 1.0) if source.heard else grown)

@@ -10,6 +10,7 @@ from pgq._sync._cleanup import Cleanup
 from pgq._sync._consuming import Consuming
 from pgq._sync._effects import Effects
 from pgq._sync._filters import Filters
+from pgq._sync._idle import Idle
 from pgq._sync._jobs import Jobs
 from pgq._sync._metrics import Metrics
 from pgq._sync._queues import Queues
@@ -28,6 +29,7 @@ class Client(
     Queues,
     Jobs,
     Filters,
+    Idle,
     Effects,
     Results,
     Schedules,

@@ -36,10 +36,12 @@ class Metrics(Calling):
         running: int | None = None,
         started_at: datetime | None = None,
         details: Any = None,
+        beat: timedelta | None = None,
     ) -> None:
         """Note that a worker is alive; those of this package do so themselves.
 
-        `worker` is a name that nothing else of this role has. Call it every 10 s or so.
+        `worker` is a name that nothing else of this role has. Call it every 10 s or so; with
+        longer pauses pass the length of the pause as `beat`.
         """
         self._value(
             object,
@@ -52,6 +54,7 @@ class Metrics(Calling):
             running=running,
             started_at=started_at,
             details=self._storable(details),
+            beat=beat,
         )
 
     def list_workers(self, *, seen_within: timedelta | None = None) -> list[WorkerInfo]:

@@ -126,6 +126,11 @@ class Schedules(Calling):
         """End a pause; the ticks that came meanwhile were missed."""
         return self._row(Schedule, "resume_schedule", schedule=schedule)
 
+    def next_run(self) -> datetime | None:
+        """When `run_schedules` next has a tick to write; None: there is no schedule."""
+        due_at: datetime | None = self._value(datetime, "next_run")
+        return due_at
+
     def run_schedules(self, max_ticks: int | None = None) -> list[ScheduleRun]:
         """Write what is due of all schedules, at most `max_ticks` (1000), each tick once.
 

@@ -144,6 +144,16 @@ def _work(
         float | None,
         typer.Option(metavar="SECONDS", help="wait so long for what runs; default: for ever"),
     ] = None,
+    poll: Annotated[
+        float | None,
+        typer.Option(
+            min=0.01,
+            max=600,
+            metavar="SECONDS",
+            help="the longest wait between two looks at a queue without jobs, up to 600; "
+            "default: 5 with notify, else 1",
+        ),
+    ] = None,
     timeout: Annotated[
         float | None,
         typer.Option(metavar="SECONDS", help="give up handlers after so long; default: never"),
@@ -180,6 +190,7 @@ def _work(
             concurrency=concurrency,
             queues=queue or None,
             grace=grace,
+            poll=poll,
             schedules=schedules,
             timeout=timeout,
             hooks=chosen,

@@ -8,6 +8,7 @@ from typing import Any
 from pgq import Client
 from pgq.ui._documents import document
 from pgq.ui._history import History
+from pgq.ui._many import CHOSEN, PAGES, counted
 from pgq.ui._query import Query
 from pgq.ui._source import Problem, Source
 
@@ -15,18 +16,14 @@ __all__ = ["ACTS", "act"]
 
 
 def act(source: Source, history: History, name: str, given: Mapping[str, Any]) -> Any:
-    """Do it, and return what to say."""
+    """Do it, and return what to say, or of a page of many jobs how many it took."""
     done = ACTS.get(name)
     if done is None:
         raise Problem(404, f"there is no act called {name}")
     with source.acting() as client:
         said = done(client, Query(given))
     history.look_soon()
-    return document({"said": said})
-
-
-def _count(count: int, what: str, many: str) -> str:
-    return f"1 {what}" if count == 1 else f"{count:,} {many}"
+    return document({"said": said} if isinstance(said, str) else said)
 
 
 def _publish(client: Client, query: Query) -> str:
@@ -57,7 +54,7 @@ def _enqueue(client: Client, query: Query) -> str:
 
 def _assign_offsets(client: Client, query: Query) -> str:
     given = sum(len(one) for one in client.assign_offsets(query.text("topic")))
-    return f"{_count(given, 'message', 'messages')} got an offset"
+    return f"{counted(given, 'message', 'messages')} got an offset"
 
 
 def _seek(client: Client, query: Query) -> str:
@@ -70,7 +67,7 @@ def _seek(client: Client, query: Query) -> str:
         published_at=query.moment("published_at"),
         start=query.maybe("start"),
     )
-    return f"{group} reads from its new place in {_count(len(moved), 'partition', 'partitions')}"
+    return f"{group} reads from its new place in {counted(len(moved), 'partition', 'partitions')}"
 
 
 def _pause_queue(client: Client, query: Query) -> str:
@@ -89,7 +86,7 @@ def _redrive(client: Client, query: Query) -> str:
         max_jobs=query.number("max_jobs"),
         per_second=query.rate("per_second"),
     ).taken
-    return f"{_count(count, 'dead letter is a job', 'dead letters are jobs')} again"
+    return f"{counted(count, 'dead letter is a job', 'dead letters are jobs')} again"
 
 
 def _purge_dead(client: Client, query: Query) -> str:
@@ -97,12 +94,12 @@ def _purge_dead(client: Client, query: Query) -> str:
     count = client.purge_queue(
         query.text("queue"), dead_only=job_id is None or None, job_id=job_id
     ).taken
-    return f"removed {_count(count, 'dead letter', 'dead letters')}"
+    return f"removed {counted(count, 'dead letter', 'dead letters')}"
 
 
 def _purge_queue(client: Client, query: Query) -> str:
     count = client.purge_queue(query.text("queue"), all_jobs=True).taken
-    return f"removed {_count(count, 'job', 'jobs')}"
+    return f"removed {counted(count, 'job', 'jobs')}"
 
 
 def _cancel_job(client: Client, query: Query) -> str:
@@ -144,10 +141,10 @@ def _cleanup(client: Client, _: Query) -> str:
     failed = [one.target for one in done if one.action == "failed"]
     if failed:
         return f"cleanup failed: {', '.join(failed)}; pgq cleanup says more"
-    return f"cleanup did {_count(len(done), 'thing', 'things')}" if done else "nothing to clean up"
+    return f"cleanup did {counted(len(done), 'thing', 'things')}" if done else "nothing to clean up"
 
 
-ACTS: Mapping[str, Callable[[Client, Query], str]] = {
+ACTS: Mapping[str, Callable[[Client, Query], str | dict[str, Any]]] = {
     "publish": _publish,
     "enqueue": _enqueue,
     "assign_offsets": _assign_offsets,
@@ -164,4 +161,6 @@ ACTS: Mapping[str, Callable[[Client, Query], str]] = {
     "unsubscribe": _unsubscribe,
     "delete_worker": _delete_worker,
     "cleanup": _cleanup,
+    **CHOSEN,
+    **PAGES,
 }

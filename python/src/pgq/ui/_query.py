@@ -56,6 +56,13 @@ class Query:
             raise Problem(400, f"{name} is missing")
         return value
 
+    def job_ids(self, name: str) -> list[int]:
+        """Up to a thousand job ids, in ascending order."""
+        given = self._given.get(name)
+        if not isinstance(given, list) or not 0 < len(given) <= 1000:
+            raise Problem(400, f"{name} must be a list of 1 to 1000 ids")
+        return sorted({Query({name: one}).whole(name) for one in given})
+
     def rate(self, name: str) -> float | None:
         """A number."""
         value = self._given.get(name)

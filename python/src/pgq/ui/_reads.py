@@ -12,14 +12,15 @@ from pgq import Client
 from pgq.cli._doctor import examine
 from pgq.ui._browsing import message, messages
 from pgq.ui._documents import WHOLE, document, row
+from pgq.ui._ended import attempts, result
 from pgq.ui._history import History
+from pgq.ui._lists import dead, finished, jobs
+from pgq.ui._many import matching
 from pgq.ui._query import Query
 from pgq.ui._source import Problem, Source
 
 __all__ = ["Reads"]
 
-PAGE = 50
-"""Jobs and dead letters of one page."""
 EXAMINED_AGAIN = 20.0
 """Seconds for which the findings of doctor are those of all who ask."""
 
@@ -46,9 +47,11 @@ class Reads:
             "message": message,
             "queues": _queues,
             "queue": _queue,
-            "jobs": _jobs,
+            "jobs": jobs,
             "job": _job,
-            "dead": _dead,
+            "dead": dead,
+            "finished": finished,
+            "matching": matching,
             "subscriptions": lambda client, _: client.list_subscriptions(),
             "schedules": _schedules,
             "workers": lambda client, _: client.list_workers(),
@@ -140,29 +143,20 @@ def _queue(client: Client, query: Query) -> dict[str, Any]:
     }
 
 
-def _jobs(client: Client, query: Query) -> Any:
-    found = client.peek_jobs(query.text("queue"), state=query.maybe("state"), max_jobs=PAGE)
-    return [row(one) for one in found]
-
-
 def _job(client: Client, query: Query) -> dict[str, Any]:
     job_id = query.whole("job_id")
     found = client.get_job(job_id)
-    if found is None:
+    tried = attempts(client, job_id)
+    if found is not None:
+        return {**row(found, WHOLE), "attempts": tried}
+    ended = result(client, job_id)
+    if ended is None and not tried:
         raise Problem(
-            404, f"there is no job {job_id}, or it is finished", "finished jobs are in the archive"
+            404,
+            f"there is no job {job_id}, or it has ended",
+            "how a job ended is kept in queues with keep_results",
         )
-    return row(found, WHOLE)
-
-
-def _dead(client: Client, query: Query) -> dict[str, Any]:
-    found = client.fetch_dead_letters(
-        query.text("queue"),
-        max_jobs=PAGE + 1,
-        after_died_at=query.moment("after_died_at"),
-        after_job_id=query.number("after_job_id"),
-    )
-    return {"letters": [row(one) for one in found[:PAGE]], "more": len(found) > PAGE}
+    return {"job_id": job_id, "ended": ended or {"state": "ended"}, "attempts": tried}
 
 
 def _schedules(client: Client, _: Query) -> Any:

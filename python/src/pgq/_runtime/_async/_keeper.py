@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -21,7 +21,7 @@ from pgq._runtime._times import Backoff
 __all__ = ["Keeper", "Kept"]
 
 LOOK_AGAIN = 30.0
-"""Seconds after which settings are read again."""
+"""Seconds after which settings are read again; longer while there is nothing to do."""
 
 
 class Kept(Protocol):
@@ -39,11 +39,20 @@ class Kept(Protocol):
     def expire(self, now: float) -> None:
         """Give up the leases that have run out: the server could not be reached."""
 
+    def idle(self) -> bool:
+        """Whether there is nothing that is worked on."""
+
+    def hears(self, channels: Collection[str]) -> None:
+        """These channels are listened to."""
+
     def heard(self, channel: str, name: str) -> None:
         """Something has come."""
 
     def connected(self) -> None:
         """What has come while there was no connection was not heard."""
+
+    def disconnected(self) -> None:
+        """What comes is not heard until the next `connected`."""
 
 
 class Keeper:
@@ -57,13 +66,17 @@ class Keeper:
         name: str,
         heartbeats: Heartbeats,
         logger: Logger,
+        calm: float = 0.0,
     ) -> None:
+        """`calm`: seconds between two statements of a kind while there is nothing to do."""
         self._kept = kept
         self._heartbeats = heartbeats
         self._conninfo = conninfo
         self._options = options
         self._name = name
         self._logger = logger
+        self._calm = calm
+        self._idle = False
         self._wakeup = Wakeup()
         self._watch_wakeup = Wakeup()
         self._stopped = False
@@ -75,6 +88,12 @@ class Keeper:
         self._stopped = True
         self._wakeup.wake()
         self._watch_wakeup.wake()
+
+    def begun(self) -> None:
+        """There is something to do: a pause that was longer for want of it ends."""
+        if self._idle:
+            self._idle = False
+            self._wakeup.wake()
 
     async def run(self) -> None:
         """Keep the leases."""
@@ -99,6 +118,7 @@ class Keeper:
                 try:
                     await self._keep(AsyncClient(connection))
                 finally:
+                    self._kept.disconnected()
                     await connection.close()
             except (psycopg.Error, UnicodeError) as error:
                 wait = self._backoff.next()
@@ -113,7 +133,7 @@ class Keeper:
                 await self._wakeup.wait(wait)
 
     async def _keep(self, client: AsyncClient) -> None:
-        hearing: list[str] = []
+        hearing: set[str] | None = None
         # there LISTEN would be that of a session which serves others a moment later
         pooled = await is_pooled(client.connection)
         if pooled:
@@ -121,28 +141,32 @@ class Keeper:
         read_at = -LOOK_AGAIN
         while not self._stopped:
             now = time.monotonic()
-            if now - read_at >= LOOK_AGAIN:
+            self._idle = self._kept.idle()
+            if now - read_at >= max(LOOK_AGAIN, self._calm if self._idle else 0.0):
                 read_at = now
-                channels = await self._kept.refresh(client)
+                channels = {*await self._kept.refresh(client)}
                 if pooled:
-                    channels = []
-                for channel in {*channels} - {*hearing}:
+                    channels = set()
+                before = hearing or set()
+                for channel in channels - before:
                     await client.connection.execute(f"listen {channel}".encode())
-                if not hearing or {*channels} - {*hearing}:
+                missed = hearing is None or not channels <= before
+                hearing = before | channels
+                self._kept.hears(hearing)
+                if missed:
                     self._kept.connected()
-                hearing = [*{*hearing, *channels}]
             await self._kept.renew(client, now)
             await self._beat(client, now)
             self._backoff.reset()
             self._said = ""
-            wait = self._heartbeats.wait(time.monotonic(), self._kept.tick())
+            wait = self._heartbeats.wait(time.monotonic(), self._kept.tick(), idle=self._idle)
             for notice in await notices(client.connection, self._wakeup, wait):
                 self._kept.heard(notice.channel, notice.payload)
         await self._leave(client)
 
     async def _beat(self, client: AsyncClient, now: float) -> None:
         """Tell that this process is alive. Leases come first, and do not depend on it."""
-        if not self._heartbeats.due(now):
+        if not self._heartbeats.due(now, idle=self._idle):
             return
         try:
             await client.heartbeat(self._heartbeats.name, **self._heartbeats.said())

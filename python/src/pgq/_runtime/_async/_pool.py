@@ -20,8 +20,14 @@ __all__ = ["Borrowing", "Pool", "connect", "is_pooled"]
 T = TypeVar("T")
 
 
-_DEFAULTS = {"connect_timeout": 10, "tcp_user_timeout": 30000}
-"""So that a server that does not answer any more is noticed."""
+_DEFAULTS = {
+    "connect_timeout": 10,
+    "tcp_user_timeout": 30000,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+}
+"""So that a server that does not answer any more is noticed, on an idle connection as well."""
 
 _STANDBY = (
     "the server is a standby, which can only be read: connect to the primary, or give all hosts"

@@ -17,7 +17,11 @@ from pgq._runtime._heartbeats import Heartbeats
 from pgq._runtime._tasks import Running, Wakeup, signals, spawn
 from pgq._runtime._times import Backoff, seconds
 
-__all__ = ["Runner", "Slot"]
+__all__ = ["LONGEST_CALM", "Runner", "Slot"]
+
+LONGEST_CALM = 120.0
+"""Seconds between two heartbeats, and between two looks at settings, of one that has nothing to do:
+its `poll`, and this at most."""
 
 
 class Slot(Protocol):
@@ -41,7 +45,7 @@ class Runner:
         *,
         concurrency: int,
         connections: int | None,
-        poll: timedelta | float,
+        poll: timedelta | float | None,
         grace: timedelta | float | None,
         heartbeat: timedelta | float | None,
         timeout: timedelta | float | None,
@@ -56,7 +60,7 @@ class Runner:
         self._options = dict(connect or {})
         self._concurrency = concurrency
         self._connections = connections or min(concurrency, 8)
-        self._poll = seconds("poll", poll)
+        self._poll = None if poll is None else seconds("poll", poll)
         self._grace = None if grace is None else seconds("grace", grace, zero=True)
         self._heartbeat = None if heartbeat is None else seconds("heartbeat", heartbeat)
         self._timeout = None if timeout is None else seconds("timeout", timeout)
@@ -120,15 +124,20 @@ class Runner:
         self.hurried = False
         supervisor.state.stopping = self._stops > 0
         name = f"pgq {self.what}: leases"
+        calm = min(self._poll or 0.0, LONGEST_CALM)
         heartbeats = Heartbeats(
             self.what,
             supervisor.handlers,
             supervisor.running,
             self._heartbeat,
             lambda: self._details(supervisor) or None,
+            calm,
         )
         supervisor.name = heartbeats.name
-        keeper = Keeper(supervisor, self._conninfo, self._options, name, heartbeats, self._logger)
+        keeper = Keeper(
+            supervisor, self._conninfo, self._options, name, heartbeats, self._logger, calm
+        )
+        supervisor.begun = keeper.begun
         keeping = spawn(keeper.run, name="pgq-leases", then=self._changed.wake)
         slots = [self._new_slot(supervisor) for _ in range(self._concurrency)]
         for number, slot in enumerate(slots):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -23,7 +23,7 @@ from pgq._runtime._times import Backoff
 __all__ = ["Keeper", "Kept"]
 
 LOOK_AGAIN = 30.0
-"""Seconds after which settings are read again."""
+"""Seconds after which settings are read again; longer while there is nothing to do."""
 
 
 class Kept(Protocol):
@@ -41,11 +41,20 @@ class Kept(Protocol):
     def expire(self, now: float) -> None:
         """Give up the leases that have run out: the server could not be reached."""
 
+    def idle(self) -> bool:
+        """Whether there is nothing that is worked on."""
+
+    def hears(self, channels: Collection[str]) -> None:
+        """These channels are listened to."""
+
     def heard(self, channel: str, name: str) -> None:
         """Something has come."""
 
     def connected(self) -> None:
         """What has come while there was no connection was not heard."""
+
+    def disconnected(self) -> None:
+        """What comes is not heard until the next `connected`."""
 
 
 class Keeper:
@@ -59,13 +68,17 @@ class Keeper:
         name: str,
         heartbeats: Heartbeats,
         logger: Logger,
+        calm: float = 0.0,
     ) -> None:
+        """`calm`: seconds between two statements of a kind while there is nothing to do."""
         self._kept = kept
         self._heartbeats = heartbeats
         self._conninfo = conninfo
         self._options = options
         self._name = name
         self._logger = logger
+        self._calm = calm
+        self._idle = False
         self._wakeup = Wakeup()
         self._watch_wakeup = Wakeup()
         self._stopped = False
@@ -77,6 +90,12 @@ class Keeper:
         self._stopped = True
         self._wakeup.wake()
         self._watch_wakeup.wake()
+
+    def begun(self) -> None:
+        """There is something to do: a pause that was longer for want of it ends."""
+        if self._idle:
+            self._idle = False
+            self._wakeup.wake()
 
     def run(self) -> None:
         """Keep the leases."""
@@ -101,6 +120,7 @@ class Keeper:
                 try:
                     self._keep(Client(connection))
                 finally:
+                    self._kept.disconnected()
                     connection.close()
             except (psycopg.Error, UnicodeError) as error:
                 wait = self._backoff.next()
@@ -115,7 +135,7 @@ class Keeper:
                 self._wakeup.wait(wait)
 
     def _keep(self, client: Client) -> None:
-        hearing: list[str] = []
+        hearing: set[str] | None = None
         # there LISTEN would be that of a session which serves others a moment later
         pooled = is_pooled(client.connection)
         if pooled:
@@ -123,28 +143,32 @@ class Keeper:
         read_at = -LOOK_AGAIN
         while not self._stopped:
             now = time.monotonic()
-            if now - read_at >= LOOK_AGAIN:
+            self._idle = self._kept.idle()
+            if now - read_at >= max(LOOK_AGAIN, self._calm if self._idle else 0.0):
                 read_at = now
-                channels = self._kept.refresh(client)
+                channels = {*self._kept.refresh(client)}
                 if pooled:
-                    channels = []
-                for channel in {*channels} - {*hearing}:
+                    channels = set()
+                before = hearing or set()
+                for channel in channels - before:
                     client.connection.execute(f"listen {channel}".encode())
-                if not hearing or {*channels} - {*hearing}:
+                missed = hearing is None or not channels <= before
+                hearing = before | channels
+                self._kept.hears(hearing)
+                if missed:
                     self._kept.connected()
-                hearing = [*{*hearing, *channels}]
             self._kept.renew(client, now)
             self._beat(client, now)
             self._backoff.reset()
             self._said = ""
-            wait = self._heartbeats.wait(time.monotonic(), self._kept.tick())
+            wait = self._heartbeats.wait(time.monotonic(), self._kept.tick(), idle=self._idle)
             for notice in notices(client.connection, self._wakeup, wait):
                 self._kept.heard(notice.channel, notice.payload)
         self._leave(client)
 
     def _beat(self, client: Client, now: float) -> None:
         """Tell that this process is alive. Leases come first, and do not depend on it."""
-        if not self._heartbeats.due(now):
+        if not self._heartbeats.due(now, idle=self._idle):
             return
         try:
             client.heartbeat(self._heartbeats.name, **self._heartbeats.said())

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -16,19 +17,30 @@ from psycopg.errors import ReadOnlySqlTransaction
 from pgq._sync import Client
 from pgq._runtime._sync._pool import Pool
 from pgq._runtime._errors import Logger
+from pgq._runtime._heartbeats import missing
 from pgq._runtime._schedule import Schedule
 from pgq._runtime._state import Abandoned, State
 from pgq._runtime._threads import Wakeup
 
 __all__ = ["Slots", "with_details"]
 
+POLL = 1.0
+"""The longest wait by default, in seconds."""
+POLL_HEARD = 5.0
+"""The same where notifications are heard."""
+
 
 class Slots:
     """The schedule, the connections, and the wakeups of those who wait."""
 
-    def __init__(self, sources: Iterable[str], pool: Pool, poll: float, logger: Logger) -> None:
+    def __init__(
+        self, sources: Iterable[str], pool: Pool, poll: float | None, logger: Logger
+    ) -> None:
         self.pool = pool
-        self.schedule = Schedule(sources, poll)
+        self.schedule = Schedule(sources, poll or POLL, poll or POLL_HEARD)
+        self.begun: Callable[[], None] = lambda: None
+        """Called when a slot has got something to do."""
+        self._asks = True
         self.state = State()
         self.abandoned = Abandoned(logger)
         self.logger = logger
@@ -67,8 +79,17 @@ class Slots:
             self.logger.log(level, "database unavailable, again in %.1f s: %s", wait, text)
             wakeup.wait(wait)
 
+    def hear(self, names: Iterable[str], *, lost: bool = False) -> None:
+        """Notifications of these queues or topics are heard, and of no others."""
+        if self.schedule.hear(names, time.monotonic(), lost=lost):
+            self.wake()
+
+    def disconnected(self) -> None:
+        """No notifications are heard until the next `connected`."""
+        self.hear((), lost=True)
+
     def wake(self) -> None:
-        """There may be something for one more slot."""
+        """There may be something for one more slot, or an earlier time to wait for."""
         with suppress(IndexError):
             self._idle.pop().wake()
 
@@ -78,6 +99,23 @@ class Slots:
             wakeup.wake()
 
     # ------------------------------------------------------------------------ asking
+
+    def due_in(self, name: str) -> float | None:
+        """Seconds until something is due, infinity: nothing is; None: nobody needs to know."""
+        if not self._asks or self.state.stopping or not self.schedule.asks(name):
+            return None
+        try:
+            left = self.pool.ask(lambda client: self._ask_due(client, name))
+        except Exception as error:  # it is looked at again before long
+            if missing(error):
+                self._asks = False
+            self.logger.debug("could not ask when %s has something to do: %s", name, error)
+            return None
+        return math.inf if left is None else left
+
+    def _ask_due(self, client: Client, name: str) -> float | None:
+        """Seconds until something is due, by the clock of the database."""
+        raise NotImplementedError
 
     def report(self, wakeup: Wakeup, what: str, call: Callable[[Client], Any]) -> Any:
         """Tell the database what became of a job, until it answers; None: in vain.

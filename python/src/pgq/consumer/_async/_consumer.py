@@ -40,7 +40,7 @@ class AsyncConsumer(Runner):
         conninfo: str = "",
         concurrency: int = 8,
         connections: int | None = None,
-        poll: timedelta | float = 1.0,
+        poll: timedelta | float | None = None,
         grace: timedelta | float | None = None,
         heartbeat: timedelta | float | None = 10.0,
         timeout: timedelta | float | None = None,

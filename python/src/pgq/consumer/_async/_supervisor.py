@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from pgq._async import AsyncClient
+from pgq._runtime._async._due import seconds_until
 from pgq._runtime._async._pool import Pool
 from pgq._runtime._async._slots import Slots
 from pgq._runtime._tasks import caller
@@ -27,7 +28,7 @@ class Members(Slots):
         handlers: Mapping[str, TopicHandler],
         pool: Pool,
         reports: MessageReports,
-        poll: float,
+        poll: float | None,
         timeout: float | None,
     ) -> None:
         super().__init__(handlers, pool, poll, logger)
@@ -39,6 +40,8 @@ class Members(Slots):
         }
         self.reports = reports
         self.claims = Leases()
+        self._notify: set[str] = set()
+        self._restricted: set[str] = set()
 
     def _longest_wait(self) -> float:
         now = time.monotonic()
@@ -68,7 +71,24 @@ class Members(Slots):
         for name in self.handlers:
             if required and name not in known:
                 raise UnknownTopic(f'topic "{name}" does not exist')
-        return any(known[name].notify for name in self.handlers if name in known)
+        self._notify = {name for name in self.handlers if name in known and known[name].notify}
+        self._restricted = {name for name in self._notify if known[name].restricted}
+        return bool(self._notify)
+
+    async def _ask_due(self, client: AsyncClient, name: str) -> float | None:
+        return await seconds_until(
+            client,
+            "pgq.next_poll(topic => %s::text, consumer_group => %s::text)",
+            [name, self.group],
+        )
+
+    def idle(self) -> bool:
+        """Whether there are no messages in hand."""
+        return not self.claims.all()
+
+    def hears(self, channels: Collection[str]) -> None:
+        """These channels are listened to."""
+        self.hear(self._notify if "pgq_topic" in channels else ())
 
     async def renew(self, client: AsyncClient, now: float) -> None:
         """Extend the leases that are due, and stop the handlers whose leases are gone."""
@@ -95,9 +115,11 @@ class Members(Slots):
             lease.slot.interrupt(lease)  # type: ignore[attr-defined]
 
     def heard(self, channel: str, name: str) -> None:
-        """A message was published."""
-        if channel == "pgq_topic" and self.schedule.wake(name):
-            self.wake()
+        """A message was published; a restricted topic does not tell its name."""
+        if channel == "pgq_topic":
+            woken = [self.schedule.wake(one) for one in ([name] if name else self._restricted)]
+            if any(woken):
+                self.wake()
 
     def connected(self) -> None:
         """Look at all topics: what was published meanwhile was not heard."""

@@ -47,6 +47,8 @@ class Member:
                     supervisor.wait_for_work(self._wakeup)
                     continue
                 lease = self._poll(supervisor.handlers[name])
+            else:
+                supervisor.wake()  # another one waits in the place of this one
             if lease is not None:
                 lease.slot = self
                 self._work(lease)
@@ -66,7 +68,7 @@ class Member:
                 )
             )
         except psycopg.OperationalError as error:
-            supervisor.schedule.looked(handler.topic, time.monotonic(), found=False)
+            supervisor.schedule.looked(handler.topic, time.monotonic(), found=False, due_in=0.0)
             supervisor.pause(self._wakeup, error)
             return None
         except Exception as error:
@@ -78,14 +80,24 @@ class Member:
             supervisor.schedule.looked(handler.topic, time.monotonic(), found=False)
             raise
         supervisor.state.reached()
-        # Other partitions may have more, however little there was in this one.
-        supervisor.schedule.looked(handler.topic, time.monotonic(), found=bool(messages))
         if not messages:
+            self._rest(handler.topic)
             return None
+        # Other partitions may have more, however little there was in this one.
+        supervisor.schedule.looked(handler.topic, time.monotonic(), found=True)
         lease = Lease(handler, messages, before)
         supervisor.claims.add(lease)
+        supervisor.begun()
         supervisor.wake()
         return lease
+
+    def _rest(self, topic: str) -> None:
+        """Nothing was found: ask how long to leave the topic alone."""
+        due_in: float | None = None
+        try:
+            due_in = self._supervisor.due_in(topic)
+        finally:
+            self._supervisor.schedule.looked(topic, time.monotonic(), found=False, due_in=due_in)
 
     # ------------------------------------------------------------------------ handlers
 

@@ -5,9 +5,11 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks"
 import { Surroundings, html, link, setToken, takeToken, usePlace, useRead, useStored }
     from "./lib.mjs";
 import { Asking } from "./parts.mjs";
+import { Walking } from "./many.mjs";
 import { Health, Overview } from "./overview.mjs";
 import { Group, Groups, Message, Messages, Topic, Topics } from "./topics.mjs";
-import { Dead, Job, Jobs, Queue, Queues } from "./queues.mjs";
+import { Queue, Queues } from "./queues.mjs";
+import { Dead, Finished, Job, Jobs } from "./jobs.mjs";
 import { Access, Schedules, Subscriptions, Workers } from "./others.mjs";
 
 const VIEWS = [
@@ -23,8 +25,10 @@ const VIEWS = [
 ];
 
 // The view of an address: parts of it stand for names.
-function view([first, ...rest]) {
+function view([first, ...rest], given) {
     const [name, next, third, fourth] = rest;
+    // of another filter nothing is chosen, and it is read from its first page on
+    const key = JSON.stringify([name, third, given]);
     switch (first) {
         case undefined: return html`<${Overview} />`;
         case "topics":
@@ -46,8 +50,13 @@ function view([first, ...rest]) {
         case "queues":
             if (name === undefined) return html`<${Queues} />`;
             if (next === undefined) return html`<${Queue} key=${name} queue=${name} />`;
-            if (next === "jobs") return html`<${Jobs} key=${name} queue=${name} state=${third} />`;
-            if (next === "dead") return html`<${Dead} key=${name} queue=${name} />`;
+            if (next === "jobs") {
+                return html`<${Jobs} key=${key} queue=${name} state=${third} given=${given} />`;
+            }
+            if (next === "dead") return html`<${Dead} key=${key} queue=${name} given=${given} />`;
+            if (next === "finished") {
+                return html`<${Finished} key=${name} queue=${name} size=${given.size} />`;
+            }
             break;
         case "jobs":
             if (name !== undefined) return html`<${Job} key=${name} job=${name} />`;
@@ -175,7 +184,7 @@ function useKeys({ onRefresh, onPause, onHelp }) {
 }
 
 function App() {
-    const place = usePlace();
+    const [place, given] = usePlace();
     const [every, setEvery] = useStored("pgq.every", "5");
     const [beat, now] = useBeat(every);
     const [choice, setChoice, theme] = useTheme();
@@ -228,10 +237,11 @@ function App() {
                 <button type="button" onClick=${show}>Keys</button>
             </div>
         </header>
-        <main id="main" tabindex="-1" ref=${main}>${view(place)}</main>
+        <main id="main" tabindex="-1" ref=${main}>${view(place, given)}</main>
         <div class="notice" role="status" aria-live="polite">${said}</div>
-        ${asked && html`<${Asking} key=${asked.title} asked=${asked}
+        ${asked && html`<${asked.walk ? Walking : Asking} key=${asked.title} asked=${asked}
             onCancel=${() => ask(null)} onDone=${(text) => {
+                asked.done?.();
                 setSaid(text);
                 ask(null);
                 now();

@@ -43,7 +43,12 @@ async function request(path, options) {
         if (error.name === "AbortError") throw error;
         throw new Problem(0, { message: "pgq ui does not answer: it may have been ended" });
     }
-    const told = await response.json().catch(() => ({}));
+    const told = await response.json().catch((error) => {
+        // a request that was given up while its answer came in has no answer
+        if (error.name === "AbortError") throw error;
+        if (response.ok) throw new Problem(0, { message: "the answer of pgq ui broke off" });
+        return {};
+    });
     if (!response.ok) throw new Problem(response.status, told);
     return told;
 }
@@ -93,6 +98,13 @@ export function useRead(name, parameters = {}, { live = true } = {}) {
 
 export const link = (...parts) => `#/${parts.map(encodeURIComponent).join("/")}`;
 
+// An address with what is asked for there, of which nothing is written that is empty.
+export function asking(address, given) {
+    const query = `${new URLSearchParams(Object.entries(given).filter(([, value]) => value))}`;
+    return query ? `${address}?${query}` : address;
+}
+
+// The parts of the address, and what is asked for there.
 export function usePlace() {
     const [hash, setHash] = useState(location.hash);
     useEffect(() => {
@@ -100,10 +112,12 @@ export function usePlace() {
         addEventListener("hashchange", changed);
         return () => removeEventListener("hashchange", changed);
     }, []);
+    const [path, query] = hash.replace(/^#\/?/, "").split("?");
+    const given = Object.fromEntries(new URLSearchParams(query));
     try {
-        return hash.replace(/^#\/?/, "").split("/").filter(Boolean).map(decodeURIComponent);
+        return [path.split("/").filter(Boolean).map(decodeURIComponent), given];
     } catch {
-        return [];
+        return [[], {}];
     }
 }
 

@@ -27,9 +27,9 @@ export function Section({ title, actions, children }) {
     </section>`;
 }
 
-export function Act({ children, danger, onClick, title }) {
+export function Act({ children, danger, disabled, onClick, title }) {
     return html`<button type="button" class=${danger ? "danger" : ""} title=${title}
-        onClick=${onClick}>${children}</button>`;
+        disabled=${disabled} onClick=${onClick}>${children}</button>`;
 }
 
 const AT_ONCE = 200;
@@ -45,7 +45,8 @@ function compare(left, right) {
 
 const titled = (column) => column.title ?? column.name.replaceAll("_", " ");
 
-// columns: name, title, value of a row (to sort by, and to show), cell (how it is shown), kind.
+// columns: name, title, value of a row (to sort by, and to show), cell (how it is shown), kind. One
+// without a title is not sorted by; its name says what is in it.
 export function Table({ label, columns, rows, id, nothing = "nothing here", filter = false }) {
     const [order, setOrder] = useState(null);
     const [wanted, setWanted] = useState("");
@@ -81,7 +82,7 @@ export function Table({ label, columns, rows, id, nothing = "nothing here", filt
         <table class=${stacks ? "stacks" : ""}>
             <thead><tr>${columns.map((column) => html`
                 <th scope="col" class=${column.kind} aria-sort=${sorted(column)}>
-                    ${column.title === "" ? html`<span class="hidden">acts</span>` : html`
+                    ${column.title === "" ? html`<span class="hidden">${column.name}</span>` : html`
                     <button type="button" onClick=${() => turn(column)}>${titled(column)}</button>`}
                 </th>`)}
             </tr></thead>
@@ -130,6 +131,14 @@ export function Badge({ kind = "", children }) {
 export function Preview({ of }) {
     if (of.kind === "none") return html`<span class="quiet">none</span>`;
     return html`<code class="preview">${of.text}${of.cut ? "…" : ""}</code>`;
+}
+
+const LONG = 300;
+
+// A text of which a table shows the beginning; the rest can be unfolded.
+export function Folded({ text }) {
+    if (text == null || text.length <= LONG) return text;
+    return html`<details><summary>${text.slice(0, LONG)}…</summary><pre>${text}</pre></details>`;
 }
 
 export function Content({ of }) {

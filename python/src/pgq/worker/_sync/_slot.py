@@ -83,7 +83,7 @@ class Slot(Execution):
             if isinstance(error, LeaseLost):
                 schedule.looked(handler.queue, now, found=True)
             elif isinstance(error, psycopg.OperationalError):
-                schedule.looked(handler.queue, now, found=False)
+                schedule.looked(handler.queue, now, found=False, due_in=0.0)
                 self._supervisor.pause(self._wakeup, error)
             else:
                 schedule.failed(handler.queue, now)
@@ -98,14 +98,24 @@ class Slot(Execution):
         if done is not None:
             self._supervisor.claims.remove(done)
         more = len(jobs) == handler.size or (bool(jobs) and jobs[-1].cut_short)
-        again = schedule.looked(handler.queue, time.monotonic(), found=bool(jobs), more=more)
         if not jobs:
+            self._rest(handler.queue)
             return None
+        schedule.looked(handler.queue, time.monotonic(), found=True, more=more)
         claim = Claim(handler, jobs, before, self)
         self._supervisor.claims.add(claim)
-        if again:
-            self._supervisor.wake()
+        self._supervisor.begun()
+        # another one looks for more, or waits in the place of this one
+        self._supervisor.wake()
         return claim
+
+    def _rest(self, queue: str) -> None:
+        """Nothing was found: ask how long to leave the queue alone."""
+        due_in: float | None = None
+        try:
+            due_in = self._supervisor.due_in(queue)
+        finally:
+            self._supervisor.schedule.looked(queue, time.monotonic(), found=False, due_in=due_in)
 
     def interrupt(self, claim: Claim) -> None:
         """Stop the handler, where that can be done."""

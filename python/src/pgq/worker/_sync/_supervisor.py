@@ -5,12 +5,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from psycopg.errors import ReadOnlySqlTransaction
 from psycopg.types.json import Jsonb
 
 from pgq._sync import Client
+from pgq._runtime._sync._due import seconds_until
 from pgq._runtime._sync._pool import Pool
 from pgq._runtime._sync._slots import Slots
 from pgq._runtime._heartbeats import missing
@@ -34,7 +35,7 @@ class Supervisor(Slots):
         handlers: Mapping[str, Handler],
         pool: Pool,
         reports: Reports,
-        poll: float,
+        poll: float | None,
         timeout: float | None,
         heartbeat: float | None,
     ) -> None:
@@ -50,6 +51,8 @@ class Supervisor(Slots):
         self.reports = reports
         self.claims = Claims()
         self._heartbeat = heartbeat
+        self._notify: set[str] = set()
+        self._restricted: set[str] = set()
         self._tells_progress = True
         self._progress_at = 0.0
 
@@ -76,7 +79,8 @@ class Supervisor(Slots):
     def learn(self, queues: Sequence[Queue], *, required: bool) -> bool:
         """Take over the settings of the queues; returns whether one of them sends notices."""
         known = {queue.queue: queue for queue in queues}
-        notify = False
+        self._notify = {name for name in self.handlers if name in known and known[name].notify}
+        self._restricted = {name for name in self._notify if known[name].restricted}
         for name, handler in self.handlers.items():
             if name in known:
                 try:
@@ -86,10 +90,25 @@ class Supervisor(Slots):
                         raise
                     logger.error("%s; claims are flushed from now on", error)
                     handler.flush_claims = True
-                notify = notify or known[name].notify
             elif required:
                 raise UnknownQueue(f'queue "{name}" does not exist')
-        return notify
+        return bool(self._notify)
+
+    def _ask_due(self, client: Client, name: str) -> float | None:
+        handler = self.handlers[name]
+        return seconds_until(
+            client,
+            "pgq.next_due(queue => %s::text, label => %s::text)",
+            [handler.queue, handler.label],
+        )
+
+    def idle(self) -> bool:
+        """Whether there is no job in hand."""
+        return not self.claims.all()
+
+    def hears(self, channels: Collection[str]) -> None:
+        """These channels are listened to."""
+        self.hear(self._notify if "pgq_queue" in channels else ())
 
     def renew(self, client: Client, now: float) -> None:
         """Extend the leases that are due, and stop the handlers whose leases are gone."""
@@ -144,9 +163,11 @@ class Supervisor(Slots):
             claim.slot.interrupt(claim)  # type: ignore[attr-defined]
 
     def heard(self, channel: str, name: str) -> None:
-        """A job was enqueued."""
-        if channel == "pgq_queue" and self.schedule.wake(name):
-            self.wake()
+        """A job was enqueued, or is due earlier; a restricted queue does not tell its name."""
+        if channel == "pgq_queue":
+            woken = [self.schedule.wake(one) for one in ([name] if name else self._restricted)]
+            if any(woken):
+                self.wake()
 
     def connected(self) -> None:
         """Look at all queues: what was enqueued meanwhile was not heard."""

@@ -11,7 +11,9 @@ from typing import Any
 import psycopg
 
 from pgq._sync import Client
+from pgq._runtime._sync._due import seconds_until
 from pgq._runtime._sync._pool import connect
+from pgq._runtime._heartbeats import missing
 from pgq._runtime._times import Backoff
 from pgq.messages import ScheduleRun
 from pgq.worker._sync._supervisor import Supervisor
@@ -20,7 +22,9 @@ from pgq.worker._reports import logger
 __all__ = ["Ticking"]
 
 EVERY = 1.0
-"""Seconds between two calls of `run_schedules`."""
+"""Seconds between two calls of `run_schedules` at least."""
+SELDOM = 120.0
+"""Seconds at most: nothing notifies when a schedule is created or changed."""
 MOST = 100
 """Ticks of one call: what it has found, others leave alone until it has committed."""
 LONGEST = "30s"
@@ -28,13 +32,21 @@ LONGEST = "30s"
 
 
 class Ticking:
-    """Calls `run_schedules` on a connection of its own, until the worker stops."""
+    """Calls `run_schedules` when it has something to write, on a connection of its own."""
 
-    def __init__(self, supervisor: Supervisor, conninfo: str, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        supervisor: Supervisor,
+        conninfo: str,
+        options: Mapping[str, Any],
+        poll: float | None,
+    ) -> None:
         self._supervisor = supervisor
         self._conninfo = conninfo
         self._options = options
         self._wakeup = supervisor.new_wakeup()
+        self._longest = max(EVERY, min(poll or EVERY, SELDOM))
+        self._asks = self._longest > EVERY
         self._backoff = Backoff(EVERY, 10.0)
 
     def run(self) -> None:
@@ -56,6 +68,10 @@ class Ticking:
 
     def _tick(self, client: Client) -> None:
         while not self._supervisor.state.stopping:
+            left = self._left(client)
+            if left > 0:
+                self._pause(left)
+                continue
             runs = client.retry(_run)
             self._backoff.reset()
             for run in runs:
@@ -63,6 +79,19 @@ class Ticking:
                     logger.warning("schedule %s: %s", run.schedule, run.error)
             if len(runs) < MOST:
                 self._pause(EVERY)
+
+    def _left(self, client: Client) -> float:
+        """Seconds until a tick is due, `poll` at most. With a short one it is not worth asking."""
+        if not self._asks:
+            return 0.0
+        try:
+            left = seconds_until(client, "pgq.next_run()", [])
+        except psycopg.Error as error:
+            if not missing(error):
+                raise
+            self._asks = False
+            return 0.0
+        return self._longest if left is None else min(left, self._longest)
 
     def _pause(self, wait: float) -> None:
         """Woken when the worker stops, and now and then for nothing."""

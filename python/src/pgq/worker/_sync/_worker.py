@@ -34,13 +34,15 @@ class Worker(Runner):
 
     concurrency: so many handlers are called at a time (8). connections: so many connections do the
     claiming and finishing, one for each slot but 8 at most; one more keeps the leases and hears
-    notices. poll: the longest wait between two looks at a queue in which nothing was (1 s); a queue
-    with `notify` is looked at as soon as something comes.
+    notices. poll: the longest wait between two looks at a queue in which nothing was, by default 5
+    s for a queue with `notify`, which is looked at as soon as something comes or is due, and 1 s
+    for another one. An idle worker with a long one (up to 10 min) leaves the database alone.
 
     grace: when it is told to stop, it waits so long for the handlers that run (for ever), then
     gives their jobs back. heartbeat: so often it tells that it is alive, for `list_workers` (10 s);
     None: never. timeout: of handlers that have none of their own (for ever). hooks: see
-    `pgq.worker.hooks`. schedules: it calls `run_schedules` each second too, on one more connection.
+    `pgq.worker.hooks`. schedules: it calls `run_schedules` too, on one more connection: each
+    second, or with a `poll` when a tick is due; what is new it sees after `poll` (2 min at most).
     """
 
     what = "worker"
@@ -52,7 +54,7 @@ class Worker(Runner):
         *,
         concurrency: int = 8,
         connections: int | None = None,
-        poll: timedelta | float = 1.0,
+        poll: timedelta | float | None = None,
         grace: timedelta | float | None = None,
         heartbeat: timedelta | float | None = 10.0,
         timeout: timedelta | float | None = None,
@@ -106,7 +108,9 @@ class Worker(Runner):
         return Slot(supervisor)
 
     def _beside(self, supervisor: Supervisor) -> Sequence[Ticking]:
-        return [Ticking(supervisor, self._conninfo, self._options)] if self._schedules else []
+        if not self._schedules:
+            return []
+        return [Ticking(supervisor, self._conninfo, self._options, self._poll)]
 
     def _give_back(self, supervisor: Supervisor) -> None:
         left = supervisor.claims.all()

@@ -1,0 +1,20 @@
+create function pgq.next_run()
+returns timestamptz
+language plpgsql stable parallel unsafe
+security definer
+set search_path = pgq, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+    return (select s.due_at from pgq.schedule as s where not s.paused order by s.due_at limit 1);
+end
+$$;
+
+comment on function pgq.next_run() is
+'Returns when run_schedules next has a tick to write, as long as no schedule is created or changed.
+For a caller of run_schedules that does not want to call it in vain. It counts all schedules, also
+those that are hidden from the caller. A time that has passed: now. Null: there is no schedule that
+is not paused.';
