@@ -252,6 +252,7 @@
 \ir queue/claim_job.sql
 \ir queue/_still_leased.sql
 \ir queue/_finish.sql
+\ir queue/_end_kept.sql
 \ir queue/_finish_all.sql
 \ir queue/finish_and_claim.sql
 \ir queue/ack.sql
@@ -439,7 +440,6 @@
 \ir addons/history/set_progress.sql
 \ir addons/history/_clean_notes.sql
 \ir addons/history/_note_end.sql
-\ir queue/_end_kept.sql
 \ir addons/history/job_history.sql
 \ir addons/history/get_result.sql
 
