@@ -16,6 +16,7 @@ begin
         values
         ('messages', 'message'),
         ('finished jobs', 'job_archive'),
+        ('attempts and results', 'job_event'),
         ('idempotency keys', 'idempotency')
     ) as c (content, relation)
     where s.segment is not null
