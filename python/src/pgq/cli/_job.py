@@ -20,11 +20,12 @@ LOOKED = 10_000
 
 _UNFINISHED = ("job_id", "state", "attempt", "label", "key", "due_at", "leased_until", "last_error")
 _DEAD = ("job_id", "attempt", "label", "key", "died_at", "last_error")
+_FINISHED = ("job_id", "outcome", "attempt", "label", "key", "ended_at", "result")
 _ATTEMPTS = ("attempt", "outcome", "began_at", "ended_at", "worker", "error")
 
 
 def _complete_state(incomplete: str) -> list[str]:
-    states = ("ready", "leased", "delayed", "waiting", "expired", "dead")
+    states = ("ready", "leased", "delayed", "waiting", "expired", "dead", "finished")
     return [state for state in states if state.startswith(incomplete)]
 
 
@@ -38,6 +39,7 @@ def add(app: typer.Typer) -> None:
             "pgq jobs mail",
             "pgq jobs mail --state delayed --label newsletter",
             "pgq jobs mail --state dead --limit 1000 --json",
+            "pgq jobs mail --state finished",
         ],
     )
     def jobs(
@@ -45,7 +47,7 @@ def add(app: typer.Typer) -> None:
         state: Annotated[
             str | None,
             typer.Option(
-                help="ready, leased, delayed, waiting, expired or dead; default: unfinished",
+                help="ready, leased, delayed, waiting, expired, dead, finished; default: unfinished",
                 autocompletion=_complete_state,
             ),
         ] = None,
@@ -56,16 +58,14 @@ def add(app: typer.Typer) -> None:
         database: Database = "",
         json: AsJson = False,
     ) -> None:
-        """List the unfinished jobs of a queue in the order of claims, or its dead letters."""
-        if state in ("finished", "archived"):
-            raise CommandError(
-                "finished jobs are in the view pgq.archived_jobs, and 'pgq job ID' shows one of a "
-                "queue with keep_results"
-            )
+        """List the unfinished jobs of a queue in the order of claims, its dead letters, or those
+        that finished last.
+        """
+        ways = {"dead": (_dead, _DEAD), "finished": (_finished, _FINISHED)}
+        read, columns = ways.get(state or "", (_unfinished, _UNFINISHED))
         with connected(database, read_only=True) as client:
-            dead = state == "dead"
-            rows = (_dead if dead else _unfinished)(client, queue, state, label, most)
-        show_rows(rows, json=json, columns=_DEAD if dead else _UNFINISHED, nothing="no jobs")
+            rows = read(client, queue, state, label, most)
+        show_rows(rows, json=json, columns=columns, nothing="no jobs")
 
     @command(app, "job", examples=["pgq job 4711", "pgq job 4711 --json"])
     def job(number: JobId, database: Database = "", json: AsJson = False) -> None:
@@ -119,6 +119,13 @@ def _unfinished(
     if len(looked) == LOOKED and len(found) < most:
         print(f"pgq: only the first {LOOKED:,} jobs were looked at", file=sys.stderr)
     return found
+
+
+def _finished(
+    client: Client, queue: str, state: str | None, label: str | None, most: int
+) -> list[Any]:
+    looked = client.fetch_archived_jobs(queue, max_jobs=most if label is None else LOOKED)
+    return [one for one in looked if label in (None, one.label)][:most]
 
 
 def _dead(client: Client, queue: str, state: str | None, label: str | None, most: int) -> list[Any]:
