@@ -448,6 +448,7 @@
 \ir addons/duplicates/_end_replaced.sql
 
 -- Idle workers
+\ir addons/idle/_first_due.sql
 \ir addons/idle/next_due.sql
 \ir addons/idle/next_poll.sql
 
