@@ -457,6 +457,7 @@
 \ir addons/duplicates/_end_replaced_front.sql
 
 -- Idle workers
+\ir addons/idle/_first_due.sql
 \ir addons/idle/next_due.sql
 \ir addons/idle/next_poll.sql
 

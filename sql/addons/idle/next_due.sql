@@ -13,7 +13,6 @@ declare
     plan pgq._claim_plan;
     is_paused boolean;
     wakeups_from timestamptz;
-    job_due timestamptz;
     extent_due timestamptz;
     wakeup_due timestamptz;
 begin
@@ -59,49 +58,6 @@ begin
         plan := pgq._with_label_floors(plan, label);
     end if;
 
-    -- Jobs that expire before they are due are never claimed. In a queue with keys they count: the
-    -- claim that meets them unblocks the next ones.
-    if label is null then
-        select min(n.visible_at)
-        into job_due
-        from unnest(plan.floor_times, plan.floor_ids) with ordinality
-            as f (floor_time, floor_id, priority)
-        cross join lateral (
-            select k.visible_at
-            from pgq.job as k
-            where k.queue_id = plan.queue_id
-                and k.priority = f.priority - 1
-                and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
-                and (
-                    k.expires_at is null
-                    or k.expires_at > greatest(k.visible_at, plan.now_at)
-                    or plan.is_ordered
-                )
-            order by k.visible_at, k.job_id
-            limit 1
-        ) as n;
-    else
-        select min(n.visible_at)
-        into job_due
-        from unnest(plan.floor_times, plan.floor_ids) with ordinality
-            as f (floor_time, floor_id, priority)
-        cross join lateral (
-            select k.visible_at
-            from pgq.job as k
-            where -k.queue_id = -plan.queue_id
-                and k.label = next_due.label collate "C"
-                and k.priority = f.priority - 1
-                and (k.visible_at, k.job_id) >= (f.floor_time, f.floor_id)
-                and (
-                    k.expires_at is null
-                    or k.expires_at > greatest(k.visible_at, plan.now_at)
-                    or plan.is_ordered
-                )
-            order by k.visible_at, k.job_id
-            limit 1
-        ) as n;
-    end if;
-
     if plan.is_ordered then
         select w.look_at
         into wakeup_due
@@ -112,7 +68,7 @@ begin
     end if;
 
     -- Infinity: all jobs are blocked by others of their keys.
-    return nullif(least(job_due, extent_due, wakeup_due), 'infinity');
+    return nullif(least(pgq._first_due(plan, label), extent_due, wakeup_due), 'infinity');
 end
 $$;
 
