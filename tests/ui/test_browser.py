@@ -181,6 +181,27 @@ def test_a_key_right_behind_the_end_of_a_dialog_is_not_lost(tab: Tab) -> None:
     expect(tab.get_by_label("refresh")).to_have_value("0")
 
 
+def test_a_dialog_that_is_asked_for_at_once_again(tab: Tab, page: Page, letters: list[int]) -> None:
+    """The end of the one before is told a moment later, and is not its own."""
+    go(tab, page, "queues/mail/dead")
+    expect(tab.get_by_role("button", name="Redrive…").first).to_be_visible()
+    tab.evaluate(
+        """async () => {
+            const [act] = [...document.querySelectorAll("button")]
+                .filter((one) => one.textContent === "Redrive…");
+            act.click();
+            while (!document.querySelector("dialog[open]")) {
+                await new Promise((done) => setTimeout(done, 5));
+            }
+            document.querySelector("dialog").close();
+            act.click();
+        }"""
+    )
+    expect(tab.get_by_role("dialog").get_by_role("button", name="Redrive")).to_be_focused()
+    tab.wait_for_timeout(200)
+    expect(tab.get_by_role("dialog")).to_be_visible()
+
+
 def test_messages_are_browsed(tab: Tab, page: Page, client: Client) -> None:
     client.create_topic("t", partitions=2)
     client.publish_batch(

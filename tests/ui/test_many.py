@@ -71,7 +71,8 @@ def test_pages_of_a_filter_go_on(
         bury(client, 70, "b")
         wanted += bury(client, 20)
     seen: list[int] = []
-    pages, after = 0, {}
+    pages = 0
+    after: dict[str, Any] | None = {}
     while after is not None:
         document = page.read("dead", queue="mail", label="a", **after)
         assert document["looked_at"] <= 60

@@ -189,7 +189,10 @@ function App() {
     const [beat, now] = useBeat(every);
     const [choice, setChoice, theme] = useTheme();
     const [locked, setLocked] = useState(false);
-    const [asked, ask] = useState(null);
+    const [asked, setAsked] = useState(null);
+    const ask = useCallback((one) => setAsked({ ...one, time: performance.now() }), []);
+    // a dialog tells of its end a moment later, when the next one may be there
+    const forget = (one) => setAsked((now) => (now === one ? null : now));
     const [said, setSaid] = useState("");
     const [help, setHelp] = useState(false);
     const main = useRef(null);
@@ -239,11 +242,11 @@ function App() {
         </header>
         <main id="main" tabindex="-1" ref=${main}>${view(place, given)}</main>
         <div class="notice" role="status" aria-live="polite">${said}</div>
-        ${asked && html`<${asked.walk ? Walking : Asking} key=${asked.title} asked=${asked}
-            onCancel=${() => ask(null)} onDone=${(text) => {
+        ${asked && html`<${asked.walk ? Walking : Asking} key=${asked.time} asked=${asked}
+            onCancel=${() => forget(asked)} onDone=${(text) => {
                 asked.done?.();
                 setSaid(text);
-                ask(null);
+                forget(asked);
                 now();
             }} />`}
         ${help && html`<${Keys} onClose=${() => setHelp(false)} />`}
