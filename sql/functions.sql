@@ -262,9 +262,6 @@
 \ir queue/_retry_delay.sql
 \ir queue/_return_keys.sql
 \ir queue/_check_attempt.sql
-\ir addons/history/_event_leaf.sql
-\ir addons/history/_trim_attempts.sql
-\ir addons/history/_note_attempts.sql
 \ir queue/_note_lost.sql
 \ir queue/_nack.sql
 \ir queue/nack.sql
@@ -434,6 +431,9 @@
 \ir addons/effects/_clean_effects.sql
 
 -- History
+\ir addons/history/_event_leaf.sql
+\ir addons/history/_trim_attempts.sql
+\ir addons/history/_note_attempts.sql
 \ir addons/history/_snooze.sql
 \ir addons/history/_retry_job.sql
 \ir addons/history/retry_job.sql

@@ -63,7 +63,9 @@ WRITERS = {
     "queue/enqueue.sql",
     "queue/enqueue_batch.sql",
     "queue/parts/claim.plpgsql",
-    "queue/redrive.sql",
+    "queue/_redrive_jobs.sql",
+    "addons/history/_retry_job.sql",
+    "addons/duplicates/_merge_duplicate.sql",
 }
 """All that gives a time to a job, a run or a note; what is new needs a call in the test below."""
 
@@ -168,6 +170,15 @@ def test_the_clock_is_read_behind_the_lock(connect: Connect, connection: Session
         do("cleanup")
     # of three jobs with one key, one is leased and the others are parked until it is done
     do("purge_queue", queue=capped, all_jobs=True)
+    late = new_name("queue")
+    do("create_queue", queue=late, unique_until="claimed", on_duplicate="postpone", **common)
+    for delay in ("1 hour", "0", "1 minute"):
+        do("enqueue", queue=late, payload=1, unique_key="u", delay=delay)
+    do("enqueue_batch", queue=late, payloads=[1, 2], unique_keys=["u", "u"], delay="1 hour")
+    do("retry_jobs", queue=late, all_jobs=True)
+    [job] = do("claim_job", queue=late)
+    do("release_job", job_id=job.job_id, lease_token=job.lease_token, delay="1 hour")
+    assert do("retry_job", job_id=job.job_id)
     do("enqueue_batch", queue=capped, payloads=[1, 2, 3], keys=["c"] * 3)
     [job] = do("claim_job", queue=capped, max_jobs=3)
     do("ack", job_id=job.job_id, lease_token=job.lease_token)

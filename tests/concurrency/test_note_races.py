@@ -114,7 +114,7 @@ def test_another_call_beside_a_retry(
     def take() -> Any:
         if second == "cancel_job":
             return other.cancel_job(job_id=number)
-        return other.purge_queue(queue=queue, all_jobs=True)
+        return other.purge_queue(queue=queue, all_jobs=True).taken
 
     answer = blocked(connection, other, lambda: answer_of(other, take))
     end(one, commits)

@@ -100,6 +100,16 @@ VALUES: dict[str, Any] = {
     "unique_key": "u",
     "unique_keys": ["u", "v"],
     "unique_until": "finished",
+    "after_id": 1,
+    "debounce_max": "1 hour",
+    "died_since": "2029-12-31 23:00+00",
+    "dry_run": True,
+    "due_before": "2031-01-01 00:00+00",
+    "due_since": "2029-12-31 23:00+00",
+    "error_contains": "e",
+    "leased": True,
+    "worker": "w",
+    "began_at": "2030-01-01 00:00+00",
 }
 # Of which one only may be given.
 EITHER = (

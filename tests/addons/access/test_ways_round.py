@@ -283,6 +283,8 @@ def test_notices(roles: Session, known: Arguments) -> None:
         assert heard() == open_ones
         roles.alter_topic(topic="loud", restricted=True)
         roles.alter_queue(queue="loud", restricted=True)
+        [notice] = listener.notifies(timeout=10, stop_after=1)  # of the change itself
+        assert notice.payload == ""
         assert heard() == [(channel, "") for channel, _ in open_ones]
 
 

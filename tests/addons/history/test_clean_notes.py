@@ -126,7 +126,7 @@ def test_of_a_dead_letter_that_goes(connection: Session, clock: Clock, how: str)
     connection.cleanup()
     assert left(connection) == [job.job_id]
     if how == "purge":
-        assert connection.purge_queue(queue=queue, dead_only=True) == 1
+        assert connection.purge_queue(queue=queue, dead_only=True).taken == 1
     else:
         clock.advance("11 days")
     assert ("notes removed", "jobs", 1) in connection.cleanup()

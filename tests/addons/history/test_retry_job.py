@@ -199,7 +199,7 @@ def test_a_job_that_has_ended(connection: Session) -> None:
     assert connection.cancel_job(job_id=cancelled.job_id)
     other = new_queue(connection)
     ended.append(enqueue(connection, other, delay="1 hour"))
-    assert connection.purge_queue(queue=other, all_jobs=True) == 1
+    assert connection.purge_queue(queue=other, all_jobs=True).taken == 1
     ended.append(enqueue(connection, other, delay="1 hour"))
     connection.drop_queue(queue=other)
     with unchanged(connection):

@@ -152,7 +152,7 @@ def test_it_stays(connection: Session, clock: Clock) -> None:
     there()
     with unchanged(connection):
         assert set_progress(connection, job, "late") is False
-    assert connection.redrive(queue=queue, job_id=number) == 1
+    assert connection.redrive(queue=queue, job_id=number).taken == 1
     there()
     assert set_progress(connection, claim_one(connection, queue), "new") is True
     assert noted(connection, number) == (0, "new")
