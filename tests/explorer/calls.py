@@ -308,6 +308,8 @@ def known_from(name: str, arguments: Arguments, rows: list[Row]) -> Iterator[tup
     elif rows and {"job_id", "duplicate"} <= rows[0].keys():
         for row in rows:
             yield "id", {"job_id": row["job_id"]}
+    elif name == "release_job" and rows[0]["release_job"]:
+        yield "released", {"job_id": arguments["job_id"]}
     elif name == "poll" and rows:
         lease = {
             "topic": arguments["topic"],

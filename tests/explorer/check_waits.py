@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from explorer.check_groups import SLACK
 from explorer.check_handed_out import holds
 from explorer.check_leases import LEAVING, TAKING, gave, named
@@ -16,30 +18,43 @@ NOTING = tuple(call for call in LEAVING if call != "retry_job")
 """They name a job, and leave it where it stands."""
 
 
+@dataclass(frozen=True)
+class Wait:
+    """A job that was made to wait by a committed call: a snooze, or an enqueue with a delay."""
+
+    job_id: int
+    event: Event
+
+    def due(self, history: History) -> int:
+        """By how much the clock is ahead at least when the job is due."""
+        least, _ = history.clock(self.event.started, self.event.ended)
+        return least + DELAYS[self.event.arguments["delay"]] - SLACK
+
+
 def check_waits(history: History, link: Link) -> None:
     """Hold the answers against each other, and against the jobs that are left."""
     events = [e for t in history.transactions for e in t.events if e.answer is not None]
-    snoozes = [e for e in history.committed("release_job") if _snoozes(e)]
+    snoozes = [Wait(named(e)[0], e) for e in history.committed("release_job") if _snoozes(e)]
+    waits = snoozes + [
+        Wait(row["job_id"], e)
+        for e in history.committed("enqueue_unique")
+        for row in e.rows
+        if e.arguments["delay"] is not None and not row["duplicate"]
+    ]
     retries = [e for e in history.committed("retry_job") if e.rows[0]["retry_job"]]
-    for snooze in snoozes:
-        _check_snoozed(history, snooze, retries)
+    for wait in waits:
+        _check_wait(history, wait, retries)
     for retry in retries:
         _check_leased(history, retry, events)
     for retry in history.events("retry_job"):
         if retry.succeeded and not retry.rows[0]["retry_job"]:
-            _check_refused(history, retry, snoozes, events)
+            _check_refused(history, retry, waits, events)
     _check_in_vain(history, link, retries, events)
     _check_notes(history, link, snoozes)
 
 
 def _snoozes(event: Event) -> bool:
     return event.rows[0]["release_job"] and event.arguments.get("delay") is not None
-
-
-def _due(history: History, snooze: Event) -> int:
-    """By how much the clock is ahead at least when a snoozed job is due."""
-    least, _ = history.clock(snooze.started, snooze.ended)
-    return least + DELAYS[snooze.arguments["delay"]] - SLACK
 
 
 def _is_before(event: Event, later: Event) -> bool:
@@ -49,18 +64,18 @@ def _is_before(event: Event, later: Event) -> bool:
     return event.transaction.committed and event.transaction.ended < later.started
 
 
-def _check_snoozed(history: History, snooze: Event, retries: list[Event]) -> None:
+def _check_wait(history: History, wait: Wait, retries: list[Event]) -> None:
     """The next claim of the job comes when it is due, if nobody has retried or redriven it."""
-    [job_id] = named(snooze)
-    claims = (e for e in history.committed() if gave(e, job_id) and e.order > snooze.order)
+    began = wait.event
+    claims = (e for e in history.committed() if gave(e, wait.job_id) and e.order > began.order)
     claim = next(claims, None)
-    if claim is None or history.clock(claim.started, claim.ended)[1] >= _due(history, snooze):
+    if claim is None or history.clock(claim.started, claim.ended)[1] >= wait.due(history):
         return
     for other in (*retries, *history.committed("redrive")):
-        beside = other.ended >= snooze.started and other.started <= claim.ended
-        if beside and (job_id in named(other) or other.call == "redrive"):
+        beside = other.ended >= began.started and other.started <= claim.ended
+        if beside and (wait.job_id in named(other) or other.call == "redrive"):
             return
-    told = f"job {job_id}: {snooze.statement}, then {claim.statement}"
+    told = f"job {wait.job_id}: {began.statement}, then {claim.statement}"
     history.violate("before its time", told)
 
 
@@ -75,19 +90,19 @@ def _check_leased(history: History, retry: Event, events: list[Event]) -> None:
             history.violate("retried what is leased", told)
 
 
-def _check_refused(
-    history: History, retry: Event, snoozes: list[Event], events: list[Event]
-) -> None:
-    """A job that waited for sure is not refused; one that has lost attempts may be dead."""
+def _check_refused(history: History, retry: Event, waits: list[Wait], events: list[Event]) -> None:
+    """A job that waited for sure is not refused; what has a key may wait for another one."""
     [job_id] = named(retry)
     if any("max_attempts" in e.arguments for e in history.events("alter_queue")):
         return
-    for snooze in snoozes:
-        if named(snooze) != [job_id] or not _is_before(snooze, retry):
+    for wait in waits:
+        began = wait.event
+        keyed = began.call != "release_job" and began.arguments["key"] is not None
+        if wait.job_id != job_id or keyed or not _is_before(began, retry):
             continue
-        late = history.clock(snooze.started, retry.ended)[1] >= _due(history, snooze)
-        if not late and not _touched(snooze, retry, job_id, events):
-            told = f"{retry.statement} after {snooze.statement}"
+        late = history.clock(began.started, retry.ended)[1] >= wait.due(history)
+        if not late and not _touched(began, retry, job_id, events):
+            told = f"{retry.statement} after {began.statement}"
             history.violate("retry refused", told)
 
 
@@ -120,7 +135,7 @@ def _check_in_vain(history: History, link: Link, retries: list[Event], events: l
             history.violate("retried in vain", f"{retry.statement}, and it waits")
 
 
-def _check_notes(history: History, link: Link, snoozes: list[Event]) -> None:
+def _check_notes(history: History, link: Link, snoozes: list[Wait]) -> None:
     """What was noted of a job that is there is what its workers have told, and nothing else."""
     told: dict[int, object] = {}
     for event in history.committed("set_progress"):
@@ -131,7 +146,7 @@ def _check_notes(history: History, link: Link, snoozes: list[Event]) -> None:
         " union all select job_id from pgq.dead_job) as j"
         " cross join lateral pgq.get_job(j.job_id) as i"
     ):
-        times = sum(named(snooze) == [row["job_id"]] for snooze in snoozes)
+        times = sum(snooze.job_id == row["job_id"] for snooze in snoozes)
         if row["snoozes"] != times:
             history.violate("snoozes", f"{row} after {times}")
         if row["progress"] != told.get(row["job_id"]):

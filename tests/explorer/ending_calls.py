@@ -17,7 +17,7 @@ ORDERED = ("x", "x", "x", "y", None)
 """Keys, which mean something in an ordered queue."""
 
 DELAYS = {"0": 0, "30 minutes": 1800, "1 hour": 3600}
-"""Of snoozes, in seconds: no longer than a lease."""
+"""Of jobs that come, and of snoozes, in seconds: no longer than a lease."""
 
 
 def _key(draw: Draw) -> str | None:
@@ -33,6 +33,7 @@ def enqueue_unique(draw: Draw) -> Arguments:
         "unique_key": _key(draw),
         "max_attempts": draw.rng.choice([None, None, 1, 2]),
         "key": draw.rng.choice(ORDERED),
+        "delay": draw.rng.choice([None, None, None, *DELAYS]),
         "#": [number],
     }
 
@@ -62,7 +63,7 @@ def release_job(draw: Draw) -> Arguments:
 
 @call("endings", 4)
 def retry_job(draw: Draw) -> Arguments:
-    return {"*": draw.late("id")}
+    return {"*": draw.late(draw.rng.choice(["released", "id"]))}
 
 
 @call("endings", 4)
