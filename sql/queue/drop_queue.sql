@@ -28,7 +28,7 @@ begin
 
     select s.last_value into newest_id from pgq.job_id as s;
 
-    -- In ascending order of ids, as wherever several jobs are locked: no deadlock. Jobs replaced or
+    -- In the order in which jobs are locked everywhere: no deadlock. Jobs replaced or
     -- redriven while this waits for their rows are found by the next round; jobs enqueued from now
     -- on are removed by cleanup.
     loop
@@ -37,7 +37,7 @@ begin
             select k.job_id
             from pgq.job as k
             where k.queue_id = target.queue_id
-            order by k.job_id
+            order by case when k.lease_token is null then k.unique_key end nulls first, k.job_id
             for update
         ));
 

@@ -74,7 +74,7 @@ begin
     -- Jobs that are enqueued from now on stay.
     select s.last_value into newest_id from pgq.job_id as s;
 
-    -- In ascending order of ids, as wherever several jobs are locked: no deadlock. Dead letters
+    -- In the order in which jobs are locked everywhere: no deadlock. Dead letters
     -- last: a job that dies while this waits for its row is then among them. A row that is
     -- replaced, or a letter that is redriven, while this waits for it is found by the next round.
     loop
@@ -83,7 +83,7 @@ begin
                 select j.job_id
                 from pgq.job as j
                 where j.queue_id = target_id and j.job_id <= newest_id
-                order by j.job_id
+                order by case when j.lease_token is null then j.unique_key end nulls first, j.job_id
                 for update
             );
         end if;

@@ -31,6 +31,10 @@ begin
     return query select r.* from pgq._repair_jobs(now_at, longest, most) as r;
     return query select r.* from pgq._sweep_floors('{(,)}', 0) as r;
 
+    -- What an idle worker sleeps for may have become due earlier.
+    perform pgq._announce_queue(q.queue_id) from pgq.queue as q where q.notify;
+    perform pgq._announce_topic(t.topic) from pgq.topic as t where t.notify;
+
     update pgq.worker as w
     set last_seen_at = now_at
     where w.last_seen_at > now_at + interval '5 seconds';

@@ -110,6 +110,26 @@ def test_a_queue_dropped_beside_a_batch(connect: Connect, connection: Session) -
     assert row(connection, "select count(*) from pgq.job") == (0,)
 
 
+@pytest.mark.parametrize("call", ["cancel_jobs", "retry_jobs", "purge_queue", "drop_queue"])
+@pytest.mark.parametrize("on_duplicate", ["keep", "replace", "postpone"])
+def test_duplicates_beside_all_jobs(
+    connect: Connect, connection: Session, on_duplicate: str, call: str
+) -> None:
+    """An enqueue locks the jobs of its unique keys in the order of these, not of their ids."""
+    queue = new_queue(connection, unique_until="claimed", on_duplicate=on_duplicate)
+    ids = {key: enqueue(connection, queue, unique_key=key, delay="1 hour") for key in "cba"}
+    holder, adder = connect(), connect(autocommit=True)
+    other = connect(autocommit=True)
+    holder.execute("select from pgq.job where job_id = %s for update", [ids["b"]])
+    batch = {"queue": queue, "payloads": ["1"] * 3, "unique_keys": ["a", "b", "c"]}
+    added = blocked(connection, adder, lambda: adder.enqueue_batch(**batch))
+    every = {} if call == "drop_queue" else {"all_jobs": True}
+    ended = blocked(connection, other, lambda: other.call(call, queue=queue, **every))
+    holder.rollback()
+    found, _ = results(added, ended)
+    assert [job.duplicate for job in found] == [True] * 3
+
+
 @pytest.mark.parametrize(
     ("first", "second"),
     [

@@ -39,7 +39,7 @@ USES = {
     "addons/ordered": _CORE,
     "addons/limits": _CORE,
     "addons/effects": _CORE,
-    "addons/idle": _CORE,
+    "addons/idle": (*_CORE, "addons/deferred"),
     "addons/duplicates": (*_CORE, "addons/history"),
     "addons/history": (*_CORE, "addons/filters"),
     "addons/filters": (*_CORE, "addons/history"),

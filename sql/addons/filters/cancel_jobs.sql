@@ -30,8 +30,12 @@ declare
 begin
     if dry_run is not true then
         -- Lock all before the first one frees its keys: who holds the row of another may wait for a
-        -- key. Ids ascending, as wherever several jobs are locked: no deadlock.
-        perform from pgq.job as j where j.job_id = any(found_jobs.ids) order by j.job_id for update;
+        -- key. In the order of locks: what an enqueue of unique keys may lock comes last.
+        perform
+        from pgq.job as j
+        where j.job_id = any(found_jobs.ids)
+        order by case when j.lease_token is null then j.unique_key end nulls first, j.job_id
+        for update;
     end if;
 
     -- The last job of a key first: else each would unblock the next one.

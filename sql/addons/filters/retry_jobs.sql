@@ -32,8 +32,14 @@ begin
         case
             when dry_run then cardinality(found_jobs.ids)
             else (
-                select count(*) filter (where pgq._retry_job(i, filter))
-                from unnest(found_jobs.ids) as i
+                select count(*) filter (where pgq._retry_job(i.job_id, filter))
+                from (
+                    -- The order in which an enqueue of their unique keys locks them: no deadlock.
+                    select j.job_id
+                    from pgq.job as j
+                    where j.job_id = any(found_jobs.ids)
+                    order by j.unique_key nulls first, j.job_id
+                ) as i
             )
         end,
         found_jobs.seen, found_jobs.after_id;

@@ -23,6 +23,14 @@ begin
                 c.next_offset < p.segment_first_offset
                 or (pgq._newest(p.stored_partition_id, p.segment, c.next_offset)).log_offset
                 is not null
+                -- Messages that a poll would give offsets.
+                or p.deferred
+                and exists (
+                    select
+                    from unnest(p.left_segments || p.segment) as f (segment)
+                    cross join lateral pgq._staged_since(p.partition_id) as s
+                    where pgq._has_staged(p.partition_id, f.segment, s)
+                )
             )
     );
 end

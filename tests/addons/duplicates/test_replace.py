@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 from support.clock import Clock
 from support.duplicates import BACK, held, put, replacing
 from support.queue import ack, claim, claim_one, enqueue, new_queue, stats
-from support.session import Session, refused, row, unchanged
+from support.session import Connect, Session, refused, row, unchanged
 from support.storage import clean
 from support.unique import keys_of, loose_keys
 
@@ -116,6 +116,22 @@ def test_a_batch(connection: Session) -> None:
     assert found[second] == (3, {"n": "b"})
     assert sorted(payload for payload, _ in found.values()) == [2, 3, 4, 5]
     assert loose_keys(connection) == 0
+
+
+@pytest.mark.parametrize("kind", ["replace", "postpone"])
+def test_a_batch_of_one_key(connect: Connect, connection: Session, kind: str) -> None:
+    """Only its last element is written: a row for each would take time that grows as a square."""
+    queue = replacing(connection, kind)
+    first, _ = put(connection, queue, "old")
+    session = connect()
+    session.enqueue_batch(queue=queue, payloads=list(range(50)), unique_keys=["k"] * 50)
+    assert row(
+        session,
+        "select pg_stat_get_xact_tuples_updated('pgq.job'::regclass)"
+        " + pg_stat_get_xact_tuples_inserted('pgq.job'::regclass)",
+    ) == (1,)
+    session.commit()
+    assert [(job.job_id, job.payload) for job in claim(connection, queue, 9)] == [(first, 49)]
 
 
 def test_idempotency_keys(connection: Session) -> None:

@@ -120,6 +120,30 @@ def test_retention_removed_what_was_leased(connection: Session, clock: Clock, to
     assert seconds(connection, topic) is None
 
 
+def test_messages_that_have_no_offsets_yet(connect: Connect, connection: Session) -> None:
+    """Of a deferred topic: a poll that has not committed may be giving them theirs."""
+    topic = new_name("topic")
+    connection.create_topic(topic=topic, partitions=1, deferred=True)
+    connection.create_group(topic=topic, consumer_group="g")
+    other = connect()
+    other.publish(topic=topic, payload=1)
+    assert seconds(connection, topic) is None
+    other.commit()
+    assert poll(other, topic) is not None
+    assert poll(connection, topic) is None
+    left = seconds(connection, topic)
+    assert left is not None
+    assert left <= 0
+    other.rollback()
+    got = poll(connection, topic)
+    assert seconds(connection, topic) == around(30)
+    connection.commit_offset(
+        topic=topic, consumer_group="g", partition=0, committed_offset=got.log_offset,
+        lease_token=got.lease_token,
+    )  # fmt: skip
+    assert seconds(connection, topic) is None
+
+
 def test_another_group_does_not_count(connection: Session, topic: str) -> None:
     connection.create_group(topic=topic, consumer_group="other", start="latest")
     publish(connection, topic, 0)

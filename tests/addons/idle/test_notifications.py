@@ -184,3 +184,18 @@ def test_a_group(connection: Session, listener: Session, notify: bool) -> None:
     assert heard(listener) == expected
     connection.seek(**group, start="earliest")
     assert heard(listener) == expected
+
+
+@pytest.mark.parametrize("notify", [True, False], ids=["loud", "quiet"])
+def test_repair_clock(connection: Session, listener: Session, clock: Clock, notify: bool) -> None:
+    """What was written by a clock that was ahead is due earlier than an idle worker knows."""
+    queue, topic = new_queue(connection, notify=notify), new_name("topic")
+    connection.create_topic(topic=topic, partitions=1, notify=notify)
+    listener.execute("listen pgq_topic")
+    clock.advance("1 day")
+    enqueue(connection, queue)
+    clock.advance("-1 day")
+    heard(listener)
+    connection.repair_clock()
+    assert {queue, topic} & {*heard(listener)} == ({queue, topic} if notify else set())
+    assert claim_one(connection, queue)
