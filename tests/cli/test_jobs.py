@@ -71,6 +71,17 @@ def test_jobs_that_wait(pgq: Run, client: Client) -> None:
     assert {job.state for job in client.peek_jobs("mail")} == {"ready"}
 
 
+@pytest.mark.parametrize("verb", ["cancel", "retry"])
+def test_one_of_several_fails(pgq: Run, client: Client, verb: str) -> None:
+    """Those before it were changed, and that is said."""
+    client.create_queue("mail")
+    first, second = (client.enqueue("mail", 1, delay=HOUR).job_id for _ in range(2))
+    done = pgq(verb, str(first), str(first), str(2**70), str(second), "--json")
+    assert [row["job_id"] for row in done.json_lines] == [first]
+    assert done.json_lines[0]["cancelled" if verb == "cancel" else "due"] is True
+    assert (done.status, done.err) == (1, "pgq: bigint out of range\n")
+
+
 @pytest.fixture
 def mail(client: Client) -> Client:
     """A queue with three dead letters, three jobs that failed once, and three new ones."""

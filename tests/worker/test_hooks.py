@@ -41,6 +41,43 @@ def _spans() -> tuple[Any, Callable[[], list[Any]]]:
     return provider, lambda: list(exporter.get_finished_spans())
 
 
+@pytest.mark.parametrize("what", ["result", "delay"])
+def test_what_the_database_refuses_is_told(
+    dsn: str,
+    client: Client,
+    kind: type[Worker] | type[AsyncWorker],
+    as_handler: Any,
+    caplog: pytest.LogCaptureFixture,
+    what: str,
+) -> None:
+    """Hooks and the log get the reason, as of any other failure."""
+
+    class Hook:
+        def begin(self, source: str, jobs: Any) -> None: ...
+
+        def end(self, begun: Any, source: str, outcomes: Any, seconds: float, error: Any) -> None:
+            ended.append((outcomes[0][1], type(error)))
+
+    def handle(payload: Any) -> str:
+        if what == "delay":
+            raise Snooze(-1)
+        return "a\0b"
+
+    ended: list[Any] = []
+    client.alter_queue("mail", keep_results=True)
+    worker = kind(dsn, hooks=[Hook()])
+    worker.handler("mail")(as_handler(handle))
+    client.enqueue("mail", 1)
+    with working(worker):
+        wait_until(lambda: ended)
+    refusal = {
+        "result": psycopg.errors.UntranslatableCharacter,
+        "delay": psycopg.errors.InvalidParameterValue,
+    }
+    assert ended == [("failed", refusal[what])]
+    assert {"result": "Unicode escape", "delay": "from 0 to"}[what] in caplog.text
+
+
 def test_a_job_is_a_span_of_the_trace_that_enqueued_it(
     dsn: str, client: Client, kind: type[Worker] | type[AsyncWorker], as_handler: Any
 ) -> None:

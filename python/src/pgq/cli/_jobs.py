@@ -98,14 +98,16 @@ def _each(
     texts: tuple[str, str],
     json: bool,
 ) -> int:
-    """Do it with each of these jobs, and say what came of it."""
-    answers = {number: call(number) for number in numbers}
-    for number, answer in answers.items():
+    """Do it with each of these jobs, and say at once what came of it: the next one may fail."""
+    status = 0
+    for number in dict.fromkeys(numbers):
+        answer = call(number)
+        status = status if answer else 1
         if json:
             write_line(as_json({"job_id": number, key: answer}))
         else:
             write_line(f"job {number} {texts[0] if answer else texts[1]}")
-    return 0 if all(answers.values()) else 1
+    return status
 
 
 def _which_jobs(

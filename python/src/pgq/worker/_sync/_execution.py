@@ -155,7 +155,7 @@ class Execution:
                 return
             outcome = "done"
         else:
-            outcome = self._conclude(claim, job, result, error)
+            outcome, error = self._conclude(claim, job, result, error)
             if isinstance(error, HandlerTimeout):
                 claim.lost.add(job.job_id)  # so that `check` ends what still runs
         supervisor.reports.end(begun, handler.queue, [(job, outcome)], took, error)
@@ -170,7 +170,7 @@ class Execution:
                 jobs.append(job)
             except BaseException as refused:  # a type may break in ways of its own
                 begun = self._supervisor.reports.begin(handler.queue, [job])
-                outcome = self._conclude(claim, job, None, refused)
+                outcome, _ = self._conclude(claim, job, None, refused)
                 self._supervisor.reports.end(begun, handler.queue, [(job, outcome)], 0.0, refused)
         if not jobs or self._supervisor.state.stopping:
             return
@@ -211,7 +211,8 @@ class Execution:
                 outcomes.append((job, "done"))
                 continue
             one = error if error is not None else failures.get(number)
-            outcomes.append((job, self._conclude(claim, job, results.get(number), one)))
+            outcome, _ = self._conclude(claim, job, results.get(number), one)
+            outcomes.append((job, outcome))
         if isinstance(error, HandlerTimeout):
             claim.lost |= {job.job_id for job in jobs}
         self._supervisor.reports.end(begun, handler.queue, outcomes, took, error)
@@ -228,54 +229,57 @@ class Execution:
 
     def _conclude(
         self, claim: Claim, job: Job, result: str | None, error: BaseException | None
-    ) -> str:
-        """Tell the database what became of a job, and return the word for it."""
+    ) -> tuple[str, BaseException | None]:
+        """Tell the database what became of a job; returns the word for it, and the error."""
         number, token = job.job_id, claim.token
         if number in claim.lost:
             claim.close(number)
-            return "lost"
+            return "lost", error
         if error is None and result is None:
             claim.finish(number)
-            return "done"
+            return "done", None
         claim.close(number)
         if error is None:
             archive = partial(Client.archive_job, job_id=number, lease_token=token)
             kept = Jsonb(result, str)
-            return self._or_failed("done", claim, job, partial(archive, result=kept))
+            refused = self._or_failed(claim, job, partial(archive, result=kept))
+            return ("done" if refused is None else "failed"), refused
         word, told = _outcome(error)
         if word in ("rejected", "retried", "failed"):
             told |= self._who(claim)
         if word == "snoozed":
             release = partial(Client.release_job, job_id=number, lease_token=token, **told)
-            return self._or_failed(word, claim, job, release)
+            refused = self._or_failed(claim, job, release)
+            return (word, error) if refused is None else ("failed", refused)
         if word == "released":
-            return self._told(word, lambda c: c.release_job(number, token))
-        if word == "rejected":
-            return self._told(
-                word, lambda c: with_details(partial(c.reject_job, number, token), **told)
-            )
-        return self._told(
-            word, lambda c: with_details(partial(c.nack, number, token), **told)
-        )
+            self._told(lambda c: c.release_job(number, token))
+        elif word == "rejected":
+            self._told(lambda c: with_details(partial(c.reject_job, number, token), **told))
+        else:
+            self._told(lambda c: with_details(partial(c.nack, number, token), **told))
+        return word, error
 
-    def _or_failed(self, word: str, claim: Claim, job: Job, tell: Any) -> str:
-        """What the database refuses, as a result with a NaN or too long a delay, has failed."""
-        outcome = word
+    def _or_failed(self, claim: Claim, job: Job, tell: Any) -> Exception | None:
+        """What the database refuses, as a result with a NUL or too long a delay, has failed.
+
+        Returns the refusal.
+        """
+        refusal: Exception | None = None
 
         def either(client: Client) -> bool:
-            nonlocal outcome
+            nonlocal refusal
             try:
                 return bool(tell(client))
             except (psycopg.OperationalError, ReadOnlySqlTransaction):
                 raise
             except Exception as refused:
-                outcome = "failed"
+                refusal = refused
                 nack = partial(client.nack, job.job_id, claim.token)
                 told = {"error": failure(refused), **self._who(claim)}
                 return bool(with_details(nack, **told))
 
-        self._told(word, either)
-        return outcome
+        self._told(either)
+        return refusal
 
     def _archive_together(self, claim: Claim, results: Mapping[int, str]) -> frozenset[int]:
         """Finish the jobs of a batch with their results, in one transaction.
@@ -310,10 +314,9 @@ class Execution:
         """What `job_history` shows of an attempt beside its error."""
         return {"worker": self._supervisor.name, "began_at": claim.began_at}
 
-    def _told(self, word: str, tell: Any) -> str:
+    def _told(self, tell: Any) -> None:
         # False may be the second answer to what was asked twice: it is not taken for a loss.
         self._supervisor.report(self._wakeup, "finish a job", tell)
-        return word
 
 
 def _text(result: object) -> str | None:
