@@ -47,7 +47,7 @@ def add(app: typer.Typer) -> None:
         state: Annotated[
             str | None,
             typer.Option(
-                help="ready, leased, delayed, waiting, expired, dead, finished; default: unfinished",
+                help="ready, leased, delayed, waiting, expired, dead or finished; else unfinished",
                 autocompletion=_complete_state,
             ),
         ] = None,
