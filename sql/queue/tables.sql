@@ -13,6 +13,10 @@ create table pgq.queue (
     backoff_max interval not null,
     backoff_jitter double precision not null,
     archive boolean not null,
+    -- Here, so that ack reads no more of the row than before.
+    fast_archive boolean generated always as (
+        case when not keep_results then archive end
+    ) stored,
     notify boolean not null,
     paused boolean not null default false,
     created_at timestamptz not null,
@@ -49,10 +53,7 @@ create table pgq.queue (
     max_message_bytes integer not null,
     keep_results boolean not null,
     on_duplicate text collate "C" not null,
-    debounce_max interval,
-    fast_archive boolean generated always as (
-        case when not keep_results then archive end
-    ) stored
+    debounce_max interval
 );
 
 comment on table pgq.queue is 'Queues of jobs and their settings.';
