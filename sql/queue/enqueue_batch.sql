@@ -117,13 +117,13 @@ begin
     insert into pgq.message (
         partition_id, log_offset, published_at, segment, key, headers, payload, body
     )
-    select target.partition_id, b.job_id, now_at, target.segment, b.key, b.header, b.payload, b.body
+    select target.partition_id, b.id, now_at, target.segment, b.key, b.header, b.payload, b.body
     from (
         select
-            unnest(ids) as job_id, unnest(holders) as holder, unnest(keys) as key,
+            unnest(ids) as id, unnest(holders) as holder, unnest(keys) as key,
             unnest(headers) as header, unnest(payloads) as payload, unnest(bodies) as body
     ) as b
-    where (b.holder <> b.job_id) is not true;
+    where b.holder is null or b.holder = b.id;
 
     insert into pgq.job (
         job_id,
@@ -142,10 +142,10 @@ begin
         due_at
     )
     select
-        b.job_id,
+        b.id,
         target.queue_id,
         target.partition_id,
-        b.job_id,
+        b.id,
         now_at + target.job_ttl,
         case when b.waits then 'infinity' else due end,
         target.segment,
@@ -158,10 +158,10 @@ begin
         case when b.waits then due end
     from (
         select
-            unnest(ids) as job_id, unnest(holders) as holder, unnest(labels) as label,
+            unnest(ids) as id, unnest(holders) as holder, unnest(labels) as label,
             unnest(unique_keys) as unique_key, unnest(turn_keys) as turn_key, unnest(turns) as waits
     ) as b
-    where (b.holder <> b.job_id) is not true;
+    where b.holder is null or b.holder = b.id;
 
     if added < size then
         perform pgq._merge_duplicates(
@@ -169,7 +169,8 @@ begin
         );
     end if;
 
-    return query select h.id, h.id <> h.own from unnest(coalesce(holders, ids), ids) as h (id, own);
+    return query
+    select unnest(coalesce(holders, ids)), unnest(coalesce(holders, ids)) <> unnest(ids);
 
     if target.notify then
         perform pgq._announce_jobs(ids);
