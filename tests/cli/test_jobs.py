@@ -118,6 +118,16 @@ def test_a_list_of_jobs(pgq: Run, mail: Client) -> None:
     assert pgq("jobs", "mail", "--label", "none").out == "no jobs\n"
 
 
+def test_ids_are_shown_as_commands_take_them(pgq: Run, client: Client) -> None:
+    client.create_queue("mail")
+    client.connection.execute("alter sequence pgq.job_id restart 1234567")
+    job_id = str(client.enqueue("mail", 1, delay=HOUR).job_id)
+    assert job_id == "1234567"
+    assert job_id in pgq("jobs", "mail").lines[2].split()
+    assert job_id in pgq("peek", "mail").out.split()
+    assert job_id in pgq("job", job_id).lines[0].split()
+
+
 def test_a_list_of_dead_letters(pgq: Run, mail: Client) -> None:
     rows = pgq("jobs", "mail", "--state", "dead", "--json").json
     assert [row["payload"] for row in rows] == [1, 2, 3]

@@ -206,7 +206,7 @@ def test_peek_at_a_group(pgq: Run, orders: Client) -> None:
 @pytest.mark.slow
 def test_a_purge_of_more_than_one_call_looks_at(pgq: Run, connection: Session) -> None:
     queue, other = fill(connection, "purge_queue", 22_000)
-    gone = pgq("purge", queue, "--died-before", "2999-01-01", "--yes", "--json")
+    gone = pgq("purge", queue, "--before", "2999-01-01", "--yes", "--json")
     assert gone.json["removed"] == 11_000
     assert len(meant(connection, "purge_queue", other)) == 11_000
 

@@ -109,8 +109,8 @@ def _interval(length: timedelta) -> str:
     return " ".join(part for part in (days, clock if rest or not days else "") if part)
 
 
-def written(value: Any) -> str:
-    """A value for people, in one line."""
+def written(value: Any, name: str = "") -> str:
+    """A value for people, in one line; an id is as commands take it."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -122,7 +122,7 @@ def written(value: Any) -> str:
     if isinstance(value, (bytes, bytearray, memoryview)):
         return body(bytes(value))
     if isinstance(value, int):
-        return f"{value:,}"
+        return str(value) if name == "pid" or name.endswith("_id") else f"{value:,}"
     if isinstance(value, (list, tuple)):
         return ", ".join(written(one) for one in value)
     if isinstance(value, dict):
@@ -217,7 +217,7 @@ class _Column:
     def __init__(self, name: str, values: Sequence[Any]) -> None:
         self.name = name
         self.title = name.replace("_", " ")
-        self.texts = [written(value) for value in values]
+        self.texts = [written(value, name) for value in values]
         known = [value for value in values if value is not None]
         self.numbers = bool(known) and all(
             isinstance(value, (int, float, timedelta)) and not isinstance(value, bool)
@@ -258,5 +258,5 @@ def show_object(row: Any, *, json: bool = False) -> None:
     width = max(len(name) for name in names)
     for name in names:
         value = _value(row, name)
-        text = "none" if value is None else written(value)
+        text = "none" if value is None else written(value, name)
         write_line(f"{name.replace('_', ' '):{width}}  {text}".rstrip())
