@@ -7,6 +7,7 @@ language plpgsql volatile parallel unsafe
 as $$
 declare
     rest bigint[] := job_ids;
+    target_id bigint;
     returned bigint[];
     exhausted bigint[];
     keyed bigint[];
@@ -74,24 +75,25 @@ begin
                 g.ordered_key
             from gone as g
             returning
-                job_id, unique_key, ordered_key,
+                job_id, queue_id, unique_key, ordered_key,
                 attempt >= coalesce(
                     max_attempts,
                     (select q.max_attempts from pgq.queue as q where q.queue_id = job.queue_id)
                 ) as exhausted
         )
 
+        -- The jobs of a token are in one queue.
         select
-            array_agg(b.job_id), array_agg(b.job_id) filter (where b.exhausted),
+            min(b.queue_id), array_agg(b.job_id), array_agg(b.job_id) filter (where b.exhausted),
             array_agg(b.job_id) filter (where b.unique_key is not null and b.exhausted is not true),
             array_agg(b.job_id) filter (where b.ordered_key is not null and b.exhausted is not true)
-        into returned, exhausted, keyed, stamped
+        into target_id, returned, exhausted, keyed, stamped
         from given_back as b;
 
         if uncounted = 0 and returned is not null then
             perform pgq._note_attempts(returned, 'failed', 0, error, worker, began_at);
         end if;
-        perform pgq._announce_jobs(returned);
+        perform pgq._announce_queue(target_id);
         if exhausted is not null then
             perform pgq._dead_letter_jobs(exhausted, 0, false, null);
         end if;

@@ -24,7 +24,7 @@ KINDS = ["replace", "postpone"]
 SIZE = 40
 # what a call may read besides, and for each job of its batch
 OVERHEAD = 100
-PER_JOB = 30
+PER_JOB = 35
 # what this module claimed during the last moments
 RECENTLY_CLAIMED = 2000
 

@@ -17,6 +17,12 @@ declare
                     and u.unique_key = j.unique_key
                     and u.job_id <> j.job_id
                     and u.is_newest
+                    -- Nobody works on one that has expired.
+                    and (
+                        select (h.expires_at <= pgq._clock()) is not true
+                        from pgq.job as h
+                        where h.job_id = u.job_id
+                    )
             )
     );
     lost_ids bigint[] := array(

@@ -93,6 +93,21 @@ def test_both_come_back(connection: Session, clock: Clock, first: str, second: s
     assert outcomes(connection, queue) == {}
 
 
+@pytest.mark.parametrize("most", [1, 9])
+@pytest.mark.parametrize("way", WAYS)
+def test_the_newer_one_has_expired(connection: Session, clock: Clock, way: str, most: int) -> None:
+    """Before the older one, if the job_ttl was lowered in between: the older one is tried again."""
+    queue = replacing(connection, job_ttl="1 hour")
+    put(connection, queue, "old")
+    job = claim_one(connection, queue)
+    connection.alter_queue(queue=queue, job_ttl="20 seconds")
+    put(connection, queue, "new", delay="10 seconds")
+    clock.advance("21 seconds")
+    come_back(connection, job, way, clock)
+    assert [each.payload for each in claim(connection, queue, most)] == ["old"]
+    assert outcomes(connection, queue) == {}
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_content_that_replaced_that_of_a_job_that_came_back(
     connection: Session, clock: Clock, way: str

@@ -221,11 +221,12 @@ def test_a_payload_that_cleanup_has_moved(connection: Session, clock: Clock) -> 
     queue = replacing(connection, retention="3 days", no_limit=["job_ttl"])
     first, _ = put(connection, queue, "old")
     enqueued = connection.get_job(job_id=first).enqueued_at
-    before = row(connection, "select segment from pgq.job where job_id = %s", [first])
+    stored = set()
     for _ in range(9):
+        stored.add(row(connection, "select segment from pgq.job where job_id = %s", [first]))
         clock.advance("24 hours")
         clean(connection)
-    assert row(connection, "select segment from pgq.job where job_id = %s", [first]) != before
+    assert len(stored) > 1
     assert put(connection, queue, "new") == (first, True)
     for _ in range(9):
         clock.advance("24 hours")
