@@ -83,7 +83,7 @@ def add(app: typer.Typer) -> None:
             history = client.job_history(number)
         if shown is None and not history:
             raise CommandError(
-                f"job {number} is gone: it has ended in a queue without keep_results, or longer ago "
+                f"job {number} is gone: it has ended in a queue without keep_results or longer ago "
                 "than its retention, was never there, or is hidden from this role; HINT: the view "
                 "pgq.archived_jobs has those that were archived"
             )
