@@ -134,6 +134,36 @@ def test_a_result_of_a_batch_that_the_database_refuses(
     assert found[1].error
 
 
+@pytest.mark.parametrize("batch", [None, 10])
+def test_a_result_whose_lease_was_lost(
+    dsn: str,
+    client: Client,
+    kind: Kind,
+    as_handler: As,
+    batch: int | None,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It is not stored, and the log says so, as of a job without a result."""
+
+    def lose() -> None:
+        client.connection.execute("update pgq.job set lease_token = gen_random_uuid()")
+
+    def one(payload: int) -> str:
+        lose()
+        return "too late"
+
+    def many(payloads: list[int], jobs: list[Any]) -> dict[int, str]:
+        lose()
+        return {job.job_id: "too late" for job in jobs}
+
+    worker = kind(dsn, concurrency=1)
+    worker.handler("mail", batch=batch)(as_handler(many if batch else one))
+    job_id = client.enqueue("mail", 1).job_id
+    with working(worker):
+        wait_until(lambda: "was done, but its lease was lost" in caplog.text)
+    assert client.get_result(job_id).state == "leased"
+
+
 def test_a_batch_that_fails_has_no_results(
     dsn: str, client: Client, kind: Kind, as_handler: As
 ) -> None:

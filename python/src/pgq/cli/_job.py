@@ -83,8 +83,9 @@ def add(app: typer.Typer) -> None:
             history = client.job_history(number)
         if shown is None and not history:
             raise CommandError(
-                f"job {number} is gone: it has ended in a queue without keep_results, or was never "
-                "there; HINT: the view pgq.archived_jobs has those that were archived"
+                f"job {number} is gone: it has ended in a queue without keep_results or longer ago "
+                "than its retention, was never there, or is hidden from this role; HINT: the view "
+                "pgq.archived_jobs has those that were archived"
             )
         shown = {"job_id": number, "state": "gone"} if shown is None else shown
         if json:

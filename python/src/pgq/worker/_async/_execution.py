@@ -69,18 +69,24 @@ class Execution:
         # what the database does not know of does not begin
         claim.lost |= {*begun} - {*(known or ())}
         if known is not None:
-            # Either an answer was lost on its way, and they are finished, or they are not ours.
-            for job_id in sorted({*job_ids} - {*known}):
-                found = await self._supervisor.report(
-                    self._wakeup, "look at a job", partial(AsyncClient.get_job, job_id=job_id)
+            await self._warn_of_lost(claim, {*job_ids} - {*known})
+
+    async def _warn_of_lost(self, claim: Claim, job_ids: set[int]) -> None:
+        """These were done, and the database did not take it.
+
+        Either an answer was lost on its way, and they are finished, or they are not ours.
+        """
+        for job_id in sorted(job_ids):
+            found = await self._supervisor.report(
+                self._wakeup, "look at a job", partial(AsyncClient.get_job, job_id=job_id)
+            )
+            if found is not None:
+                logger.warning(
+                    "job %d of %s was done, but its lease was lost",
+                    job_id,
+                    claim.handler.queue,
+                    extra={"queue": claim.handler.queue, "job_id": job_id, "outcome": "lost"},
                 )
-                if found is not None:
-                    logger.warning(
-                        "job %d of %s was done, but its lease was lost",
-                        job_id,
-                        claim.handler.queue,
-                        extra={"queue": claim.handler.queue, "job_id": job_id, "outcome": "lost"},
-                    )
 
     async def _give_back(self, claim: Claim) -> None:
         """Those that were not begun, or whose handlers were stopped by an impatient user."""
@@ -241,14 +247,18 @@ class Execution:
         if error is None:
             archive = partial(AsyncClient.archive_job, job_id=number, lease_token=token)
             kept = Jsonb(result, str)
-            refused = await self._or_failed(claim, job, partial(archive, result=kept))
-            return ("done" if refused is None else "failed"), refused
+            held, refused = await self._or_failed(claim, job, partial(archive, result=kept))
+            if refused is not None:
+                return "failed", refused
+            if held is False:
+                await self._warn_of_lost(claim, {number})
+            return "done", None
         word, told = _outcome(error)
         if word in ("rejected", "retried", "failed"):
             told |= self._who(claim)
         if word == "snoozed":
             release = partial(AsyncClient.release_job, job_id=number, lease_token=token, **told)
-            refused = await self._or_failed(claim, job, release)
+            _, refused = await self._or_failed(claim, job, release)
             return (word, error) if refused is None else ("failed", refused)
         if word == "released":
             await self._told(lambda c: c.release_job(number, token))
@@ -258,10 +268,12 @@ class Execution:
             await self._told(lambda c: with_details(partial(c.nack, number, token), **told))
         return word, error
 
-    async def _or_failed(self, claim: Claim, job: Job, tell: Any) -> Exception | None:
+    async def _or_failed(
+        self, claim: Claim, job: Job, tell: Any
+    ) -> tuple[bool | None, Exception | None]:
         """What the database refuses, as a result with a NUL or too long a delay, has failed.
 
-        Returns the refusal.
+        Returns the answer, and the refusal.
         """
         refusal: Exception | None = None
 
@@ -277,8 +289,8 @@ class Execution:
                 told = {"error": failure(refused), **self._who(claim)}
                 return bool(await with_details(nack, **told))
 
-        await self._told(either)
-        return refusal
+        held = await self._told(either)
+        return held, refusal
 
     async def _archive_together(self, claim: Claim, results: Mapping[int, str]) -> frozenset[int]:
         """Finish the jobs of a batch with their results, in one transaction.
@@ -289,33 +301,39 @@ class Execution:
         if not wanted:
             return _NONE
 
-        async def archive(client: AsyncClient) -> bool:
+        async def archive(client: AsyncClient) -> set[int] | bool:
+            held: set[int] = set()
             try:
                 async with client.connection.transaction():
                     # by their ids, as every other call locks them
                     for text, same in groupby(wanted, results.__getitem__):
                         result = Jsonb(text, str)
-                        await client.archive_job_batch([*same], claim.token, result=result)
+                        held |= {
+                            *await client.archive_job_batch([*same], claim.token, result=result)
+                        }
             except (psycopg.OperationalError, ReadOnlySqlTransaction):
                 raise
             except Exception:
                 return False
-            return True
+            return held
 
         done = await self._supervisor.report(self._wakeup, "finish jobs", archive)
         if done is False:
             return _NONE
         for number in wanted:  # or the server is away, and their leases run out
             claim.close(number)
+        if done is not None:
+            await self._warn_of_lost(claim, {*wanted} - {*done})
         return frozenset(wanted)
 
     def _who(self, claim: Claim) -> dict[str, Any]:
         """What `job_history` shows of an attempt beside its error."""
         return {"worker": self._supervisor.name, "began_at": claim.began_at}
 
-    async def _told(self, tell: Any) -> None:
+    async def _told(self, tell: Any) -> bool | None:
         # False may be the second answer to what was asked twice: it is not taken for a loss.
-        await self._supervisor.report(self._wakeup, "finish a job", tell)
+        held: bool | None = await self._supervisor.report(self._wakeup, "finish a job", tell)
+        return held
 
 
 def _text(result: object) -> str | None:

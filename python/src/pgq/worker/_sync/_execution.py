@@ -70,18 +70,24 @@ class Execution:
         # what the database does not know of does not begin
         claim.lost |= {*begun} - {*(known or ())}
         if known is not None:
-            # Either an answer was lost on its way, and they are finished, or they are not ours.
-            for job_id in sorted({*job_ids} - {*known}):
-                found = self._supervisor.report(
-                    self._wakeup, "look at a job", partial(Client.get_job, job_id=job_id)
+            self._warn_of_lost(claim, {*job_ids} - {*known})
+
+    def _warn_of_lost(self, claim: Claim, job_ids: set[int]) -> None:
+        """These were done, and the database did not take it.
+
+        Either an answer was lost on its way, and they are finished, or they are not ours.
+        """
+        for job_id in sorted(job_ids):
+            found = self._supervisor.report(
+                self._wakeup, "look at a job", partial(Client.get_job, job_id=job_id)
+            )
+            if found is not None:
+                logger.warning(
+                    "job %d of %s was done, but its lease was lost",
+                    job_id,
+                    claim.handler.queue,
+                    extra={"queue": claim.handler.queue, "job_id": job_id, "outcome": "lost"},
                 )
-                if found is not None:
-                    logger.warning(
-                        "job %d of %s was done, but its lease was lost",
-                        job_id,
-                        claim.handler.queue,
-                        extra={"queue": claim.handler.queue, "job_id": job_id, "outcome": "lost"},
-                    )
 
     def _give_back(self, claim: Claim) -> None:
         """Those that were not begun, or whose handlers were stopped by an impatient user."""
@@ -242,14 +248,18 @@ class Execution:
         if error is None:
             archive = partial(Client.archive_job, job_id=number, lease_token=token)
             kept = Jsonb(result, str)
-            refused = self._or_failed(claim, job, partial(archive, result=kept))
-            return ("done" if refused is None else "failed"), refused
+            held, refused = self._or_failed(claim, job, partial(archive, result=kept))
+            if refused is not None:
+                return "failed", refused
+            if held is False:
+                self._warn_of_lost(claim, {number})
+            return "done", None
         word, told = _outcome(error)
         if word in ("rejected", "retried", "failed"):
             told |= self._who(claim)
         if word == "snoozed":
             release = partial(Client.release_job, job_id=number, lease_token=token, **told)
-            refused = self._or_failed(claim, job, release)
+            _, refused = self._or_failed(claim, job, release)
             return (word, error) if refused is None else ("failed", refused)
         if word == "released":
             self._told(lambda c: c.release_job(number, token))
@@ -259,10 +269,12 @@ class Execution:
             self._told(lambda c: with_details(partial(c.nack, number, token), **told))
         return word, error
 
-    def _or_failed(self, claim: Claim, job: Job, tell: Any) -> Exception | None:
+    def _or_failed(
+        self, claim: Claim, job: Job, tell: Any
+    ) -> tuple[bool | None, Exception | None]:
         """What the database refuses, as a result with a NUL or too long a delay, has failed.
 
-        Returns the refusal.
+        Returns the answer, and the refusal.
         """
         refusal: Exception | None = None
 
@@ -278,8 +290,8 @@ class Execution:
                 told = {"error": failure(refused), **self._who(claim)}
                 return bool(with_details(nack, **told))
 
-        self._told(either)
-        return refusal
+        held = self._told(either)
+        return held, refusal
 
     def _archive_together(self, claim: Claim, results: Mapping[int, str]) -> frozenset[int]:
         """Finish the jobs of a batch with their results, in one transaction.
@@ -290,33 +302,39 @@ class Execution:
         if not wanted:
             return _NONE
 
-        def archive(client: Client) -> bool:
+        def archive(client: Client) -> set[int] | bool:
+            held: set[int] = set()
             try:
                 with client.connection.transaction():
                     # by their ids, as every other call locks them
                     for text, same in groupby(wanted, results.__getitem__):
                         result = Jsonb(text, str)
-                        client.archive_job_batch([*same], claim.token, result=result)
+                        held |= {
+                            *client.archive_job_batch([*same], claim.token, result=result)
+                        }
             except (psycopg.OperationalError, ReadOnlySqlTransaction):
                 raise
             except Exception:
                 return False
-            return True
+            return held
 
         done = self._supervisor.report(self._wakeup, "finish jobs", archive)
         if done is False:
             return _NONE
         for number in wanted:  # or the server is away, and their leases run out
             claim.close(number)
+        if done is not None:
+            self._warn_of_lost(claim, {*wanted} - {*done})
         return frozenset(wanted)
 
     def _who(self, claim: Claim) -> dict[str, Any]:
         """What `job_history` shows of an attempt beside its error."""
         return {"worker": self._supervisor.name, "began_at": claim.began_at}
 
-    def _told(self, tell: Any) -> None:
+    def _told(self, tell: Any) -> bool | None:
         # False may be the second answer to what was asked twice: it is not taken for a loss.
-        self._supervisor.report(self._wakeup, "finish a job", tell)
+        held: bool | None = self._supervisor.report(self._wakeup, "finish a job", tell)
+        return held
 
 
 def _text(result: object) -> str | None:
