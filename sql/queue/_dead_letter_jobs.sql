@@ -6,17 +6,8 @@ as $$
 declare
     ran_out constant text := 'the lease of the last attempt ran out';
     freed pgq._ended_job[];
-    lost_ids bigint[] := array(
-        select j.job_id
-        from pgq.job as j
-        where j.job_id = any(job_ids)
-            and coalesce(lost, j.lease_token is not null)
-            and j.last_attempt is not null
-    );
 begin
-    if lost_ids <> '{}' then
-        perform pgq._note_attempts(lost_ids, 'lost', uncounted, null, null, null);
-    end if;
+    perform pgq._note_lost(job_ids, uncounted, lost);
 
     with gone as (delete from pgq.job as j where j.job_id = any(job_ids) returning j.*),
 

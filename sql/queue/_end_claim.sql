@@ -9,7 +9,7 @@ begin
         perform pgq._note_claims(plan.queue_id, chosen.job_ids);
     end if;
     if chosen.lost_ids is not null then
-        perform pgq._note_attempts(chosen.lost_ids, 'lost', 1, null, null, null);
+        perform pgq._note_attempts(plan.queue_id, chosen.lost_ids, 'lost', 1, null, null, null);
     end if;
     if chosen.unique_ids is not null then
         perform pgq._free_claimed(chosen.unique_ids);

@@ -16,7 +16,7 @@ begin
         for update skip locked
     );
 
-    perform pgq._note_lost(expired_ids);
+    perform pgq._note_lost(expired_ids, 0, null);
 
     with expired as (delete from pgq.job as j where j.job_id = any(expired_ids) returning j.*)
 

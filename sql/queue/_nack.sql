@@ -91,7 +91,7 @@ begin
         from given_back as b;
 
         if uncounted = 0 and returned is not null then
-            perform pgq._note_attempts(returned, 'failed', 0, error, worker, began_at);
+            perform pgq._note_attempts(target_id, returned, 'failed', 0, error, worker, began_at);
         end if;
         perform pgq._announce_queue(target_id);
         if exhausted is not null then

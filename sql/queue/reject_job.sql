@@ -24,7 +24,9 @@ begin
         return false;
     end if;
 
-    perform pgq._note_attempts(array[job_id], 'rejected', 0, error collate "C", worker, began_at);
+    perform pgq._note_attempts(
+        held.queue_id, array[job_id], 'rejected', 0, error collate "C", worker, began_at
+    );
     perform pgq._dead_letter_jobs(
         array[job_id], -(held.last_attempt is null)::integer, false, error collate "C"
     );

@@ -25,20 +25,11 @@ declare
                     )
             )
     );
-    lost_ids bigint[] := array(
-        select j.job_id
-        from pgq.job as j
-        where j.job_id = any(replaced_ids)
-            and coalesce(lost, j.lease_token is not null)
-            and j.last_attempt is not null
-    );
 begin
     if replaced_ids = '{}' then
         return false;
     end if;
-    if lost_ids <> '{}' then
-        perform pgq._note_attempts(lost_ids, 'lost', uncounted, null, null, null);
-    end if;
+    perform pgq._note_lost(replaced_ids, uncounted, lost);
 
     with deleted as (delete from pgq.job as j where j.job_id = any(replaced_ids) returning j.*)
 

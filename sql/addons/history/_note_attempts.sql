@@ -1,13 +1,12 @@
 create function pgq._note_attempts(
-    job_ids bigint[], event text, since_then integer, error text, worker text, began_at timestamptz
+    queue_id bigint, job_ids bigint[], event text, since_then integer, error text, worker text,
+    began_at timestamptz
 )
 returns void
 language plpgsql volatile parallel unsafe
 as $$
 declare
-    leaf integer := pgq._event_leaf(
-        (select j.queue_id from pgq.job as j where j.job_id = any(job_ids) limit 1)
-    );
+    leaf integer := pgq._event_leaf(queue_id);
     many bigint[];
 begin
     if leaf is null then
@@ -39,6 +38,6 @@ begin
 end
 $$;
 
-comment on function pgq._note_attempts(bigint[], text, integer, text, text, timestamptz) is
+comment on function pgq._note_attempts(bigint, bigint[], text, integer, text, text, timestamptz) is
 'Notes an attempt of these jobs of one queue, whose rows the caller has locked.
 since_then: 1 if the next attempt has been counted already, else 0.';

@@ -5,7 +5,7 @@ as $$
 begin
     -- visible_at infinity hides the job from claims, and ordered_key sorts it among the blocked
     -- jobs of its key. An expired lease ends here.
-    perform pgq._note_lost(job_ids);
+    perform pgq._note_lost(job_ids, 0, null);
     with gone as (delete from pgq.job as j where j.job_id = any(job_ids) returning j as job)
 
     insert into pgq.job
