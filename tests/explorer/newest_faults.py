@@ -30,20 +30,4 @@ NEWEST_FAULTS = {
     "a duplicate that is forgotten": Fault(
         "_merge_duplicate", "begin return; end", AREAS, frozenset({"newest lost", "old content"})
     ),
-    "a newer job that ends since an older one has the key": Fault(
-        "_end_replaced",
-        """
-        begin
-            update pgq.unique_job as u set is_newest = true
-            from pgq.job as j
-            where j.job_id = any(_end_replaced.job_ids)
-                and (u.queue_id, u.unique_key) = (j.queue_id, j.unique_key);
-            return {true}(
-                _end_replaced.job_ids, _end_replaced.uncounted, _end_replaced.lost
-            );
-        end
-        """,
-        AREAS,
-        frozenset({"newest lost"}),
-    ),
 }
