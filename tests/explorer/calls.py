@@ -17,6 +17,7 @@ import explorer.filter_calls
 import explorer.keyed_calls
 import explorer.letter_calls
 import explorer.newest_calls
+import explorer.noted_calls
 import explorer.reader_calls
 import explorer.setting_calls
 import explorer.tick_calls
@@ -190,7 +191,7 @@ def finish_and_claim(draw: Draw) -> Arguments:
 @call("queue limits prefetch", 4)
 def nack(draw: Draw) -> Arguments:
     more = {"delay": draw.rng.choice(["0", "1 minute"])} if draw.some(0.7) else {}
-    return {"*": draw.late("job"), **more}
+    return {"*": draw.late("job"), **more, **draw.told("worker", "w")}
 
 
 @call("queue prefetch", 1)
@@ -200,7 +201,7 @@ def nack_batch(draw: Draw) -> Arguments:
 
 @call("queue", 0.5)
 def archive_job_batch(draw: Draw) -> Arguments:
-    return {"*": draw.late("jobs")}
+    return {"*": draw.late("jobs"), **draw.told("result", "")}
 
 
 @call("queue limits", 1)
@@ -216,7 +217,7 @@ def extend_lease_batch(draw: Draw) -> Arguments:
 
 @call("queue", 1)
 def archive_job(draw: Draw) -> Arguments:
-    return {"*": draw.late("job")}
+    return {"*": draw.late("job"), **draw.told("result", "")}
 
 
 # ---------------------------------------------------------------------------- bulk writes

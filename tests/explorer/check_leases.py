@@ -15,7 +15,10 @@ LEASED = (
 
 TAKING = ("purge_queue", "drop_queue")
 """They name a queue, and take its jobs from their workers."""
-LEAVING = ("extend_lease", "get_job", "retry_job", "set_progress", *EFFECTS)
+LEAVING = (
+    *("extend_lease", "get_job", "get_result", "job_history", "retry_job", "set_progress"),
+    *EFFECTS,
+)
 """They name a job, and leave it to its worker."""
 
 

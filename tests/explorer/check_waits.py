@@ -16,6 +16,8 @@ __all__ = ["check_waits"]
 
 NOTING = tuple(call for call in LEAVING if call != "retry_job")
 """They name a job, and leave it where it stands."""
+MANY = ("redrive", "retry_jobs")
+"""They make jobs due that they do not name."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +73,9 @@ def _check_wait(history: History, wait: Wait, retries: list[Event]) -> None:
     claim = next(claims, None)
     if claim is None or history.clock(claim.started, claim.ended)[1] >= wait.due(history):
         return
-    for other in (*retries, *history.committed("redrive")):
+    for other in (*retries, *history.committed(*MANY)):
         beside = other.ended >= began.started and other.started <= claim.ended
-        if beside and (wait.job_id in named(other) or other.call == "redrive"):
+        if beside and (wait.job_id in named(other) or other.call in MANY):
             return
     told = f"job {wait.job_id}: {began.statement}, then {claim.statement}"
     history.violate("before its time", told)

@@ -28,7 +28,7 @@ class Draw:
     that subscriptions look at. ``keyed``: queues have max_leased_per_key. ``limited``: they have
     other limits of claims. ``prefetched``: claims prefetch. ``guarded``: roles call. ``mixed``:
     schedules and bulk writes write to an ordered queue. ``wide``: there are two of each thing in
-    any case. ``place``: see Near."""
+    any case. ``noted``: workers tell who they are, and results. ``place``: see Near."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
@@ -41,6 +41,7 @@ class Draw:
         self.mixed = False
         self.prefetched = False
         self.guarded = False
+        self.noted = False
         self.wide = False
         self.place: int | None = None
         self._number = 0
@@ -115,6 +116,10 @@ class Draw:
     def known_key(self) -> Arguments:
         """Seldom an idempotency key, one of three."""
         return {"idempotency_key": self.rng.choice("aabc")} if self.some(0.25) else {}
+
+    def told(self, name: str, prefix: str) -> Arguments:
+        """Often who has tried, or a result, where it is noted; no two are the same."""
+        return {name: f"{prefix}{self.number()}"} if self.noted and self.some(0.7) else {}
 
     def late(self, kind: str) -> Late:
         return Late(kind, self.rng.choice([0, 0, 0, 1, 2]))

@@ -78,7 +78,7 @@ def release_job_batch(draw: Draw) -> Arguments:
 
 @call("endings duplicates", 4)
 def reject_job(draw: Draw) -> Arguments:
-    return {"*": draw.late("job"), "error": "no"}
+    return {"*": draw.late("job"), "error": "no", **draw.told("worker", "w")}
 
 
 @call("endings", 2)

@@ -6,6 +6,7 @@ from explorer.access_faults import ACCESS_FAULTS
 from explorer.filter_faults import FILTER_FAULTS
 from explorer.job_faults import JOB_FAULTS
 from explorer.newest_faults import NEWEST_FAULTS
+from explorer.noted_faults import NOTED_FAULTS
 from explorer.plant import Fault
 from explorer.prefetch_faults import PREFETCH_FAULTS
 from explorer.wait_faults import WAIT_FAULTS
@@ -17,6 +18,7 @@ FAULTS = {
     **FILTER_FAULTS,
     **JOB_FAULTS,
     **NEWEST_FAULTS,
+    **NOTED_FAULTS,
     **PREFETCH_FAULTS,
     **WAIT_FAULTS,
     "a publish that looks for its offset before it has its lock": Fault(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from explorer.check_access import check_access
 from explorer.check_deferred import check_deferred, settle_deferred
+from explorer.check_due import check_due
 from explorer.check_effects import check_effects
 from explorer.check_endings import check_endings
 from explorer.check_followers import check_followers
@@ -14,6 +15,7 @@ from explorer.check_leases import check_leases
 from explorer.check_limits import check_limits
 from explorer.check_log import check_topics
 from explorer.check_newest import check_newest
+from explorer.check_noted import check_noted
 from explorer.check_order import check_keys_of_order
 from explorer.check_poison import check_poison
 from explorer.check_queue import check_queues
@@ -46,6 +48,8 @@ def check(history: History, link: Link) -> None:
     check_keys(history)
     check_endings(history, link)
     check_waits(history, link)
+    check_noted(history, link)
+    check_due(history, link)
     check_keys_of_order(history, link)
     check_limits(history, link)
     check_rooms(history, link)

@@ -54,6 +54,7 @@ def setup_of(draw: Draw, areas: set[str]) -> list[Step]:
     draw.limited = "limits" in areas
     draw.mixed = "mixed" in areas
     draw.guarded = "access" in areas
+    draw.noted = "noted" in areas
     with_log = bool(areas & {"log", "bulk", "settings", "store", "journal"}) and not draw.mixed
     draw.prefetched = "prefetch" in areas
     with_queue = bool(areas & {"queue", "bulk", "settings", "store", "limits", "prefetch"})
@@ -102,6 +103,7 @@ def setup_of(draw: Draw, areas: set[str]) -> list[Step]:
                     | ({"max_unfinished": rng.choice([2, 3, 5])} if "room" in areas else {})
                 ),
                 **({"max_leased_per_key": rng.choice([1, 1, 1, 2, 2, None])} if keyed else {}),
+                **({"keep_results": draw.some(0.8)} if draw.noted else {}),
             )
     if draw.guarded:
         for what, names in (("topic", draw.topics), ("queue", draw.queues)):

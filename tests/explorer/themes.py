@@ -12,6 +12,7 @@ THEMES: tuple[tuple[float, frozenset[str]], ...] = (
     (2, frozenset({"queue", "effects"})),
     (4, frozenset({"queue", "endings"})),
     (1, frozenset({"queue", "endings", "settings"})),
+    (2, frozenset({"queue", "endings", "noted"})),
     (2, frozenset({"queue", "duplicates"})),
     (3, frozenset({"limits"})),
     (1, frozenset({"queue", "limits"})),
