@@ -25,7 +25,10 @@ NOTED_FAULTS = {
         """
         begin
             if {true}(job_id, lease_token, delay) then
-                perform pgq._note_attempts(array[job_id], 'failed', 0, null, null, null);
+                perform pgq._note_attempts(
+                    (select j.queue_id from pgq.job as j where j.job_id = release_job.job_id),
+                    array[job_id], 'failed', 0, null, null, null
+                );
                 return true;
             end if;
             return false;
@@ -39,8 +42,8 @@ NOTED_FAULTS = {
         """
         begin
             perform {true}(
-                job_ids, event, case when event = 'lost' then 0 else since_then end, error,
-                worker, began_at
+                queue_id, job_ids, event, case when event = 'lost' then 0 else since_then end,
+                error, worker, began_at
             );
         end
         """,
