@@ -14,9 +14,7 @@ create table pgq.queue (
     backoff_jitter double precision not null,
     archive boolean not null,
     -- Here, so that ack reads no more of the row than before.
-    fast_archive boolean generated always as (
-        case when not keep_results then archive end
-    ) stored,
+    fast_archive boolean generated always as (case when not keep_results then archive end) stored,
     notify boolean not null,
     paused boolean not null default false,
     created_at timestamptz not null,

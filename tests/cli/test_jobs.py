@@ -137,20 +137,6 @@ def test_a_list_of_dead_letters(pgq: Run, mail: Client) -> None:
     assert "timeout at 3" in pgq("jobs", "mail", "--state", "dead").out
 
 
-def test_a_list_of_finished_jobs(pgq: Run, mail: Client) -> None:
-    """The latest first."""
-    mail.create_queue("done")
-    for number in range(4):
-        mail.enqueue("done", number, label=("news", "bill")[number % 2])
-        [job] = mail.claim_job("done")
-        mail.archive_job(job.job_id, job.lease_token, outcome="sent", result=number * 10)
-    rows = pgq("jobs", "done", "--state", "finished", "--json").json
-    assert [(row["payload"], row["result"]) for row in rows] == [(3, 30), (2, 20), (1, 10), (0, 0)]
-    only = pgq("jobs", "done", "--state", "finished", "--label", "bill", "-n", "1", "--json").json
-    assert [row["payload"] for row in only] == [3]
-    assert "sent" in pgq("jobs", "done", "--state", "finished").out
-
-
 def test_states_that_are_not_listed(pgq: Run, mail: Client) -> None:
     assert "unknown queue" in pgq("jobs", "nowhere").err
     assert pgq("jobs", "mail", "--state", "odd").status == 1

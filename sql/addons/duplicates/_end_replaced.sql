@@ -17,7 +17,7 @@ declare
                     and u.unique_key = j.unique_key
                     and u.job_id <> j.job_id
                     and u.is_newest
-                    -- Nobody works on one that has expired.
+                    -- An expired job is not worked on any more.
                     and (
                         select (h.expires_at <= pgq._clock()) is not true
                         from pgq.job as h
