@@ -41,7 +41,7 @@ def check_waits(history: History, link: Link) -> None:
         Wait(row["job_id"], e)
         for e in history.committed("enqueue_unique")
         for row in e.rows
-        if e.arguments["delay"] is not None and not row["duplicate"]
+        if e.arguments.get("delay") is not None and not row["duplicate"]
     ]
     retries = [e for e in history.committed("retry_job") if e.rows[0]["retry_job"]]
     for wait in waits:

@@ -21,7 +21,7 @@ def test_it_reads_and_acts(connection: Session, pgbouncer: PgBouncer) -> None:
             assert page.act("enqueue", queue="mail", payload="1")
             assert len(page.read("messages", topic="t")["messages"]) == number
             assert page.read("group", topic="t", group="g")["partitions"][1]["lag"] == number
-            assert len(page.read("jobs", queue="mail")) == number
+            assert len(page.read("jobs", queue="mail")["jobs"]) == number
         assert page.read("doctor")["checked"]
     # what holds for the page's transactions holds for nobody else's on the same connections
     with Session.connect(pgbouncer.dsn, prepare_threshold=None) as session:

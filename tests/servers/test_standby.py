@@ -30,7 +30,7 @@ order by 1
 """
 # Figures of the server itself differ, a watermark is older where nobody can be locked out, and
 # where there is no pg_cron there is nothing to end.
-OWN = {"metrics", "metrics_text", "unschedule_cleanup", "watermark"}
+OWN = {"metrics", "metrics_text", "next_poll", "unschedule_cleanup", "watermark"}
 CLEAR = ("in a read-only transaction", "during recovery")
 VIEWS = """
 select c.relname

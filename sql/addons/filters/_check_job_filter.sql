@@ -4,6 +4,9 @@ language plpgsql stable parallel unsafe
 as $$
 begin
     perform pgq._check_label(filter.label);
+    if filter.after_id is not null then
+        perform pgq._check_count('after_id', filter.after_id, 0, 9223372036854775807);
+    end if;
     if filter.max_jobs is not null then
         perform pgq._check_count('max_jobs', filter.max_jobs, 1, 1000000);
     end if;

@@ -27,6 +27,11 @@ declare
         'retry', queue collate "C", all_jobs, filter
     );
 begin
+    -- Transaction id first, also if there is no job: a standby refuses the call then too.
+    if dry_run is not true then
+        perform pg_current_xact_id();
+    end if;
+
     return query
     select
         case
