@@ -174,11 +174,10 @@ def test_a_walk_counts_each_job_once(connection: Session, function: str) -> None
 
 @EVERY
 def test_from_an_id_on(connection: Session, function: str) -> None:
-    """after_id is any number; those with a higher one are looked at."""
+    """Those with a higher id than after_id are looked at."""
     queue = new_queue(connection)
     ids = [add_one(connection, function, queue, label="x") for _ in range(3)]
     for after_id, expected in (
-        (-5, ids),
         (0, ids),
         (ids[0], ids[1:]),
         (ids[2], []),
@@ -226,6 +225,7 @@ BAD: list[dict[str, Any]] = [
     {"max_jobs": 1},
     {"after_id": 1},
     {"dry_run": True},
+    {"label": "x", "after_id": -1},
     {"label": "x", "max_jobs": 0},
     {"label": "x", "max_jobs": -1},
     {"label": "x", "max_jobs": 1000001},
