@@ -24,7 +24,7 @@ def bury(client: Client, number: int, label: str = "a", error: str = "no answer"
 
 def walk(page: Page, name: str, **given: Any) -> list[int]:
     """An act page by page: how many each took."""
-    after, taken = -1, []
+    after, taken = 0, []
     while after is not None:
         status, found = page.do(name, queue="mail", after_id=after, **given)
         assert status == 200, found
@@ -227,7 +227,7 @@ def test_no_filter_is_not_all(page: Page, client: Client) -> None:
     bury(client, 2)
     for name in ("redrive", "purge", "cancel", "retry"):
         for status, document in (
-            page.do(f"{name}_page", queue="mail", after_id=-1),
+            page.do(f"{name}_page", queue="mail", after_id=0),
             page.ask("matching", act=name, queue="mail", label=""),
         ):
             assert (status, "a filter is needed" in document["message"]) == (400, True)

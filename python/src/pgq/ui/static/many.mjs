@@ -124,14 +124,14 @@ export function Walking({ asked, onDone, onCancel }) {
 
     const counting = async () => {
         const until = Date.now() + COUNTING;
-        let now = { of: 0, at: -1, filter };
+        let now = { of: 0, at: 0, filter };
         while (now.at != null && !stopped.current && Date.now() < until) {
             const found = await read("matching", { act: walk, queue, ...now.filter, after_id: now.at });
             // ages are those of this moment, for all pages
             now = { of: now.of + found.taken, at: found.after_id, filter: filterOf(found.filter) };
             setState((old) => ({ ...old, of: now.of }));
         }
-        setState({ ...now, step: "ask", whole: now.at == null, at: -1, taken: 0 });
+        setState({ ...now, step: "ask", whole: now.at == null, at: 0, taken: 0 });
     };
     const acting = async () => {
         let now = { ...state, step: "work", problem: null };
