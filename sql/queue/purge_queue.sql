@@ -74,9 +74,9 @@ begin
     -- Jobs that are enqueued from now on stay.
     select s.last_value into newest_id from pgq.job_id as s;
 
-    -- In the order in which jobs are locked everywhere: no deadlock. Dead letters
-    -- last: a job that dies while this waits for its row is then among them. A row that is
-    -- replaced, or a letter that is redriven, while this waits for it is found by the next round.
+    -- In the order in which jobs are locked everywhere: no deadlock. Dead letters last: a job that
+    -- dies while this waits for its row is then among them. A row that is replaced, or a letter
+    -- that is redriven, while this waits for it is found by the next round.
     loop
         if all_jobs then
             job_ids := array(
