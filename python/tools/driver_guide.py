@@ -49,4 +49,4 @@ def generate() -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(write(GUIDE, generate))
+    sys.exit(write(GUIDE, generate()))

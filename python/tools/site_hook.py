@@ -36,6 +36,7 @@ ELSEWHERE = {
     "sql/REFERENCE.md",
     "sql/RULES.md",
     "sql/addons/metrics/README.md",
+    *(str(page.relative_to(ROOT)) for page in (ROOT / "sql" / "reference").glob("*.md")),
 }
 """Pages that are read from where they stand in the repository."""
 
