@@ -14,6 +14,7 @@ import pytest
 from pgq import AsyncClient, Client, PublishResult, UnknownTopic
 from pgq.embedded import Server
 from pgq.producer import AsyncProducer, Full, OutcomeUnknown, Producer
+from support.client import groups
 from support.house import install_script
 from support.session import Session
 from support.waiting import PATIENCE, wait_until
@@ -23,9 +24,9 @@ from support.working import kill_backends
 def stored(client: Client) -> dict[tuple[int, int], Any]:
     """All messages by their places."""
     found = {}
-    for offsets in client.list_offsets("events"):
+    for offsets in client.bulk.list_offsets("events"):
         if offsets.last_offset >= offsets.first_offset:
-            for message in client.fetch_range(
+            for message in client.bulk.fetch_range(
                 "events", offsets.partition, offsets.first_offset, offsets.last_offset
             ):
                 content = message.payload if message.body is None else message.body
@@ -215,15 +216,16 @@ def _lost_before(
     monkeypatch: pytest.MonkeyPatch, used: type[Any], client: Client, ends: list[int]
 ) -> None:
     """The connection is lost when it is asked where messages stand, so often."""
-    ask = used._rows
+    bulk = groups(used)["bulk"]
+    ask = bulk._rows
 
     def lost(self: Any, kind: Any, function: str, **arguments: Any) -> Any:
-        if function == "fetch_range" and self is not client and ends:
+        if function == "fetch_range" and self is not client.bulk and ends:
             ends.pop()
             kill_backends(client.connection, "pgq producer")
         return ask(self, kind, function, **arguments)
 
-    monkeypatch.setattr(used, "_rows", lost)
+    monkeypatch.setattr(bulk, "_rows", lost)
 
 
 def _published_in(kind: type[Any], dsn: str) -> tuple[list[Any], Any]:
@@ -249,7 +251,7 @@ def test_a_server_that_restarts(start_server: Callable[..., Server]) -> None:
     server = start_server()
     with psycopg.connect(server.dsn, autocommit=True) as connection:
         connection.execute(install_script())
-        Client(connection).create_topic("events", partitions=4)
+        Client(connection).admin.create_topic("events", partitions=4)
     with Producer("events", conninfo=server.dsn, idempotent=True, linger=0.001) as producer:
         futures = []
         for step in range(3):
