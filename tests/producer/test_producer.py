@@ -14,7 +14,6 @@ import pytest
 from pgq import AsyncClient, Client, PublishResult, UnknownTopic
 from pgq.embedded import Server
 from pgq.producer import AsyncProducer, Full, OutcomeUnknown, Producer
-from support.client import groups
 from support.house import install_script
 from support.session import Session
 from support.waiting import PATIENCE, wait_until
@@ -216,16 +215,15 @@ def _lost_before(
     monkeypatch: pytest.MonkeyPatch, used: type[Any], client: Client, ends: list[int]
 ) -> None:
     """The connection is lost when it is asked where messages stand, so often."""
-    bulk = groups(used)["bulk"]
-    ask = bulk._rows
+    ask = used._rows
 
     def lost(self: Any, kind: Any, function: str, **arguments: Any) -> Any:
-        if function == "fetch_range" and self is not client.bulk and ends:
+        if function == "fetch_range" and self is not client and ends:
             ends.pop()
             kill_backends(client.connection, "pgq producer")
         return ask(self, kind, function, **arguments)
 
-    monkeypatch.setattr(bulk, "_rows", lost)
+    monkeypatch.setattr(used, "_rows", lost)
 
 
 def _published_in(kind: type[Any], dsn: str) -> tuple[list[Any], Any]:
