@@ -48,7 +48,7 @@ TESTED_ELSEWHERE = {"command-line.md", "drivers.md", "replicas.md", "ui.md", "up
 SEVERAL = "guides/several-databases.md"
 """The page whose SQL goes to two databases."""
 
-SLOW = {"guides/http-jwt.md", SEVERAL, "guides/spark-pipeline.md", "tutorial.md"}
+SLOW = {"guides/http.md", "guides/http-jwt.md", SEVERAL, "guides/spark-pipeline.md", "tutorial.md"}
 """Pages that start another program, or many."""
 
 ALONE = {GUIDES / SEVERAL, GUIDES / "guides" / "spark-pipeline.md", ROOT / "python" / "SPARK.md"}
@@ -59,6 +59,8 @@ NOT_RUN = {
     "guides/from-kafka.md": ["Kafka's code, for comparison"],
     "guides/from-pgmq.md": ["needs the extension pgmq"],
     "guides/from-river.md": ["needs Go and pgx"],
+    "guides/housekeeping.md": ["needs the extension pg_cron", "a line of a crontab"],
+    "guides/http.md": ["the test starts it with these settings"],
     "guides/http-jwt.md": ["the test starts it with these settings"],
     "guides/schedules.md": ["needs the extension pg_cron"],
     SEVERAL: ["the addresses are others each time"],
@@ -66,7 +68,13 @@ NOT_RUN = {
         "it is installed already",
         "the address is another one each time",
     ],
-    "operations.md": ["a line of a crontab", "needs the extension pg_cron"],
+    "install.md": [
+        "pgq is installed already",
+        "it is installed already",
+        "needs the files of the server",
+        "pgq is installed already",
+        "it would remove what other pages use",
+    ],
     "sizing.md": ["formulas"],
     "tutorial.md": [
         "it is installed already",
