@@ -27,6 +27,8 @@ LANGUAGES = {
     ".psql": "sql",
     ".py": "python",
     ".rb": "ruby",
+    ".sql": "sql",
+    ".yaml": "yaml",
 }
 
 _PROGRAM = re.compile(r"^<!-- (tests/drivers/\S+) -->\n(?:\n```\w+\n.*?^```\n)?", re.M | re.S)

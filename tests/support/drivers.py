@@ -17,7 +17,7 @@ from pgq.local_spark import SparkSetupError, find_jdbc_driver
 from support.house import ROOT
 from support.java import JAVA_OPTIONS
 
-__all__ = ["PROGRAMS", "environment", "run_program"]
+__all__ = ["GO_PACKAGES", "PROGRAMS", "environment", "run_program"]
 
 PROGRAMS = ROOT / "tests" / "drivers" / "programs"
 
@@ -164,12 +164,16 @@ def _run(
     )
 
 
-def run_program(path: Path, dsn: str) -> str:
-    """What the program prints; skips where its language or its driver is missing."""
+def run_program(path: Path, dsn: str, **more: str) -> str:
+    """What the program prints; skips where its language or its driver is missing.
+
+    Further arguments are variables of its environment.
+    """
     variables = environment(dsn)
     if path.suffix == ".go":
         variables |= {"GOPATH": str(GO_PACKAGES), "GO111MODULE": "off", "GOFLAGS": ""}
         variables["GOCACHE"] = str(ROOT / ".cache" / "go")
+    variables |= more
     try:
         command = _COMMANDS[path.suffix](path)
     except Missing as missing:
