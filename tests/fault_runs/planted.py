@@ -135,6 +135,25 @@ def _stuck_lease(evidence: Evidence, session: Session) -> None:
     assert session.claim_job(queue="followers", lease="1 year")
 
 
+def _newer_before(evidence: Evidence, session: Session) -> None:
+    """The first claim of a key begins after the last of its versions has been enqueued."""
+    claims = [
+        (unit, job["name"])
+        for unit in evidence.of("claim", "end")
+        if unit.done and unit.about.get("queue") == "replaced"
+        for job in unit.told.get("jobs", [])
+    ]
+    claim, name = claims[0]
+    key = name.rpartition("=")[0]
+    *_, last = (
+        unit
+        for unit in evidence.of("replace")
+        if unit.done and any(each.startswith(f"{key}=") for each in unit.about["names"])
+    )
+    assert last.ended > claim.ended
+    claim.began = claim.ended = last.ended + 1
+
+
 def _lost_effect(evidence: Evidence, session: Session) -> None:
     unit = next(u for u in evidence.of("exact") if u.done and u.told["places"])
     [topic, [[partition, first, _], *_]] = unit.about["topic"], unit.told["places"]
@@ -231,6 +250,49 @@ PLANTED = {
         "orphan",
         "insert into pgq.message (partition_id, log_offset, published_at, segment)"
         " select 999999, 1, now(), segment from pgq.segment where state = 'open' limit 1",
+    ),
+    "a result lost": _sql("result", "delete from pgq.job_event where event = 'finished'"),
+    "the result of another attempt": _sql(
+        "result",
+        "update pgq.job_event set result = jsonb_set(result, '{by}', '1') where result is not null",
+    ),
+    "a failed attempt that is not noted": _sql(
+        "history", "delete from pgq.job_event where event = 'failed'"
+    ),
+    "a lost attempt that is not noted": _sql(
+        "history",
+        "delete from pgq.job_event where event = 'lost' and job_id in"
+        " (select job_id from done where queue = 'ordered')",
+    ),
+    "an attempt of nobody": _sql(
+        "history",
+        "insert into pgq.job_event (job_id, queue_id, ended_at, segment, attempt, event)"
+        " select j.job_id, q.queue_id, now(), q.segment, 9, 'lost' from pgq.queue as q"
+        f" cross join {_one_of('jobs')} as j where q.queue = 'jobs'",
+    ),
+    "a cancelled job handed out": _sql(
+        "act",
+        "insert into attempt (queue, job_id, token, attempt, age)"
+        " select 'swept', job_id, gen_random_uuid(), 1, 0 from act where call = 'cancel_jobs'",
+    ),
+    "a job that nobody was to cancel": _sql(
+        "act",
+        "update pgq.job_archive set outcome = 'cancelled' where label = 'left'",
+    ),
+    "a job that nobody was to redrive": _sql(
+        "act", "update act set met = 'left' where call = 'redrive'"
+    ),
+    "a redrive that is forgotten": _sql("act", "delete from act where call = 'redrive'"),
+    "a job retried outside of the filter": _sql(
+        "act", "update attempt set age = 1 where label = 'left'"
+    ),
+    "a letter that nobody was to purge": _sql(
+        "act", "delete from pgq.dead_job where label is not null"
+    ),
+    "an older version after a newer one": Planted("version", _newer_before),
+    "a newest version lost": _sql("version", "delete from done where queue = 'replaced'"),
+    "a version in two jobs": _sql(
+        "version", "update attempt set job_id = -1 where attempt > 1 and queue = 'postponed'"
     ),
     "storage that is kept": Planted("storage", _nothing_truncated),
 }
