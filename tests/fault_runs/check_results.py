@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import Any
 
 from fault_runs.check_jobs import FINISHING
 from fault_runs.evidence import Evidence, Unit

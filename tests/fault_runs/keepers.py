@@ -52,7 +52,7 @@ class Operator(Role):
         queue, more = "swept", {"label": call.split("_")[0]}
         if call in ("redrive", "purge_queue"):
             more["error_contains"] = "odd"
-        elif call == "cancel_jobs" and self.rng.random() < 0.3:
+        elif call == "cancel_jobs" and self.rng.random() < 0.1:
             found = self.client.ask(
                 "select ordered_key from pgq.job where ordered_key is not null"
                 " order by random() limit 1"
@@ -66,7 +66,7 @@ class Operator(Role):
                 [(taken, after_id)] = self.client.ask(
                     "select taken, after_id"
                     f" from pgq.{call}(%s, max_jobs => %s, after_id => %s{names}{leased})",
-                    [queue, self.rng.choice([1, 3, 1000]), after_id, *more.values()],
+                    [queue, self.rng.choice([1, 3, 100]), after_id, *more.values()],
                 )
                 noted = self.client.connection.execute(
                     "insert into act (call, wanted, job_id, met) select %s, %s, c.job_id, c.met"

@@ -143,15 +143,18 @@ def _newer_before(evidence: Evidence, session: Session) -> None:
         if unit.done and unit.about.get("queue") == "replaced"
         for job in unit.told.get("jobs", [])
     ]
-    claim, name = claims[0]
-    key = name.rpartition("=")[0]
-    *_, last = (
-        unit
-        for unit in evidence.of("replace")
-        if unit.done and any(each.startswith(f"{key}=") for each in unit.about["names"])
-    )
-    assert last.ended > claim.ended
-    claim.began = claim.ended = last.ended + 1
+    for key in {name.rpartition("=")[0] for _, name in claims}:
+        claim = next(unit for unit, name in claims if name.startswith(f"{key}="))
+        later = [
+            unit.ended
+            for unit in evidence.of("replace")
+            if unit.done and unit.began > claim.ended and unit.about["queue"] == "replaced"
+            if any(name.startswith(f"{key}=") for name in unit.about["names"])
+        ]
+        if later:
+            claim.began = claim.ended = later[0] + 1
+            return
+    raise AssertionError("no key had a second version")
 
 
 def _lost_effect(evidence: Evidence, session: Session) -> None:
@@ -260,9 +263,7 @@ PLANTED = {
         "history", "delete from pgq.job_event where event = 'failed'"
     ),
     "a lost attempt that is not noted": _sql(
-        "history",
-        "delete from pgq.job_event where event = 'lost' and job_id in"
-        " (select job_id from done where queue = 'ordered')",
+        "history", "delete from pgq.job_event where event = 'lost'"
     ),
     "an attempt of nobody": _sql(
         "history",
@@ -277,14 +278,20 @@ PLANTED = {
     ),
     "a job that nobody was to cancel": _sql(
         "act",
-        "update pgq.job_archive set outcome = 'cancelled' where label = 'left'",
+        "update pgq.job_archive set outcome = 'cancelled' where label = 'redrive'",
     ),
     "a job that nobody was to redrive": _sql(
-        "act", "update act set met = 'left' where call = 'redrive'"
+        "act",
+        "insert into act (call, wanted, job_id, met)"
+        " select 'redrive', 'redrive', job_id, 'left' from attempt where queue = 'swept'",
     ),
-    "a redrive that is forgotten": _sql("act", "delete from act where call = 'redrive'"),
+    "a redrive that did nothing": _sql(
+        "act",
+        "insert into act (call, wanted, job_id, met)"
+        " select 'redrive', label, job_id, label from attempt where queue = 'swept'",
+    ),
     "a job retried outside of the filter": _sql(
-        "act", "update attempt set age = 1 where label = 'left'"
+        "act", "update attempt set age = 1, label = 'left' where queue = 'swept'"
     ),
     "a letter that nobody was to purge": _sql(
         "act", "delete from pgq.dead_job where label is not null"
@@ -292,7 +299,9 @@ PLANTED = {
     "an older version after a newer one": Planted("version", _newer_before),
     "a newest version lost": _sql("version", "delete from done where queue = 'replaced'"),
     "a version in two jobs": _sql(
-        "version", "update attempt set job_id = -1 where attempt > 1 and queue = 'postponed'"
+        "version",
+        "insert into attempt (queue, job_id, token, attempt, name, age)"
+        " select queue, -1, gen_random_uuid(), 1, name, 0 from attempt where queue = 'postponed'",
     ),
     "storage that is kept": Planted("storage", _nothing_truncated),
 }

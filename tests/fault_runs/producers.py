@@ -131,12 +131,12 @@ class Replacer(Role):
 
     def step(self) -> None:
         queue = self.rng.choice(["replaced", "postponed"])
-        keys = [f"{self.client.name}:{self.rng.randrange(3)}" for _ in range(self.rng.choice([1, 1, 4]))]
+        keys = [
+            f"{self.client.name}:{self.rng.randrange(3)}" for _ in range(self.rng.choice([1, 1, 4]))
+        ]
         names = [f"{key}={self.version + n}" for n, key in enumerate(keys)]
         self.version += len(keys)
-        with self.client.unit(
-            "replace", level=self.rng.choice(LEVELS), queue=queue, names=names
-        ):
+        with self.client.unit("replace", level=self.rng.choice(LEVELS), queue=queue, names=names):
             self.client.ask(
                 "select * from pgq.enqueue_batch(%s, %s::jsonb[], unique_keys => %s::text[],"
                 " delay => %s::interval)",

@@ -12,7 +12,8 @@ __all__ = ["QUEUES", "WORKERS"]
 
 QUEUES = [
     *("jobs", "brief-jobs", "bulk-jobs", "ordered", "followers", "ticks"),
-    *("swept", "replaced", "postponed"),
+    # there is more to see of these the sooner they are worked on
+    *("swept", "swept", "replaced", "replaced", "postponed"),
 ]
 
 CLAIMED = "job_id, lease_token, attempt, leased_until, payload, headers, label, enqueued_at"
@@ -103,8 +104,10 @@ class Worker(Role):
                 b"insert into attempt (queue, job_id, token, attempt, name, label, age)"
                 b" values (%s, %s, %s, %s, %s, %s, %s)",
                 [
-                    [queue, job_id, token, attempt, payload.get("name"), label]
-                    + [(until - enqueued_at).total_seconds() - lease]
+                    [
+                        *(queue, job_id, token, attempt, payload.get("name"), label),
+                        (until - enqueued_at).total_seconds() - lease,
+                    ]
                     for job_id, token, attempt, until, payload, _, label, enqueued_at in jobs
                 ],
             )
