@@ -17,13 +17,10 @@ WRONG = {
         "select call, job_id, wanted, met from act"
         " where job_id is not null and wanted is distinct from met"
     ),
-    "cancelled, as its call says, and not so archived": (
-        "select job_id from act where call = 'cancel_jobs'"
-        " except all select job_id from pgq.archived_jobs where outcome = 'cancelled'"
-    ),
-    "cancelled by nobody": (
-        "select job_id from pgq.archived_jobs where outcome = 'cancelled'"
-        " except all select job_id from act where call = 'cancel_jobs'"
+    "cancelled by a call and not archived so, or the other way round": (
+        "select t.job_id, e.job_id from (select * from act where call = 'cancel_jobs') as t"
+        " full join (select * from pgq.archived_jobs where outcome = 'cancelled') as e"
+        " on e.job_id = t.job_id where t.job_id is null or e.job_id is null"
     ),
     "handed out after its cancel": (
         "select a.job_id from attempt as a inner join act as t on t.job_id = a.job_id"
