@@ -135,7 +135,7 @@ def test_plain_types() -> None:
 def test_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "msgspec", None)
     assert read(dict, {}) == {}
-    with pytest.raises(TypeError, match=r"pgq\[typed\]"):
+    with pytest.raises(TypeError, match=r"pgq-sql\[typed\]"):
         read(Order, ORDER)
 
 

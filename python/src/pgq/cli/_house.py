@@ -233,4 +233,4 @@ def confirm(question: str, yes: bool) -> None:
 
 def missing(error: ModuleNotFoundError, extras: str = "demo") -> CommandError:
     """What to install for a command."""
-    return CommandError(f"the module {error.name} is missing: pip install 'pgq[{extras}]'")
+    return CommandError(f"the module {error.name} is missing: pip install 'pgq-sql[{extras}]'")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
 
+from pgq import _other
 from pgq._signatures import SIGNATURES
 from pgq.cli._findings import ERROR, NOTE, WARNING, Examination
 from pgq.cli._output import instant, span
@@ -36,6 +37,8 @@ _CALL_CLEANUP = (
 def installed(look: Examination) -> bool:
     """Look for what is installed; false where the other checks can find nothing."""
     look.checked.append("installation")
+    if _other.is_installed():
+        look.note("installation", WARNING, _other.WHAT, _other.WHY, _other.FIX)
     newest = available_versions()[-1]
     if not look.server["has_schema"]:
         look.note(

@@ -91,7 +91,7 @@ def _msgspec(kind: Any) -> tuple[Callable[[Any], Any], type[Exception]]:
         import msgspec
     except ModuleNotFoundError:
         raise TypeError(
-            f"a handler that takes {_name(kind)} needs msgspec: pip install 'pgq[typed]'"
+            f"a handler that takes {_name(kind)} needs msgspec: pip install 'pgq-sql[typed]'"
         ) from None
 
     def convert(value: Any) -> Any:
