@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,8 @@ from build import migration_path, version
 from pgq.embedded import Server
 from pgq.embedded._binaries import candidates
 from support.house import ROOT
+
+WORKER = ROOT / "python" / "WORKER.md"
 
 
 @pytest.mark.slow
@@ -75,6 +78,21 @@ def test_the_client_alone_brings_psycopg_and_says_what_the_rest_needs(
     assert ask(programs / "python", "-m", "pgq.migrate", "--help").returncode == 2
     refused = ask(programs / "python", "-m", "pgq.migrate", "host=127.0.0.1 port=1")
     assert (refused.returncode, len(refused.stderr.splitlines())) == (1, 1)
+
+    # the examples of the page, but for those whose extra it names
+    shown = re.findall(r"^```python\n(.*?)^```", WORKER.read_text(), re.MULTILINE | re.DOTALL)
+    program = "\n".join(block for block in shown if "pgq.worker.hooks" not in block)
+    assert "@dataclass" in program
+    place = {
+        "PGHOST": server.host, "PGPORT": str(server.port),
+        "PGUSER": "postgres", "PGDATABASE": empty_database,
+    }  # fmt: skip
+    worked = subprocess.run(
+        [programs / "python", "-c", program], env={**os.environ, **place},
+        capture_output=True, text=True, cwd=tmp_path, check=False, timeout=60,
+    )  # fmt: skip
+    assert worked.returncode == 0, worked.stderr
+    assert "does not fit Mail: to: a text is wanted, not a whole number" in worked.stdout
 
     subprocess.run([*install, f"{wheel}[cli]"], check=True, capture_output=True)
     made = ask(programs / "pgq", "topics", "create", "orders", "--database", dsn, "--json")
