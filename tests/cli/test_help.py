@@ -35,7 +35,8 @@ def test_there_is_what_was_promised() -> None:
     assert families <= {path[0] for path in ALL}
     single = (
         "publish enqueue consume tail peek seek redrive purge cancel retry jobs job lag top "
-        "metrics ui workers doctor server migrate status work push demo demo-spark cleanup"
+        "metrics ui workers doctor server migrate status work push demo demo-spark cleanup "
+        "housekeeping"
     )
     assert {(name,) for name in single.split()} <= set(ALL)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os.path
 import warnings
+from pathlib import Path
 
 __all__ = ["FIX", "WHAT", "WHY", "is_installed", "warn"]
 
@@ -16,8 +16,8 @@ FIX = "pip uninstall pgq pgq-sql, then install pgq-sql again"
 
 
 def is_installed() -> bool:
-    """Whether files of it are here: one stat (13 µs), where a look at the metadata takes 0.2 ms."""
-    return os.path.exists(os.path.join(os.path.dirname(__file__), "cascade"))  # noqa: PTH
+    """Whether files of it are here: one stat, where a look at the metadata takes 0.2 ms."""
+    return Path(__file__).with_name("cascade").exists()
 
 
 def warn() -> None:

@@ -30,7 +30,8 @@ _GROUPS = {
     "watch": ("list_topics", "list_groups", "list_queues"),
 }  # fmt: skip
 _CALL_CLEANUP = (
-    "call it every minute: pgq cleanup, or select * from pgq.cleanup(); from cron or pg_cron"
+    "call it every minute: pgq work app:handlers --housekeeping, pgq housekeeping, or pgq cleanup "
+    "from cron"
 )
 
 
@@ -221,7 +222,7 @@ def schedules(look: Examination) -> None:
                 "schedules", WARNING,
                 f"schedule {row.schedule} was due at {instant(row.next_at)}, and nobody wrote it",
                 "its jobs or messages do not come",
-                "pgq work app:handlers --schedules, or pgq schedules run from cron every minute",
+                "pgq work app:handlers --housekeeping, or pgq housekeeping",
                 row.next_at,
             )  # fmt: skip
         if row.last_error is not None:

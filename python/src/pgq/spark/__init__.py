@@ -1,8 +1,8 @@
 """Topics and queues as DataFrames: Spark reads, writes and streams through pgq's functions.
 
-Needs the extra ``pgq-sql[spark]`` on the driver, or ``pgq-sql[spark-cluster]``, the same without pyspark;
-pyarrow on the workers; and the JDBC driver of PostgreSQL among Spark's jars. The data source needs
-pgq itself on the workers.
+Needs the extra ``pgq-sql[spark]`` on the driver, or ``pgq-sql[spark-cluster]``, the same without
+pyspark; pyarrow on the workers; and the JDBC driver of PostgreSQL among Spark's jars. The data
+source needs pgq itself on the workers.
 """
 
 from importlib.util import find_spec
