@@ -39,7 +39,14 @@ from support.postgrest import Postgrest
 
 GUIDES = ROOT / "python" / "docs"
 
-ELSEWHERE = {"command-line.md", "drivers.md", "replicas.md", "ui.md", "upgrade.md"}
+ELSEWHERE = {
+    "command-line.md",
+    "drivers.md",
+    "replicas.md",
+    "ui.md",
+    "upgrade.md",
+    "use-in-your-project.md",
+}
 """Pages of the site whose examples have tests of their own, beside what they describe."""
 
 SEVERAL = "guides/several-databases.md"
