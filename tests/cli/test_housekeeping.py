@@ -82,11 +82,11 @@ def has_cleaned(client: Client, name: str) -> Callable[[], Any]:
 @pytest.mark.slow
 def test_alone(dsn: str, client: Client, process: Start, port: int) -> None:
     """It writes what is due, tells how it is while the database is away, and ends at a signal."""
-    client.create_queue("mail")
-    client.create_schedule("s", queue="mail", payload=1, every=timedelta(seconds=1))
+    client.admin.create_queue("mail")
+    client.schedules.create_schedule("s", queue="mail", payload=1, every=timedelta(seconds=1))
     running = process("housekeeping", "--health", str(port))
     wait_until(has_cleaned(client, "pgq housekeeping"), PATIENCE)
-    wait_until(lambda: client.queue_stats("mail")[0].ready > 1, PATIENCE)
+    wait_until(lambda: client.monitor.queue_stats("mail")[0].ready > 1, PATIENCE)
     assert both(port) == (200, 200)
     assert status(port, "/else") == 404
     with unreachable(client.connection, dsn, "pgq housekeeping"):
@@ -105,7 +105,7 @@ def test_beside_jobs(
 ) -> None:
     """A coroutine that holds up the loop makes the process not live."""
     (tmp_path / "app.py").write_text(APP)
-    client.create_queue("mail")
+    client.admin.create_queue("mail")
     running = process(
         "work", f"app:{handlers}", "--housekeeping", "--health", str(port), cwd=tmp_path
     )
@@ -115,18 +115,18 @@ def test_beside_jobs(
     if handlers == "slow":
         wait_until(lambda: status(port, "/live") == 503, PATIENCE)
         return
-    wait_until(lambda: client.archived_jobs("mail"), PATIENCE)
+    wait_until(lambda: client.jobs.archived_jobs("mail"), PATIENCE)
     running.send_signal(signal.SIGTERM)
     running.communicate(timeout=PATIENCE)
     assert running.returncode == 0
 
 
 def test_once(client: Client, pgq: Run, emptied_clock: Clock) -> None:
-    client.create_queue("mail")
-    client.create_schedule("s", queue="mail", payload=1, every=timedelta(days=1))
+    client.admin.create_queue("mail")
+    client.schedules.create_schedule("s", queue="mail", payload=1, every=timedelta(days=1))
     emptied_clock.advance("1 day")
     assert pgq("housekeeping", "--once").status == 0
-    assert client.queue_stats("mail")[0].ready == 1
+    assert client.monitor.queue_stats("mail")[0].ready == 1
 
 
 @pytest.fixture

@@ -196,7 +196,7 @@ def _by_uv(folder: Path, address: str) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("way", [_by_pyproject, _by_requirement, _by_uv])
 def test_by_git_address(clone: Path, tmp_path: Path, way: Callable[[Path, str], Path]) -> None:
-    programs = way(tmp_path / "project", f"file://{clone}@v1.0.0")
+    programs = way(tmp_path / "project", f"file://localhost{clone}@v1.0.0")
     assert _run(programs / "pgq", "--version", cwd=tmp_path).strip() == f"pgq {version()}"
 
 
@@ -255,7 +255,7 @@ def test_the_project_works(
         wait_until(is_healthy, PATIENCE)
         with psycopg.connect(dsn, autocommit=True) as connection:
             Client(connection).enqueue("mail", {"to": "ann@example.com"})
-            wait_until(lambda: Client(connection).archived_jobs("mail"), PATIENCE)
+            wait_until(lambda: Client(connection).jobs.archived_jobs("mail"), PATIENCE)
         running.send_signal(signal.SIGTERM)
         out, _ = running.communicate(timeout=PATIENCE)
         assert (running.returncode, out) == (0, "sent to ann@example.com\n")

@@ -33,7 +33,7 @@ def dsn(emptied_dsn: str) -> str:
 @pytest.fixture
 def client(connection: psycopg.Connection[Any]) -> Client:
     client = Client(connection)
-    client.create_queue("mail", notify=True)
+    client.admin.create_queue("mail", notify=True)
     return client
 
 
@@ -80,9 +80,9 @@ def test_without_it(
     worker.handler("mail")(as_handler(lambda payload: None))
     with working(worker):
         client.enqueue("mail", 1)
-        wait_until(lambda: client.archived_jobs("mail"), PATIENCE)
+        wait_until(lambda: client.jobs.archived_jobs("mail"), PATIENCE)
         assert not is_gone()
-    assert client.cleanup()
+    assert client.admin.cleanup()
     assert is_gone()
 
 
@@ -106,14 +106,16 @@ def test_a_role_that_may_not(
     dsn: str, client: Client, kind: Kind, as_handler: As, lacking: str, caplog: Any
 ) -> None:
     """It says so once; jobs and schedules go on, though it may not ask for the next tick either."""
-    client.create_schedule("s", queue="mail", payload="tick", every=timedelta(seconds=1))
+    client.schedules.create_schedule("s", queue="mail", payload="tick", every=timedelta(seconds=1))
     options = {"options": f"-c role={lacking}"}
     worker = kind(dsn, poll=0.05, heartbeat=None, housekeeping=True, connect=options)
     worker.handler("mail")(as_handler(lambda payload: None))
     with working(worker):
-        wait_until(lambda: len(client.archived_jobs("mail")) > 2, PATIENCE)
+        wait_until(lambda: len(client.jobs.archived_jobs("mail")) > 2, PATIENCE)
         client.enqueue("mail", "job")
-        wait_until(lambda: "job" in [job.payload for job in client.archived_jobs("mail")], PATIENCE)
+        wait_until(
+            lambda: "job" in [job.payload for job in client.jobs.archived_jobs("mail")], PATIENCE
+        )
     said = [one for one in caplog.messages if one.startswith("housekeeping: ")]
     assert len(said) == 1
     assert said[0].startswith("housekeeping: cleanup failed, again in ")
@@ -123,7 +125,7 @@ def test_a_role_that_may_not(
 def test_a_tick_at_its_time(dsn: str, client: Client, kind: Kind, as_handler: As) -> None:
     """The worker sleeps until one is due, and asks nothing before."""
     ahead = datetime.now(timezone.utc) + timedelta(seconds=4)
-    client.create_schedule(
+    client.schedules.create_schedule(
         "s", queue="mail", payload="tick", every=timedelta(hours=1), starts_at=ahead
     )
     began: list[datetime] = []

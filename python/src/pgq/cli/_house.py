@@ -226,7 +226,7 @@ def clean(client: Client) -> list[CleanupAction]:
     """Call cleanup until there is no more to do now."""
     done: list[CleanupAction] = []
     for _ in range(1000):
-        actions = client.cleanup()
+        actions = client.admin.cleanup()
         # a part that failed fails again in the next call
         known = [one for one in done if one.action == "failed"]
         done += [one for one in actions if one.action != "more" and one not in known]

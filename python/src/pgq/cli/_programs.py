@@ -245,7 +245,7 @@ def _housekeeping(
         return 0
     with connected(database) as client:
         failed = any(action.action == "failed" for action in clean(client))
-        while runs := client.run_schedules():
+        while runs := client.schedules.run_schedules():
             failed = failed or any(run.error is not None for run in runs)
     return 1 if failed else 0
 

@@ -142,7 +142,7 @@ class Housekeeping:
         return self._longest if left is None else min(left, self._longest)
 
     async def _clean(self, client: AsyncClient) -> float:
-        actions = await client.cleanup()
+        actions = await client.admin.cleanup()
         failed = [action for action in actions if action.action == "failed"]
         for action in failed:
             self._logger.warning("housekeeping: cleanup failed: %s", action)
@@ -159,4 +159,4 @@ class Housekeeping:
 
 async def _run(client: AsyncClient) -> list[ScheduleRun]:
     await client.connection.execute(f"set local statement_timeout = '{LONGEST}'".encode())
-    return await client.run_schedules(MOST)
+    return await client.schedules.run_schedules(MOST)

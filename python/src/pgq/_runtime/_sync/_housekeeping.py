@@ -144,7 +144,7 @@ class Housekeeping:
         return self._longest if left is None else min(left, self._longest)
 
     def _clean(self, client: Client) -> float:
-        actions = client.cleanup()
+        actions = client.admin.cleanup()
         failed = [action for action in actions if action.action == "failed"]
         for action in failed:
             self._logger.warning("housekeeping: cleanup failed: %s", action)
@@ -161,4 +161,4 @@ class Housekeeping:
 
 def _run(client: Client) -> list[ScheduleRun]:
     client.connection.execute(f"set local statement_timeout = '{LONGEST}'".encode())
-    return client.run_schedules(MOST)
+    return client.schedules.run_schedules(MOST)
