@@ -18,7 +18,7 @@ try:
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter, NullFormatter
 except ImportError as error:  # pragma: no cover - without the extra
-    raise SystemExit("plots need matplotlib: pip install 'pgq[bench]'") from error
+    raise SystemExit("plots need matplotlib: pip install 'pgq-sql[bench]'") from error
 
 __all__ = ["Panel", "draw", "draw_ratios", "short"]
 

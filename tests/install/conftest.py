@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -46,6 +48,19 @@ def create_database(server: Server) -> Iterator[Callable[[], str]]:
 def empty_database(create_database: Callable[[], str]) -> str:
     """The name of an empty database."""
     return create_database()
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel built from the sources, by way of the source distribution."""
+    out = tmp_path_factory.mktemp("dist")
+    subprocess.run(
+        [sys.executable, "-m", "build", "--no-isolation", "--outdir", out, ROOT / "python"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return next(out.glob("*.whl"))
 
 
 # ---------------------------------------------------------------------------- a next version

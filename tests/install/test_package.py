@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,25 +19,14 @@ from pgq.embedded import Server
 from pgq.embedded._binaries import candidates
 from support.house import ROOT
 
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A wheel built from the sources, by way of the source distribution."""
-    out = tmp_path_factory.mktemp("dist")
-    subprocess.run(
-        [sys.executable, "-m", "build", "--no-isolation", "--outdir", out, ROOT / "python"],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return next(out.glob("*.whl"))
+WORKER = ROOT / "python" / "WORKER.md"
 
 
 @pytest.mark.slow
 def test_a_wheel_migrates_from_a_fresh_environment(
     wheel: Path, server: Server, empty_database: str, tmp_path: Path
 ) -> None:
-    assert wheel.name.startswith(f"pgq-{version()}-")
+    assert wheel.name.startswith(f"pgq_sql-{version()}-")
     environment = tmp_path / "environment"
     venv.create(environment, with_pip=False)
     python = environment / "bin" / "python"
@@ -73,13 +63,13 @@ def test_the_client_alone_brings_psycopg_and_says_what_the_rest_needs(
         )
 
     listed = "import importlib.metadata as m; print(*sorted(d.name for d in m.distributions()))"
-    brought = {"pgq", "psycopg", "psycopg-binary", "typing_extensions", "backports.zoneinfo"}
+    brought = {"pgq-sql", "psycopg", "psycopg-binary", "typing_extensions", "backports.zoneinfo"}
     assert set(ask(programs / "python", "-c", listed).stdout.split()) <= brought
     for program in ([programs / "pgq"], [programs / "python", "-m", "pgq"]):
         told = ask(*program, "topics", "list")
         assert (told.returncode, told.stdout) == (1, "")
         assert told.stderr.startswith("pgq: the module ")
-        assert "pip install 'pgq[cli]'" in told.stderr
+        assert "pip install 'pgq-sql[cli]'" in told.stderr
         assert len(told.stderr.splitlines()) == 1
     dsn = server.dsn_for(empty_database)
     for _ in range(2):
@@ -89,10 +79,25 @@ def test_the_client_alone_brings_psycopg_and_says_what_the_rest_needs(
     refused = ask(programs / "python", "-m", "pgq.migrate", "host=127.0.0.1 port=1")
     assert (refused.returncode, len(refused.stderr.splitlines())) == (1, 1)
 
+    # the examples of the page, but for those whose extra it names
+    shown = re.findall(r"^```python\n(.*?)^```", WORKER.read_text(), re.MULTILINE | re.DOTALL)
+    program = "\n".join(block for block in shown if "pgq.worker.hooks" not in block)
+    assert "@dataclass" in program
+    place = {
+        "PGHOST": server.host, "PGPORT": str(server.port),
+        "PGUSER": "postgres", "PGDATABASE": empty_database,
+    }  # fmt: skip
+    worked = subprocess.run(
+        [programs / "python", "-c", program], env={**os.environ, **place},
+        capture_output=True, text=True, cwd=tmp_path, check=False, timeout=60,
+    )  # fmt: skip
+    assert worked.returncode == 0, worked.stderr
+    assert "does not fit Mail: to: a text is wanted, not a whole number" in worked.stdout
+
     subprocess.run([*install, f"{wheel}[cli]"], check=True, capture_output=True)
     made = ask(programs / "pgq", "topics", "create", "orders", "--database", dsn, "--json")
     assert made.returncode == 0, made.stderr
-    assert ask(programs / "pgq", "ui").stderr.endswith("pip install 'pgq[ui]'\n")
+    assert ask(programs / "pgq", "ui").stderr.endswith("pip install 'pgq-sql[ui]'\n")
 
     # the page needs nothing that is not in the wheel
     subprocess.run([*install, f"{wheel}[ui]"], check=True, capture_output=True)

@@ -23,7 +23,7 @@ def test_without_pyspark() -> None:
         "local_session()"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.stderr.endswith(" is missing: pip install 'pgq[spark]'\n")
+    assert done.stderr.endswith(" is missing: pip install 'pgq-sql[spark]'\n")
 
 
 def test_the_session_of_the_tests(spark: Any) -> None:

@@ -18,7 +18,7 @@ from support.receiver import Receiver
 from support.session import Session
 from support.waiting import PATIENCE, wait_until
 
-pytest.importorskip("httpx", reason="no httpx: pip install 'pgq[push]'")
+pytest.importorskip("httpx", reason="no httpx: pip install 'pgq-sql[push]'")
 
 from pgq.push import PushWorker, parse
 

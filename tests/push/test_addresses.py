@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("httpx", reason="no httpx: pip install 'pgq[push]'")
+pytest.importorskip("httpx", reason="no httpx: pip install 'pgq-sql[push]'")
 
 from pgq.push import _addresses, parse
 from pgq.push._http import Answer, Sender

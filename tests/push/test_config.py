@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("httpx", reason="no httpx: pip install 'pgq[push]'")
+pytest.importorskip("httpx", reason="no httpx: pip install 'pgq-sql[push]'")
 
 from pgq.__main__ import main
 from pgq.push import ConfigError, Push, parse
@@ -196,7 +196,7 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 1
-    assert done.stderr == "pgq: the module httpx is missing: pip install 'pgq[push]'\n"
+    assert done.stderr == "pgq: the module httpx is missing: pip install 'pgq-sql[push]'\n"
 
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=timezone.utc)

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-pytest.importorskip("httpx", reason="no httpx: pip install 'pgq[push]'")
+pytest.importorskip("httpx", reason="no httpx: pip install 'pgq-sql[push]'")
 
 from standardwebhooks import Webhook
 

@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 import pytest
 
-pytest.importorskip("httpx", reason="no httpx: pip install 'pgq[push]'")
+pytest.importorskip("httpx", reason="no httpx: pip install 'pgq-sql[push]'")
 
 from pgq.embedded import Server
 from support.house import install_script

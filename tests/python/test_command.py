@@ -167,7 +167,7 @@ def test_only_the_server_needs_what_the_server_needs(empty: str) -> None:
     assert answer("migrate", "--database", empty).stdout.splitlines()[-1] == "0"
     refused = answer("server")
     assert refused.stdout == "1\n"
-    assert refused.stderr == "pgq: the module psutil is missing: pip install 'pgq[embedded]'\n"
+    assert refused.stderr == "pgq: the module psutil is missing: pip install 'pgq-sql[embedded]'\n"
 
 
 def test_help_and_mistakes() -> None:

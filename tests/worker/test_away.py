@@ -27,6 +27,12 @@ def wait_until(condition: Callable[[], Any]) -> None:
 
 
 @pytest.fixture
+def dsn(emptied_dsn: str) -> str:
+    """A database in which cleanup may be called."""
+    return emptied_dsn
+
+
+@pytest.fixture
 def client(connection: psycopg.Connection[Any]) -> Client:
     client = Client(connection)
     client.admin.create_queue("mail", max_attempts=1)
@@ -95,7 +101,7 @@ def test_read_only_for_a_while(
         if number == 2:
             go.wait(PATIENCE)
 
-    worker = kind(dsn, concurrency=2, heartbeat=0.1, schedules=True)
+    worker = kind(dsn, concurrency=2, heartbeat=0.1, housekeeping=True)
     worker.handler("mail")(as_handler(handle))
     client.enqueue_batch("mail", [*range(20)])
     with working(worker):

@@ -66,7 +66,7 @@ def test_a_database_without_pgq(dsn: str, app: str, capsys: pytest.CaptureFixtur
         "--database=postgresql:///other",
         "--grace=1",
         "--queue=mail",
-        "--schedules",
+        "--housekeeping",
         "--timeout=1",
         "--poll=9",
     ],
@@ -88,9 +88,9 @@ def test_a_port_that_is_taken(app: str, capsys: pytest.CaptureFixture[str]) -> N
     assert "cannot be served" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("given", [[], ["--schedules"]])
-def test_schedules(app: str, monkeypatch: pytest.MonkeyPatch, given: list[str]) -> None:
+@pytest.mark.parametrize("given", [[], ["--housekeeping"]])
+def test_housekeeping(app: str, monkeypatch: pytest.MonkeyPatch, given: list[str]) -> None:
     seen: list[bool] = []
-    monkeypatch.setattr(Worker, "run", lambda worker: seen.append(worker._schedules))
+    monkeypatch.setattr(Worker, "run", lambda worker: seen.append(worker._housekeeping))
     assert main(["work", f"{app}:handlers", *given]) == 0
     assert seen == [bool(given)]

@@ -197,7 +197,7 @@ def test_without_the_libraries(
             hook()
     for option in (["--opentelemetry"], ["--prometheus", "9100"]):
         assert main(["work", "app:handlers", *option]) == 1
-        assert "is missing: pip install 'pgq[telemetry]'" in capsys.readouterr().err
+        assert "is missing: pip install 'pgq-sql[telemetry]'" in capsys.readouterr().err
 
 
 def test_a_hook_that_fails_stops_nothing(dsn: str, client: Client, caplog: Any) -> None:

@@ -262,14 +262,3 @@ def test_an_older_database(dsn: str, client: Client, kind: Kind, as_handler: As)
             taken.wait_for("later")
     finally:
         client.connection.execute(rename.format("_next_due", "next_due").encode())
-
-
-def test_ticks_of_schedules(dsn: str, client: Client, kind: Kind, as_handler: As) -> None:
-    """The worker sleeps until one is due, and asks nothing before."""
-    ahead = datetime.now(timezone.utc) + timedelta(seconds=4)
-    client.schedules.create_schedule(
-        "s", queue="mail", payload="tick", every=timedelta(hours=1), starts_at=ahead
-    )
-    worker, taken = sleeper(dsn, kind, as_handler, schedules=True)
-    with idle(client, worker):
-        assert -0.5 < (taken.wait_for("tick") - ahead).total_seconds() < 2.0

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import date, datetime, time, timezone
 from decimal import Decimal
 from enum import Enum
 from functools import partial
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 from uuid import UUID
 
 import psycopg
@@ -105,6 +106,61 @@ def test_dataclasses() -> None:
         read(Order, None, b"x")
 
 
+@dataclass
+class Tree:
+    name: str
+    size: Literal["s", "l"] = "s"
+    below: list[Tree] = field(default_factory=list)
+    by_day: dict[date, tuple[int, float]] = field(default_factory=dict)
+    tags: frozenset[str] = frozenset()
+    at: time | int | None = None
+    computed: int = field(init=False, default=7)
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise ValueError("a tree has a name")
+
+
+@pytest.mark.parametrize(
+    ("payload", "path"),
+    [
+        ({"name": 7}, "name: a text is wanted, not a whole number"),
+        ({}, "name: is missing"),
+        ({"name": ""}, "a tree has a name"),
+        ({"name": "a", "size": "xl"}, "size: 'xl' is none of 's', 'l'"),
+        ({"name": "a", "below": [{"name": "b"}, {"name": None}]}, "below[1].name: a text is"),
+        ({"name": "a", "by_day": {"today": [1, 2]}}, "by_day.today: 'today' is no date"),
+        ({"name": "a", "by_day": {"2026-01-02": [1]}}, "by_day.2026-01-02: 2 items are wanted"),
+        ({"name": "a", "by_day": {"2026-01-02": [True, 1]}}, "by_day.2026-01-02[0]: a whole"),
+        ({"name": "a", "tags": "x"}, "tags: an array is wanted, not a text"),
+        ({"name": "a", "at": []}, "at: a text is wanted, not an array or a whole number is"),
+        ([], "an object is wanted, not an array"),
+    ],
+)
+def test_where_a_dataclass_does_not_fit(payload: Any, path: str) -> None:
+    with pytest.raises(Misfit, match=re.escape(f"the payload does not fit Tree: {path}")):
+        read(Tree, payload)
+
+
+def test_fields_of_dataclasses() -> None:
+    """What is not a field is left out, as a newer sender may add some."""
+    given = {
+        "name": "a",
+        "below": [{"name": "b", "below": [{"name": "c"}]}],
+        "by_day": {"2026-01-02": [1, 2.5]},
+        "tags": ["x", "y"],
+        "at": "12:30",
+        "newer": True,
+        "computed": 1,
+    }
+    tree = read(Tree, given)
+    assert tree.below[0].below == [Tree("c")]
+    assert tree.by_day == {date(2026, 1, 2): (1, 2.5)}
+    assert (tree.tags, tree.at, tree.computed) == ({"x", "y"}, time(12, 30), 7)
+    assert read(list[Kind], ["letter"]) == [Kind.LETTER]
+    assert read(Decimal, 0.1) == Decimal("0.1")
+
+
 def test_typed_dicts_and_generics() -> None:
     assert read(Note, {"text": "a", "stars": 1}) == {"text": "a", "stars": 1}
     with pytest.raises(Misfit, match="stars"):
@@ -135,8 +191,9 @@ def test_plain_types() -> None:
 def test_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "msgspec", None)
     assert read(dict, {}) == {}
-    with pytest.raises(TypeError, match=r"pgq\[typed\]"):
-        read(Order, ORDER)
+    assert read(Order, ORDER).address == Address("Bonn")
+    with pytest.raises(TypeError, match=r"pgq-sql\[typed\]"):
+        read(Note, {"text": "a", "stars": 1})
 
 
 def test_what_does_not_fit_is_rejected(dsn: str, connection: psycopg.Connection[Any]) -> None:

@@ -1,4 +1,4 @@
-"""Workers that write the ticks of schedules, beside their jobs and beside others who do."""
+"""Workers with housekeeping: the ticks of schedules, beside their jobs and beside others."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import psycopg
 import pytest
 
 from pgq import AsyncClient, Client
+from pgq._runtime._async import _housekeeping as in_tasks
+from pgq._runtime._sync import _housekeeping as in_threads
 from pgq.worker import AsyncWorker, Worker
-from pgq.worker._async import _ticking as tasks_ticking
-from pgq.worker._sync import _ticking as threads_ticking
 from support.client import groups
 from support.clock import Clock
 from support.waiting import PATIENCE
@@ -29,10 +29,22 @@ def wait_until(condition: Callable[[], Any]) -> Any:
 
 
 @pytest.fixture
+def dsn(emptied_dsn: str) -> str:
+    """A database in which cleanup may be called."""
+    return emptied_dsn
+
+
+@pytest.fixture
+def clock(emptied_clock: Clock) -> Clock:
+    return emptied_clock
+
+
+@pytest.fixture
 def client(connection: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch) -> Client:
     """A client with a queue and three schedules for it; workers look at them all the time."""
-    for module in (tasks_ticking, threads_ticking):
-        monkeypatch.setattr(module, "EVERY", 0.01)
+    for module in (in_tasks, in_threads):
+        monkeypatch.setattr(module, "EVERY", 0.05)
+        monkeypatch.setattr(module, "SOON", 0.01)
     client = Client(connection)
     client.admin.create_queue("mail")
     for name in ("a", "b", "c"):
@@ -52,7 +64,7 @@ def test_each_tick_once(dsn: str, client: Client, clock: Clock, kind: Kind, as_h
     """By two workers and another caller side by side."""
 
     def new_worker() -> Worker | AsyncWorker:
-        worker = kind(dsn, concurrency=2, poll=0.05, schedules=True)
+        worker = kind(dsn, concurrency=2, poll=0.05, housekeeping=True)
         worker.handler("mail", prefetch=20)(as_handler(lambda payload: None))
         return worker
 
@@ -85,17 +97,17 @@ def test_errors_do_not_stop_it(
     client.admin.create_queue("gone")
     client.schedules.create_schedule("d", queue="gone", payload=1, every=timedelta(hours=1))
     client.admin.drop_queue("gone")
-    worker = kind(dsn, poll=0.05, schedules=True)
+    worker = kind(dsn, poll=0.05, housekeeping=True)
     worker.handler("mail")(as_handler(lambda payload: None))
     with working(worker):
         clock.advance("1 hour")
         wait_until(lambda: len(ticks(client)) == 3)
-        assert "schedules do not run, again in" in caplog.text
+        assert "housekeeping: schedules failed, again in" in caplog.text
         wait_until(lambda: "schedule d: MQ002" in caplog.text)
-        assert kill_backends(client.connection, "pgq worker: schedules") == 1
+        assert kill_backends(client.connection, "pgq worker: housekeeping") == 1
         clock.advance("1 hour")
         wait_until(lambda: len(ticks(client)) == 6)
-    others = "select 1 from pg_stat_activity where application_name = 'pgq worker: schedules'"
+    others = "select 1 from pg_stat_activity where application_name = 'pgq worker: housekeeping'"
     wait_until(lambda: not client.connection.execute(others).fetchall())
 
 

@@ -6,6 +6,7 @@ the caller's. What they return and raise is in `pgq.messages` and `pgq.errors`, 
 
 from __future__ import annotations
 
+from pgq import _other
 from pgq._async import AsyncClient
 from pgq._sync import Client
 from pgq._unreadable import Unreadable
@@ -119,3 +120,5 @@ __all__ = [
     "WriteLost",
     "translated",
 ]
+
+_other.warn()

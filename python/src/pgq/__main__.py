@@ -1,6 +1,6 @@
 """The command line: ``python -m pgq`` or ``pgq``.
 
-What it is made with comes with ``pip install 'pgq[cli]'``; without that it only says so.
+What it is made with comes with ``pip install 'pgq-sql[cli]'``; without that it only says so.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if (error.name or "").partition(".")[0] not in _LIBRARIES:
             raise
         print(
-            f"pgq: the module {error.name} is missing: pip install 'pgq[cli]' "
+            f"pgq: the module {error.name} is missing: pip install 'pgq-sql[cli]' "
             "(to install or upgrade pgq in a database, python -m pgq.migrate does without)",
             file=sys.stderr,
         )

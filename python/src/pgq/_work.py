@@ -1,4 +1,4 @@
-"""``pgq work app:handlers``: a worker, or a consumer, as a process."""
+"""``pgq work app:handlers``: a worker, or a consumer, as a process; and ``pgq housekeeping``."""
 
 from __future__ import annotations
 
@@ -11,10 +11,15 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from pgq._health import Health
+from pgq._runtime._errors import Logger
+from pgq._runtime._state import State
+from pgq._runtime._sync._housekeeping import Housekeeping
+from pgq._runtime._threads import Wakeup, signals
 from pgq.consumer import AsyncConsumer, Consumer
 from pgq.worker import AsyncWorker, Handlers, Hook, Worker
 
-__all__ = ["LoadError", "hooks", "load", "work"]
+__all__ = ["LoadError", "hooks", "keep_house", "load", "work"]
 
 
 class LoadError(Exception):
@@ -64,19 +69,20 @@ def work(
     queues: Sequence[str] | None,
     grace: float | None,
     poll: float | None = None,
-    schedules: bool = False,
+    housekeeping: bool = False,
     timeout: float | None = None,
+    health: int | None = None,
     hooks: Sequence[Hook] = (),
 ) -> int:
     """Run the worker of these handlers until a signal; 1: what ran was given back.
 
-    What is named may be a worker or a consumer as well, which has settings of its own.
+    What is named may be a worker or a consumer as well, which has settings of its own. OSError:
+    the port `health` cannot be had.
     """
     found = load(name)
     if not isinstance(found, (Handlers, Worker, AsyncWorker, Consumer, AsyncConsumer)):
         raise LoadError(f"{name} is no pgq.worker.Handlers, nor a worker or a consumer")
-    if not logging.getLogger().handlers:
-        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    _set_up_logging()
     runner: Worker | AsyncWorker | Consumer | AsyncConsumer
     if isinstance(found, Handlers):
         tasks = any(inspect.iscoroutinefunction(h.function) for h in found.by_queue.values())
@@ -87,20 +93,45 @@ def work(
             queues=queues,
             grace=grace,
             poll=poll,
-            schedules=schedules,
+            housekeeping=housekeeping,
             timeout=timeout,
             hooks=hooks,
         )
     elif (
         hooks
-        or schedules
+        or housekeeping
         or any(one is not None for one in (database, concurrency, queues, grace, poll, timeout))
     ):
         raise LoadError(f"{name} has settings of its own: only handlers take them from here")
     else:
         runner = found
-    if isinstance(runner, (AsyncWorker, AsyncConsumer)):
-        asyncio.run(runner.run())
-    else:
-        runner.run()
+    with Health(health, lambda: runner.ready) as probes:
+        if isinstance(runner, (AsyncWorker, AsyncConsumer)):
+            asyncio.run(_run(runner, probes))
+        else:
+            runner.run()
     return 1 if runner.hurried else 0
+
+
+async def _run(runner: AsyncWorker | AsyncConsumer, probes: Health) -> None:
+    probes.loop = asyncio.get_running_loop()
+    await runner.run()
+
+
+def keep_house(database: str, health: int | None) -> None:
+    """Call cleanup and run_schedules until a signal; OSError as above."""
+    _set_up_logging()
+    state, wakeup, logger = State(), Wakeup(), Logger("pgq.housekeeping")
+    housekeeping = Housekeeping(database, {}, "pgq housekeeping", state, wakeup, logger)
+
+    def stop() -> None:
+        state.stopping = True
+        wakeup.wake()
+
+    with Health(health, lambda: housekeeping.connected), signals(stop):
+        housekeeping.run()
+
+
+def _set_up_logging() -> None:
+    if not logging.getLogger().handlers:
+        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")

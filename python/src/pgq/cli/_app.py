@@ -28,6 +28,7 @@ from pgq.cli import (
     _writing,
 )
 from pgq.cli._output import Nowhere
+from pgq.migrate import available_versions
 
 __all__ = ["app", "main"]
 
@@ -45,9 +46,7 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
-
-        print(f"pgq {version('pgq')}")
+        print(f"pgq {available_versions()[-1]}")
         raise typer.Exit
 
 

@@ -13,7 +13,7 @@ import psycopg
 import typer
 from psycopg.types.json import set_json_loads
 
-from pgq import Client, PgqError
+from pgq import CleanupAction, Client, PgqError
 from pgq.cli._output import Raw, plain
 from pgq.migrate import MigrationError
 
@@ -24,6 +24,7 @@ __all__ = [
     "Database",
     "OwnDatabase",
     "Yes",
+    "clean",
     "command",
     "confirm",
     "connected",
@@ -221,6 +222,19 @@ def _warnings() -> Callable[[psycopg.errors.Diagnostic], None]:
     return show
 
 
+def clean(client: Client) -> list[CleanupAction]:
+    """Call cleanup until there is no more to do now."""
+    done: list[CleanupAction] = []
+    for _ in range(1000):
+        actions = client.admin.cleanup()
+        # a part that failed fails again in the next call
+        known = [one for one in done if one.action == "failed"]
+        done += [one for one in actions if one.action != "more" and one not in known]
+        if not any(one.action == "more" for one in actions):
+            break
+    return done
+
+
 def confirm(question: str, yes: bool) -> None:
     """Ask before something is lost; where nobody can be asked it has to be said by --yes."""
     if yes:
@@ -233,4 +247,4 @@ def confirm(question: str, yes: bool) -> None:
 
 def missing(error: ModuleNotFoundError, extras: str = "demo") -> CommandError:
     """What to install for a command."""
-    return CommandError(f"the module {error.name} is missing: pip install 'pgq[{extras}]'")
+    return CommandError(f"the module {error.name} is missing: pip install 'pgq-sql[{extras}]'")

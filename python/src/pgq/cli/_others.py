@@ -7,9 +7,18 @@ from typing import Annotated, Any
 
 import typer
 
-from pgq import CleanupAction
 from pgq.cli._complete import QueueName, ScheduleName, SubscriptionName, TopicName
-from pgq.cli._house import AsJson, CommandError, Database, Yes, command, confirm, connected, family
+from pgq.cli._house import (
+    AsJson,
+    CommandError,
+    Database,
+    Yes,
+    clean,
+    command,
+    confirm,
+    connected,
+    family,
+)
 from pgq.cli._output import instant, show_object, show_rows, write_line
 from pgq.cli._values import a_moment, a_span, headers_of, json_of
 
@@ -25,19 +34,12 @@ def add(app: typer.Typer) -> None:
 
     @command(app, "cleanup", examples=["pgq cleanup", "pgq cleanup --json"])
     def cleanup(database: Database = "", json: AsJson = False) -> int:
-        """Do the housekeeping, as cron should every minute, until there is no more to do now.
+        """Clean up, as pgq housekeeping or cron does every minute, until nothing is left to do.
 
         Exit status 1 where a part of it failed.
         """
-        done: list[CleanupAction] = []
         with connected(database) as client:
-            for _ in range(1000):
-                actions = client.admin.cleanup()
-                # a part that failed fails again in the next call
-                known = [one for one in done if one.action == "failed"]
-                done += [one for one in actions if one.action != "more" and one not in known]
-                if not any(one.action == "more" for one in actions):
-                    break
+            done = clean(client)
         show_rows(done, json=json, nothing="nothing to do")
         return 1 if any(one.action == "failed" for one in done) else 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
 
+from pgq import _other
 from pgq._signatures import SIGNATURES
 from pgq.cli._findings import ERROR, NOTE, WARNING, Examination
 from pgq.cli._output import instant, span
@@ -29,13 +30,16 @@ _GROUPS = {
     "watch": ("list_topics", "list_groups", "list_queues"),
 }  # fmt: skip
 _CALL_CLEANUP = (
-    "call it every minute: pgq cleanup, or select * from pgq.cleanup(); from cron or pg_cron"
+    "call it every minute: pgq work app:handlers --housekeeping, pgq housekeeping, or pgq cleanup "
+    "from cron"
 )
 
 
 def installed(look: Examination) -> bool:
     """Look for what is installed; false where the other checks can find nothing."""
     look.checked.append("installation")
+    if _other.is_installed():
+        look.note("installation", WARNING, _other.WHAT, _other.WHY, _other.FIX)
     newest = available_versions()[-1]
     if not look.server["has_schema"]:
         look.note(
@@ -218,7 +222,7 @@ def schedules(look: Examination) -> None:
                 "schedules", WARNING,
                 f"schedule {row.schedule} was due at {instant(row.next_at)}, and nobody wrote it",
                 "its jobs or messages do not come",
-                "pgq work app:handlers --schedules, or pgq schedules run from cron every minute",
+                "pgq work app:handlers --housekeeping, or pgq housekeeping",
                 row.next_at,
             )  # fmt: skip
         if row.last_error is not None:

@@ -1,4 +1,4 @@
-"""What runs for long, and what sets up: server, migrate, status, work, push, the demos, ui."""
+"""What runs for long, and what sets up: server, migrate, work, push, ui …."""
 
 from __future__ import annotations
 
@@ -13,7 +13,16 @@ from typing import Annotated
 
 import typer
 
-from pgq.cli._house import AsJson, CommandError, Database, OwnDatabase, command, missing
+from pgq.cli._house import (
+    AsJson,
+    CommandError,
+    Database,
+    OwnDatabase,
+    clean,
+    command,
+    connected,
+    missing,
+)
 from pgq.cli._output import as_json, write_line
 from pgq.migrate import migrate
 
@@ -29,6 +38,12 @@ class Level(str, Enum):
     error = "error"
 
 
+Health = Annotated[
+    int | None,
+    typer.Option(
+        min=1, max=65535, metavar="PORT", help="answer /live and /ready at this port, for probes"
+    ),
+]
 Rows = Annotated[int | None, typer.Option(min=1, help="take only so many of the 336,776 flights")]
 DemoDatabase = Annotated[
     str | None,
@@ -51,9 +66,18 @@ def add(app: typer.Typer) -> None:
     command(
         app,
         "work",
-        examples=["pgq work app:handlers", "pgq work app:handlers --queue mail --concurrency 20"],
+        examples=[
+            "pgq work app:handlers",
+            "pgq work app:handlers --queue mail --concurrency 20",
+            "pgq work app:handlers --housekeeping --health 8080",
+        ],
         foreign=True,
     )(_work)
+    command(
+        app,
+        "housekeeping",
+        examples=["pgq housekeeping", "pgq housekeeping --health 8080", "pgq housekeeping --once"],
+    )(_housekeeping)
     command(
         app,
         "push",
@@ -158,8 +182,11 @@ def _work(
         float | None,
         typer.Option(metavar="SECONDS", help="give up handlers after so long; default: never"),
     ] = None,
-    schedules: Annotated[
-        bool, typer.Option("--schedules", help="write the ticks of schedules as well")
+    housekeeping: Annotated[
+        bool,
+        typer.Option(
+            "--housekeeping", help="call cleanup every minute as well, and schedules when due"
+        ),
     ] = False,
     opentelemetry: Annotated[
         bool, typer.Option("--opentelemetry", help="a span for each job, by the global provider")
@@ -168,6 +195,7 @@ def _work(
         int | None,
         typer.Option(min=1, max=65535, metavar="PORT", help="serve counters at this port"),
     ] = None,
+    health: Health = None,
     database: OwnDatabase = None,
 ) -> int:
     """Do the jobs of queues with the handlers of a program.
@@ -191,12 +219,35 @@ def _work(
             queues=queue or None,
             grace=grace,
             poll=poll,
-            schedules=schedules,
+            housekeeping=housekeeping,
             timeout=timeout,
+            health=health,
             hooks=chosen,
         )
     except (LoadError, ValueError) as error:
         raise CommandError(str(error)) from None
+
+
+def _housekeeping(
+    once: Annotated[bool, typer.Option("--once", help="do what is due now, and end")] = False,
+    health: Health = None,
+    database: Database = "",
+) -> int:
+    """Call cleanup every minute, and run schedules when they are due, until SIGTERM or Ctrl-C.
+
+    Several at once do no harm, nor beside workers with --housekeeping. Logs go to the standard
+    error. With --once the exit status is 1 where a part of it failed.
+    """
+    if not once:
+        from pgq._work import keep_house
+
+        keep_house(database, health)
+        return 0
+    with connected(database) as client:
+        failed = any(action.action == "failed" for action in clean(client))
+        while runs := client.schedules.run_schedules():
+            failed = failed or any(run.error is not None for run in runs)
+    return 1 if failed else 0
 
 
 def _push(

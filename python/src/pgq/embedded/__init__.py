@@ -18,7 +18,8 @@ try:
     import psutil  # noqa: F401
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
-        f"pgq.embedded needs the module {error.name}: pip install 'pgq[embedded]'", name=error.name
+        f"pgq.embedded needs the module {error.name}: pip install 'pgq-sql[embedded]'",
+        name=error.name,
     ) from None
 
 from pgq.embedded._binaries import find_binaries

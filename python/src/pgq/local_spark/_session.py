@@ -41,7 +41,7 @@ def local_session(
         from pyspark.sql import SparkSession
     except ModuleNotFoundError as error:
         raise SparkSetupError(
-            f"the module {error.name} is missing: pip install 'pgq[spark]'"
+            f"the module {error.name} is missing: pip install 'pgq-sql[spark]'"
         ) from None
     settings: _Settings = {key: _text(value) for key, value in conf.items()}
     if SparkSession.getActiveSession() is not None:

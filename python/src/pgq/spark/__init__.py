@@ -1,8 +1,8 @@
 """Topics and queues as DataFrames: Spark reads, writes and streams through pgq's functions.
 
-Needs the extra ``pgq[spark]`` on the driver, or ``pgq[spark-cluster]``, the same without pyspark;
-pyarrow on the workers; and the JDBC driver of PostgreSQL among Spark's jars. The data source needs
-pgq itself on the workers.
+Needs the extra ``pgq-sql[spark]`` on the driver, or ``pgq-sql[spark-cluster]``, the same without
+pyspark; pyarrow on the workers; and the JDBC driver of PostgreSQL among Spark's jars. The data
+source needs pgq itself on the workers.
 """
 
 from importlib.util import find_spec
@@ -11,7 +11,7 @@ from importlib.util import find_spec
 # is what the driver needs, and Pgq looks for; workers do without.
 if missing := [name for name in ("pyarrow", "pyspark") if find_spec(name) is None]:
     raise ModuleNotFoundError(
-        f"pgq.spark needs the module {missing[0]}: pip install 'pgq[spark]'", name=missing[0]
+        f"pgq.spark needs the module {missing[0]}: pip install 'pgq-sql[spark]'", name=missing[0]
     )
 
 import pyspark

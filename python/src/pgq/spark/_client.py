@@ -67,7 +67,7 @@ class Pgq:
         if find_spec("pandas") is None:
             # PySpark asks for it on the driver, to exchange rows by Arrow
             raise ModuleNotFoundError(
-                "pgq.spark needs the module pandas on the driver: pip install 'pgq[spark]'",
+                "pgq.spark needs the module pandas on the driver: pip install 'pgq-sql[spark]'",
                 name="pandas",
             )
         self._spark = spark

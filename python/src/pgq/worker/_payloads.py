@@ -11,34 +11,23 @@ from typing import Any
 from pgq._unreadable import Unreadable
 from pgq.errors import UnreadablePayload
 from pgq.messages import Job
+from pgq.worker import _fields
 from pgq.worker._outcomes import Misfit
 
 __all__ = ["reader"]
-
-_PLAIN = (dict, list, str, int, float, bool, bytes)
-_NAMES = {
-    dict: "an object",
-    list: "an array",
-    str: "a text",
-    int: "a whole number",
-    float: "a number",
-    bool: "true or false",
-}
 
 
 def reader(kind: Any) -> Callable[[Job], Any]:
     """What makes the argument of a handler out of a job; it raises Misfit.
 
-    `kind` is the annotation. Plain types are compared. Models of pydantic are read by pydantic,
-    and all else (dataclasses, TypedDict, ``list[UUID]``, …) by msgspec. TypeError: it is missing.
+    `kind` is the annotation. Models of pydantic are read by pydantic; plain types, dataclasses and
+    ``list[UUID]`` or the like here; all else (TypedDict, …) by msgspec. TypeError: it is missing.
     """
     if kind in (Any, object, None):
         return _anything
     if kind is bytes:
         return _body
-    if kind in _PLAIN:
-        return lambda job: _plain(job, kind)
-    convert, errors = _pydantic(kind) if _is_pydantic(kind) else _msgspec(kind)
+    convert, errors = _pydantic(kind) if _is_pydantic(kind) else _ours(kind)
 
     def read(job: Job) -> Any:
         try:
@@ -67,14 +56,6 @@ def _payload(job: Job) -> Any:
     return job.payload
 
 
-def _plain(job: Job, kind: type) -> Any:
-    value = _payload(job)
-    fits = isinstance(value, (int, float) if kind is float else kind)
-    if not fits or (isinstance(value, bool) and kind is not bool):
-        raise Misfit(f"the payload is no {kind.__name__}: {_NAMES[kind]} is wanted")
-    return value
-
-
 def _is_pydantic(kind: Any) -> bool:
     arguments = typing.get_args(kind)
     return hasattr(kind, "__pydantic_core_schema__") or any(map(_is_pydantic, arguments))
@@ -86,12 +67,19 @@ def _pydantic(kind: Any) -> tuple[Callable[[Any], Any], type[Exception]]:
     return pydantic.TypeAdapter(kind).validate_python, pydantic.ValidationError
 
 
+def _ours(kind: Any) -> tuple[Callable[[Any], Any], type[Exception]]:
+    try:
+        return _fields.reader(kind), _fields.Unfit
+    except _fields.Unknown:
+        return _msgspec(kind)
+
+
 def _msgspec(kind: Any) -> tuple[Callable[[Any], Any], type[Exception]]:
     try:
         import msgspec
     except ModuleNotFoundError:
         raise TypeError(
-            f"a handler that takes {_name(kind)} needs msgspec: pip install 'pgq[typed]'"
+            f"a handler that takes {_name(kind)} needs msgspec: pip install 'pgq-sql[typed]'"
         ) from None
 
     def convert(value: Any) -> Any:

@@ -1,6 +1,6 @@
 """Hooks for workers and consumers: spans of OpenTelemetry, and counters of Prometheus.
 
-Each needs its library: ``pip install 'pgq[telemetry]'``::
+Each needs its library: ``pip install 'pgq-sql[telemetry]'``::
 
     Worker(handlers=handlers, hooks=[OpenTelemetry(), Prometheus()])
 """

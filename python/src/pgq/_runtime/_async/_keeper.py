@@ -77,6 +77,8 @@ class Keeper:
         self._logger = logger
         self._calm = calm
         self._idle = False
+        self.connected = False
+        """Whether it has a connection, on which the settings were read."""
         self._wakeup = Wakeup()
         self._watch_wakeup = Wakeup()
         self._stopped = False
@@ -118,6 +120,7 @@ class Keeper:
                 try:
                     await self._keep(AsyncClient(connection))
                 finally:
+                    self.connected = False
                     self._kept.disconnected()
                     await connection.close()
             except (psycopg.Error, UnicodeError) as error:
@@ -155,6 +158,7 @@ class Keeper:
                 self._kept.hears(hearing)
                 if missed:
                     self._kept.connected()
+            self.connected = True
             await self._kept.renew(client, now)
             await self._beat(client, now)
             self._backoff.reset()

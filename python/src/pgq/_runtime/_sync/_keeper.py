@@ -79,6 +79,8 @@ class Keeper:
         self._logger = logger
         self._calm = calm
         self._idle = False
+        self.connected = False
+        """Whether it has a connection, on which the settings were read."""
         self._wakeup = Wakeup()
         self._watch_wakeup = Wakeup()
         self._stopped = False
@@ -120,6 +122,7 @@ class Keeper:
                 try:
                     self._keep(Client(connection))
                 finally:
+                    self.connected = False
                     self._kept.disconnected()
                     connection.close()
             except (psycopg.Error, UnicodeError) as error:
@@ -157,6 +160,7 @@ class Keeper:
                 self._kept.hears(hearing)
                 if missed:
                     self._kept.connected()
+            self.connected = True
             self._kept.renew(client, now)
             self._beat(client, now)
             self._backoff.reset()

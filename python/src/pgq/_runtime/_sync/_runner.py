@@ -68,6 +68,7 @@ class Runner:
         self._timeout = None if timeout is None else seconds("timeout", timeout)
         self._logger = logger
         self._supervisor: Any = None
+        self._keeper: Keeper | None = None
         self._stops = 0
         self._changed = Wakeup()
         self.hurried = False
@@ -77,6 +78,11 @@ class Runner:
     def running(self) -> bool:
         """Whether it works."""
         return self._supervisor is not None
+
+    @property
+    def ready(self) -> bool:
+        """Whether it works, has its connection to the database, and was not told to stop."""
+        return self._keeper is not None and self._keeper.connected and not self._stops
 
     def stop(self) -> None:
         """Begin nothing new, and let `run` return when what runs has ended.
@@ -140,6 +146,7 @@ class Runner:
             supervisor, self._conninfo, self._options, name, heartbeats, self._logger, calm
         )
         supervisor.begun = keeper.begun
+        self._keeper = keeper
         keeping = spawn(keeper.run, name="pgq-leases", then=self._changed.wake)
         slots = [self._new_slot(supervisor) for _ in range(self._concurrency)]
         for number, slot in enumerate(slots):
@@ -161,7 +168,7 @@ class Runner:
             for running in (keeping, *beside):
                 running.join(5.0)
             supervisor.pool.close()
-            self._supervisor = None
+            self._supervisor = self._keeper = None
             self._stops = 0
         for slot in slots:
             assert slot.running is not None

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 import psycopg
 
 from pgq._async import AsyncClient
+from pgq._runtime._async._housekeeping import Housekeeping
 from pgq._runtime._async._pool import Pool, connect
 from pgq._runtime._async._runner import Runner
 from pgq.worker._async._slot import Slot
 from pgq.worker._async._supervisor import Supervisor
-from pgq.worker._async._ticking import Ticking
 from pgq.worker._claims import STOPPED
 from pgq.worker._handlers import Handlers
 from pgq.worker._reports import Hook, Reports, logger
@@ -39,8 +39,8 @@ class AsyncWorker(Runner):
     grace: when it is told to stop, it waits so long for the handlers that run (for ever), then
     gives their jobs back. heartbeat: so often it tells that it is alive, for `list_workers` (10 s);
     None: never. timeout: of handlers that have none of their own (for ever). hooks: see
-    `pgq.worker.hooks`. schedules: it calls `run_schedules` too, on one more connection: each
-    second, or with a `poll` when a tick is due; what is new it sees after `poll` (2 min at most).
+    `pgq.worker.hooks`. housekeeping: on one more connection it calls `cleanup` every minute, and
+    `run_schedules` when a tick is due; with a `poll` that is longer, every 2 minutes at most.
     """
 
     what = "worker"
@@ -58,7 +58,7 @@ class AsyncWorker(Runner):
         timeout: timedelta | float | None = None,
         queues: Iterable[str] | None = None,
         hooks: Sequence[Hook] = (),
-        schedules: bool = False,
+        housekeeping: bool = False,
         connect: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(
@@ -76,7 +76,7 @@ class AsyncWorker(Runner):
         self._handlers.by_queue.update(handlers.by_queue if handlers is not None else {})
         self._queues = None if queues is None else [*queues]
         self._reports = Reports(hooks)
-        self._schedules = schedules
+        self._housekeeping = housekeeping
 
     def handler(self, queue: str, **settings: Any) -> Callable[[F], F]:
         """Let the decorated function do the jobs of a queue: see `Handlers.handler`."""
@@ -105,10 +105,15 @@ class AsyncWorker(Runner):
     def _new_slot(self, supervisor: Supervisor) -> Slot:
         return Slot(supervisor)
 
-    def _beside(self, supervisor: Supervisor) -> Sequence[Ticking]:
-        if not self._schedules:
+    def _beside(self, supervisor: Supervisor) -> Sequence[Housekeeping]:
+        if not self._housekeeping:
             return []
-        return [Ticking(supervisor, self._conninfo, self._options, self._poll)]
+        name, wakeup = "pgq worker: housekeeping", supervisor.new_wakeup()
+        return [
+            Housekeeping(
+                self._conninfo, self._options, name, supervisor.state, wakeup, logger, self._poll
+            )
+        ]
 
     async def _give_back(self, supervisor: Supervisor) -> None:
         left = supervisor.claims.all()
