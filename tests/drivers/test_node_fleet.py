@@ -25,7 +25,7 @@ from support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
-KILLS = 6
+KILLS = 4
 """Of each kind of worker, each when its kind has done so many turns more."""
 STEP = 10
 AHEAD = 60
@@ -123,8 +123,10 @@ class Fleet:
         process.wait()
         self._running[place] = start, self._stack.enter_context(start())
 
-    def stop(self) -> None:
-        """All end by themselves."""
+    def stop(self, client: Client) -> None:
+        """All end by themselves, as soon as they have begun."""
+        pids = {process.pid for _, process in self._running}
+        wait_until(lambda: pids <= {each.pid for each in client.list_workers()}, 60, "for workers")
         for _, process in self._running:
             process.terminate()
         assert [process.wait(60) for _, process in self._running] == [0, 0, 0, 0]
@@ -180,7 +182,7 @@ def test_a_mixed_fleet_under_kills(
             wait_until(lambda: done(kind) >= enough, 120, f"for turns of {kind}")  # noqa: B023
             fleet.kill(kind)
         wait_until(lambda: not count("pgq.job"), 180, "for all jobs to end")
-        fleet.stop()
+        fleet.stop(client)
 
     # each job has ended once, as finished, with its result
     archived = client.connection.execute("select job_id from pgq.archived_jobs").fetchall()

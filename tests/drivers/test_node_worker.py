@@ -228,6 +228,24 @@ def test_a_lost_lease_aborts_the_signal_and_the_worker_goes_on(
     assert client.get_result(job_id).state == "cancelled"
 
 
+def test_a_lost_job_is_not_finished_and_the_next_one_is_claimed(
+    programs: Path, dsn: str, client: Client
+) -> None:
+    """Without a result it is finished with the next claim, which refuses both."""
+    client.alter_queue("mail", keep_results=False)
+    job_id = client.enqueue("mail", {"do": "wait"}).job_id
+    with NodeWorker(programs, dsn, "mail") as worker:
+        worker.wait_for("begin", job_id)
+        assert client.cancel_job(job_id)
+        following = client.enqueue("mail", {}).job_id
+        worker.open_gate()
+        worker.wait_for("begin", following)
+        worker.stop()
+        worker.join()
+    ends = {job.job_id: job.outcome for job in client.archived_jobs("mail")}
+    assert ends == {job_id: "cancelled", following: "acked"}
+
+
 def test_a_lease_that_nobody_could_extend_is_lost(programs: Path, dsn: str, client: Client) -> None:
     job_id = client.enqueue("mail", {"do": "wait"}).job_id
     with NodeWorker(programs, dsn, "mail", lease=1) as worker:

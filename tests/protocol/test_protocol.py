@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import psycopg
 import pytest
 
+from support.house import ROOT
 from support.pooler import PgBouncer
 from support.protocol import Mismatch, run, scenarios
 from support.session import Connect, new_name
+
+PAGE = ROOT / "python" / "docs" / "worker-protocol.md"
 
 
 def _named(steps: str = "") -> list[Any]:
@@ -58,6 +62,12 @@ def test_a_case_fails_where_the_answer_is_another_one(shared_connect: Connect, s
                 )
             planted += 1
     assert planted >= len(steps) / 2
+
+
+def test_the_page_says_what_a_worker_does_with_each_code() -> None:
+    table = PAGE.read_text().split("## Errors")[1]
+    codes = {step["error"] for _, each in scenarios() for step in each["steps"] if "error" in step}
+    assert {"MQ006", "22P05"} <= codes <= {*re.findall(r"\b[0-9A-Z]{5}\b", table)}
 
 
 def _others(step: Any) -> list[Any]:
