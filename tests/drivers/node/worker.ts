@@ -29,15 +29,13 @@ export interface Options {
 export class Retry extends Error {
   constructor(message?: string, readonly delay?: number) { super(message); }
 }
-/** Thrown by a handler: no attempt can do this job. */
-export class Reject extends Error {}
+export class Reject extends Error {} // thrown by a handler: no attempt can do this job
 /** Thrown by a handler: too early, again in `delay` seconds; no attempt is used. */
 export class Snooze extends Error {
   constructor(readonly delay: number) { super(`again in ${delay} s`); }
 }
-/** Why a signal is aborted: another worker may have the job; or this one ends. */
-export class LeaseLost extends Error {}
-export class Stopped extends Error {}
+export class LeaseLost extends Error {} // why a signal is aborted: another worker may have the job
+export class Stopped extends Error {} // or this one ends
 
 type Held = { job: calls.Job; payload: string | null; controller: AbortController; beganAt: Date;
   renewal: NodeJS.Timeout };
@@ -64,7 +62,7 @@ export class Worker {
     // A call of each slot, a renewal and a heartbeat: slots that wait hold up no lease.
     this.#pool = new pg.Pool({ max: (options.concurrency ?? 1) + 2, keepAlive: true,
       connectionTimeoutMillis: 10_000, query_timeout: 60_000, ...options.connection });
-    this.#pool.on("error", () => {}); // an idle connection broke: the next call opens another one
+    this.#pool.on("error", () => {}); // of an idle connection: the next call opens another one
   }
 
   /** Work until `stop`, SIGTERM or SIGINT. */
@@ -74,15 +72,17 @@ export class Worker {
     const background: Promise<void>[] = [];
     try {
       const { queue, concurrency = 1 } = this.#options;
-      const { rows } = await this.#call(calls.SETTINGS, [queue], true);
-      if (!rows.length) throw new Error(`queue "${queue}" does not exist`);
-      this.#settings = rows[0];
+      this.#settings = (await this.#call(calls.SETTINGS, [queue], true)).rows[0];
+      if (!this.#settings) throw new Error(`queue "${queue}" does not exist`);
       background.push(this.#beat());
       if (this.#settings.notify) background.push(this.#listen());
-      const failed = (error: unknown) => { if (!this.#stops) this.stop(); throw error; };
+      const failed = (error: unknown) => {
+        if (!this.#stops) this.stop();
+        if (!(error instanceof Stopped)) throw error;
+      };
       const slots = Array.from({ length: concurrency }, () => this.#slot().catch(failed));
-      for (const slot of await Promise.allSettled(slots))
-        if (slot.status === "rejected") throw slot.reason;
+      await Promise.allSettled(slots);
+      await Promise.all(slots);
     } catch (error) {
       if (!(error instanceof Stopped)) throw error;
     } finally {
@@ -103,8 +103,7 @@ export class Worker {
   }
 
   async #slot(): Promise<void> {
-    let done: Held | undefined;
-    while (done || !this.#stops) {
+    for (let done: Held | undefined; done || !this.#stops;) {
       const held: Held | undefined = done ? await this.#exchange(done) : await this.#claim();
       done = held && (await this.#work(held)) ? held : undefined;
     }
@@ -124,7 +123,6 @@ export class Worker {
       if (!(error instanceof Stopped) && (error as pg.DatabaseError).code !== "MQ006") throw error;
     }
     await this.#tell(done, calls.ACK);
-    return undefined;
   }
 
   /** One idle slot at a time looks for jobs; when it has found one, the next slot looks. */
@@ -149,7 +147,6 @@ export class Worker {
     const held = this.#hold(rows[0], sentAt, lease);
     if (!this.#stops) return held;
     await this.#tell(held, calls.RELEASE, null); // it has not begun
-    return undefined;
   }
 
   /** Extend the lease of a job when a third has passed, until `#letGo`; abort when it is lost. */
@@ -224,15 +221,13 @@ export class Worker {
     const { job_id, lease_token } = held.job;
     try {
       const { rows } = await this.#call(statement, [job_id, lease_token, ...values]);
-      // Or the answer to the first try was lost.
-      if (!rows[0].held) this.#log(`job ${job_id} was not held any more`);
+      if (!rows[0].held) this.#log(`job ${job_id} was not held any more, or has ended already`);
     } catch (error) {
       if (!(error instanceof Stopped)) return error;
       this.#log(`job ${job_id}: its lease will run out`);
     } finally {
       this.#letGo(held);
     }
-    return undefined;
   }
 
   /** A call, repeated while the server is away; claims until the first stop, others the second. */
@@ -292,13 +287,12 @@ export class Worker {
 
   /** Show in list_workers that this worker is alive; nothing depends on it. */
   async #beat(): Promise<void> {
-    const { queue } = this.#options;
     const { signal } = this.#ended;
     const startedAt = new Date();
     const failed = (error: unknown) => this.#log(`no heartbeat: ${calls.text(error)}`);
     while (!signal.aborted) {
-      const said = [this.name, hostname(), process.pid, [queue], this.#held.size, startedAt];
-      await this.#pool.query(calls.HEARTBEAT, said).catch(failed);
+      await this.#pool.query(calls.HEARTBEAT, [this.name, hostname(), process.pid,
+        [this.#options.queue], this.#held.size, startedAt]).catch(failed);
       await sleep(10_000, undefined, { signal }).catch(() => {});
     }
     await this.#pool.query(calls.DELETE_WORKER, [this.name]).catch(failed);
