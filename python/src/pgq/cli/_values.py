@@ -5,12 +5,20 @@ from __future__ import annotations
 import json
 import re
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any, NoReturn
 
 import typer
 
-__all__ = ["a_moment", "a_span", "a_wait", "headers_of", "json_of", "moment_of", "span_of"]
+__all__ = [
+    "a_moment",
+    "a_span",
+    "a_wait",
+    "headers_of",
+    "json_of",
+    "moment_of",
+    "span_of",
+    "wait_of",
+]
 
 _UNITS = {
     "ms": 0.001,
@@ -32,7 +40,7 @@ _CLOCK = re.compile(r"(\d+):(\d\d)(?::(\d\d(?:\.\d+)?))?")
 
 
 def span_of(text: str, *, numbers: bool = False) -> timedelta:
-    """A length of time: 90s, 1h 30m, '7 days', 00:01:30; a bare number is seconds, or refused."""
+    """A length of time: 90s, 1h 30m, '7 days', 00:01:30; a bare number only with `numbers`."""
     if isinstance(text, timedelta):
         return text
     rest = text.strip().lower()
@@ -43,9 +51,7 @@ def span_of(text: str, *, numbers: bool = False) -> timedelta:
         rest = rest.replace(clock.group(), "", 1).strip()
     if re.fullmatch(r"\d+(\.\d+)?", rest):
         if not numbers and not clock:
-            raise typer.BadParameter(
-                f"{text!r} has no unit: ms, s, m, h, d or w, as in '{rest} days'"
-            )
+            raise typer.BadParameter(f"{text!r} has no unit: say {rest}s, {rest}h, '{rest} days'")
         return timedelta(seconds=seconds + float(rest))
     if not rest and not clock:
         _refuse(text)
@@ -60,6 +66,11 @@ def span_of(text: str, *, numbers: bool = False) -> timedelta:
         return timedelta(seconds=seconds)
     except OverflowError:
         _refuse(text)
+
+
+def wait_of(text: str) -> timedelta:
+    """The same; a bare number is seconds."""
+    return span_of(text, numbers=True)
 
 
 def _refuse(text: str) -> NoReturn:
@@ -94,7 +105,7 @@ def a_span(text: str) -> Any:
 
 def a_wait(text: str) -> Any:
     """An option that is a length of time, where a number is seconds."""
-    return typer.Option(parser=partial(span_of, numbers=True), metavar="TIME", help=text)
+    return typer.Option(parser=wait_of, metavar="TIME", help=text)
 
 
 def a_moment(text: str) -> Any:
