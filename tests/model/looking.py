@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from hypothesis.stateful import invariant, rule
 
@@ -15,6 +16,10 @@ from pgq import Client
 from stored_state import wrong_state
 
 __all__ = ["Looking"]
+
+
+def check_same(found: set[Any], expected: set[Any]) -> None:
+    assert found == expected, f"{found - expected} instead of {expected - found}"
 
 
 class Looking(Machine):
@@ -98,7 +103,7 @@ class Looking(Machine):
             for name, queue in self.broker.queues.items()
             for job in queue.jobs.values()
         }
-        assert found == expected, f"{found - expected} instead of {expected - found}"
+        check_same(found, expected)
 
     @invariant()
     def keys_are_known(self) -> None:
@@ -224,7 +229,7 @@ class Looking(Machine):
         assert {row.queue for row in client.queue_stats()} == set(self.broker.queues)
         self.look_at_single_jobs(client)
 
-        assert {
+        found = {
             (
                 d.queue,
                 d.job_id,
@@ -237,7 +242,8 @@ class Looking(Machine):
                 str(Content.of(d)),
             )
             for d in client.dead_letters()
-        } == {
+        }
+        expected = {
             (
                 name,
                 n,
@@ -252,7 +258,8 @@ class Looking(Machine):
             for name, queue in self.broker.queues.items()
             for n, e in queue.dead.items()
         }
-        assert {
+        check_same(found, expected)
+        found = {
             (
                 a.queue,
                 a.job_id,
@@ -266,7 +273,8 @@ class Looking(Machine):
                 str(Content.of(a)),
             )
             for a in client.archived_jobs()
-        } == {
+        }
+        expected = {
             (
                 name,
                 n,
@@ -282,6 +290,7 @@ class Looking(Machine):
             for name, queue in self.broker.queues.items()
             for n, e in queue.archived.items()
         }
+        check_same(found, expected)
 
     def look_at_single_jobs(self, client: Client) -> None:
         """What get_job says of each job that is not finished, and of dead letters."""

@@ -31,14 +31,17 @@ from model.drawn import (
     other_topic,
     seldom,
 )
+from model.duplicate_steps import DuplicateSteps
 from model.effect_steps import EffectSteps
 from model.failing_steps import FailingSteps
+from model.filter_steps import FilterSteps
 from model.house_steps import HouseSteps
 from model.limit_steps import LimitSteps
 from model.looking import Looking
 from model.machine import BEGIN, Run
 from model.note_steps import NoteSteps
 from model.once_steps import OnceSteps
+from model.result_steps import ResultSteps
 from model.schedule_lives import ScheduleLives
 from model.schedule_steps import ScheduleSteps
 from model.subscription_steps import SubscriptionSteps
@@ -50,6 +53,9 @@ class Comparison(
     SubscriptionSteps,
     LimitSteps,
     NoteSteps,
+    FilterSteps,
+    ResultSteps,
+    DuplicateSteps,
     ScheduleSteps,
     OnceSteps,
     HouseSteps,
@@ -144,7 +150,7 @@ def compare(
             database=None,
             deadline=None,
             suppress_health_check=list(HealthCheck),
-            phases=[Phase.generate, Phase.shrink],
+            phases=[Phase.generate],
         ),
     )
 
