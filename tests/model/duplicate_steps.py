@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from model.drawn import QUEUES, labels, members, seldom, sizes, uniques
+from model.drawn import LABELS, QUEUES, labels, members, seldom, sizes, uniques
 from model.queue_steps import QueueSteps
 
 __all__ = ["DuplicateSteps"]
@@ -21,9 +21,18 @@ ways: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
     ]
 )
 acts = st.sampled_from(
-    [*["enqueue", "batch", "claim"] * 3, "nack", "nack", "release", "ack", "lose", "cancel"]
+    [*["enqueue", "batch", "claim"] * 2, *["nack", "release", "lose"] * 2, "ack", "cancel"]
 )
-news = st.sampled_from(["news", "news", "news", *QUEUES])
+wishes = st.sampled_from([None, None, None, *LABELS])
+# by which the older one comes back while the newer one waits
+scripts = st.sampled_from(
+    [
+        ["enqueue", "claim", "enqueue", "nack"],
+        ["enqueue", "claim", "batch", "release"],
+        ["enqueue", "claim", "enqueue", "lose", "claim"],
+    ]
+)
+news = st.sampled_from([*["news"] * 4, *QUEUES])
 
 
 class DuplicateSteps(QueueSteps):
@@ -51,17 +60,16 @@ class DuplicateSteps(QueueSteps):
         if queue not in self.broker.queues:
             self.make_queue(queue, 3, ttl, None, ordered=ordered, limits=way)
         held: list[tuple[int, Any]] = []
-        for what in data.draw(st.lists(acts, min_size=4, max_size=12)):
+        for what in data.draw(scripts) + data.draw(st.lists(acts, min_size=2, max_size=8)):
             if what in ("enqueue", "batch"):
-                keys = [data.draw(uniques) for _ in range(3)]
-                keys = ["one", *keys] if what == "enqueue" else keys
-                delay = data.draw(st.sampled_from([None, timedelta(0), timedelta(seconds=10)]))
+                keys = ["one", *[data.draw(uniques) for _ in range(2)]]
+                delay = data.draw(st.sampled_from([None, None, timedelta(0), timedelta(seconds=10)]))
                 name = [data.draw(labels)] * 3
                 turns = ["k" if key else None for key in keys]
                 plain = (name, keys, turns, 0, delay, None, what == "enqueue")
                 self.enqueue(member, queue, *plain, data.draw(seldom))
             elif what == "claim":
-                wanted = {"max_jobs": data.draw(sizes), "label": data.draw(labels)}
+                wanted = {"max_jobs": data.draw(sizes), "label": data.draw(wishes)}
                 got = self.step(member, "claim_job", queue, lease=None, **wanted)
                 self.note_claim(got)
                 if isinstance(got, list):

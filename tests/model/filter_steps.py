@@ -15,7 +15,7 @@ __all__ = ["FilterSteps"]
 
 UNFINISHED = ("cancel_jobs", "retry_jobs")
 
-calls = st.sampled_from([*UNFINISHED * 2, "redrive", "redrive", "redrive", "purge_queue"])
+calls = st.sampled_from([*UNFINISHED, "redrive", "purge_queue"])
 errors = st.sampled_from(["timed out", "no answer", "at 100%", None])
 texts = st.sampled_from(["timed out", "timed", "no ", "100%", "%", "lease of the last", ""])
 aheads = st.sampled_from([-60, -1, 0, 1, 10, 30, 60])
@@ -38,11 +38,11 @@ class FilterSteps(QueueSteps):
             self.note_claim(got)
             for job in got if isinstance(got, list) else ():
                 held = (job.job_id, job.lease_token)
-                what = data.draw(st.sampled_from(["nack", "reject_job", "reject_job", "lease"]))
+                what = data.draw(st.sampled_from(["nack", "nack", "reject_job", "lease"]))
                 if what == "reject_job":
                     self.step(member, what, *held, error=error)
                 elif what == "nack":
-                    delay = timedelta(seconds=data.draw(st.sampled_from([0, 30])))
+                    delay = timedelta(seconds=data.draw(st.sampled_from([0, 30, 300])))
                     self.step(member, what, *held, delay=delay, error=error)
             self.move_clock(data.draw(st.sampled_from([1, 1, 40])))
         for _ in range(data.draw(st.integers(1, 3))):

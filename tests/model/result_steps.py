@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from model.drawn import members, queues, seldom
+from model.house_steps import HouseSteps
 from model.queue_steps import QueueSteps
 
 __all__ = ["ResultSteps"]
@@ -19,7 +20,7 @@ ends = st.sampled_from(
 keeps = st.sampled_from([None, None, True, True, False])
 
 
-class ResultSteps(QueueSteps):
+class ResultSteps(QueueSteps, HouseSteps):
     """Jobs end in all ways; meanwhile results are kept, or are not any more."""
 
     @rule(member=members, queue=queues, keep=keeps, undo=seldom, data=st.data())
@@ -36,7 +37,9 @@ class ResultSteps(QueueSteps):
                 self.end(member, job, undo, data)
                 for asked in ("get_result", "job_history"):
                     self.step(member, asked, job.job_id)
-            self.move_clock(data.draw(st.sampled_from([0, 1, 40])))
+            self.move_clock(data.draw(st.sampled_from([0, 1, 40, 700])))
+            if data.draw(seldom):
+                self.cleanup(member, 1, False)
 
     def end(self, member: int, job: Any, undo: bool, data: st.DataObject) -> None:
         what = data.draw(ends)
@@ -60,8 +63,10 @@ class ResultSteps(QueueSteps):
 
     @rule(member=members)
     def look_at_results(self, member: int) -> None:
-        """Of all jobs that have ever been."""
-        last = max([0, *(e.job_id for q in self.broker.queues.values() for e in q.events)])
-        for job_id in range(max(last - 40, 0), last + 2):
+        """Of one that has ended in each way, of some that have not, and of one that never was."""
+        known = list(self.broker.queues.values())
+        some: dict[Any, int] = {e.event: e.job_id for q in known for e in q.events}
+        some |= {job.due_at is None: n for q in known for n, job in q.jobs.items()}
+        for job_id in sorted({0, *some.values()}):
             self.step(member, "get_result", job_id)
             self.step(member, "job_history", job_id)

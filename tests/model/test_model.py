@@ -31,17 +31,15 @@ from model.drawn import (
     other_topic,
     seldom,
 )
-from model.duplicate_steps import DuplicateSteps
 from model.effect_steps import EffectSteps
 from model.failing_steps import FailingSteps
-from model.filter_steps import FilterSteps
 from model.house_steps import HouseSteps
+from model.job_lives import JobLives
 from model.limit_steps import LimitSteps
 from model.looking import Looking
 from model.machine import BEGIN, Run
 from model.note_steps import NoteSteps
 from model.once_steps import OnceSteps
-from model.result_steps import ResultSteps
 from model.schedule_lives import ScheduleLives
 from model.schedule_steps import ScheduleSteps
 from model.subscription_steps import SubscriptionSteps
@@ -53,9 +51,6 @@ class Comparison(
     SubscriptionSteps,
     LimitSteps,
     NoteSteps,
-    FilterSteps,
-    ResultSteps,
-    DuplicateSteps,
     ScheduleSteps,
     OnceSteps,
     HouseSteps,
@@ -131,7 +126,7 @@ def run(dsn: str) -> Iterator[Run]:
 
 def compare(
     run: Run,
-    steps: type[Comparison] | type[ScheduleLives] | type[AccessLives],
+    steps: type[Comparison | ScheduleLives | AccessLives | JobLives],
     examples: int,
     length: int,
 ) -> None:
@@ -157,6 +152,18 @@ def compare(
 
 def test_database_and_model_agree(run: Run) -> None:
     compare(run, Comparison, 15, 50)
+
+
+def test_jobs_agree(run: Run) -> None:
+    JobLives.reached = set()
+    compare(run, JobLives, 12, 30)
+    assert JobLives.reached >= {
+        *("cancel_jobs", "retry_jobs", "redrive", "purge_queue"),
+        *("waiting", "leased", "blocked", "finished", "failed"),
+        *("cancelled", "expired", "replaced", "gone"),
+        *("duplicate keep", "duplicate replace", "duplicate postpone"),
+        *("attempt failed", "attempt rejected", "attempt lost"),
+    }
 
 
 def test_schedules_agree(run: Run) -> None:
