@@ -71,7 +71,8 @@ uniques = st.sampled_from([None, None, "one", "other"])
 # the keys of jobs, by which an ordered queue has them follow each other
 turns = st.sampled_from([None, "k", "k", "l"])
 dead_ends = st.sampled_from([None, "continue", "stop", "stop"])
-# of queues, with what a duplicate does: rate_interval and rate_burst are given as the model has to know them
+# of queues, with what a duplicate does: rate_interval and rate_burst are given as the model has to
+# know them
 limits: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
     [
         *({}, {}, {}, {"max_leased": 2}, {"max_unfinished": 6}),

@@ -23,6 +23,7 @@ ways: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
 acts = st.sampled_from(
     [*["enqueue", "batch", "claim"] * 2, *["nack", "release", "lose"] * 2, "ack", "cancel"]
 )
+waits = st.sampled_from([None, None, timedelta(0), timedelta(seconds=10)])
 wishes = st.sampled_from([None, None, None, *LABELS])
 # by which the older one comes back while the newer one waits
 scripts = st.sampled_from(
@@ -63,7 +64,7 @@ class DuplicateSteps(QueueSteps):
         for what in data.draw(scripts) + data.draw(st.lists(acts, min_size=2, max_size=8)):
             if what in ("enqueue", "batch"):
                 keys = ["one", *[data.draw(uniques) for _ in range(2)]]
-                delay = data.draw(st.sampled_from([None, None, timedelta(0), timedelta(seconds=10)]))
+                delay = data.draw(waits)
                 name = [data.draw(labels)] * 3
                 turns = ["k" if key else None for key in keys]
                 plain = (name, keys, turns, 0, delay, None, what == "enqueue")

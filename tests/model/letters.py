@@ -10,7 +10,7 @@ from psycopg.errors import InvalidParameterValue
 
 from model.content import Content, ends_at
 from model.filters import Filter, Found
-from model.queues import Queue, Queues
+from model.queues import Ended, Queue, Queues
 from pgq import BulkResult, DeadLetter
 
 __all__ = ["Letters"]
@@ -46,10 +46,13 @@ class Letters(Queues):
         return sorted((letter.ended_at, number) for number, letter in queue.dead.items())
 
     def _find_letters(self, target: Queue, chosen: Filter) -> Found:
+        def meant(letter: Ended) -> bool:
+            return chosen.matches(letter.job, letter.last_error, letter.ended_at)
+
         return chosen.find(
-            (n, queue is target, queue is target and chosen.matches(e.job, e.last_error, e.ended_at))
+            (number, queue is target, queue is target and meant(letter))
             for queue in self.queues.values()
-            for n, e in queue.dead.items()
+            for number, letter in queue.dead.items()
         )
 
     def purge_queue(

@@ -35,6 +35,7 @@ from model.machine import Machine
 
 __all__ = ["QueueSteps"]
 
+
 class QueueSteps(Machine):
     """Jobs, from their enqueue to their end, and the settings of their queues."""
 

@@ -54,20 +54,16 @@ class Unfinished(Workers):
         dry_run: bool | None = None,
         **filters: Any,
     ) -> None:
-        """The last one of a key first; those that expire when they come up are not cancelled."""
-
         def meant(job: Waiting) -> bool:
             return bool(leased) or job.lease_token is None or job.visible_at <= self.now
 
         target, found = self._find_jobs(queue, meant, all_jobs, filters)
-        taken = len(found.ids)
+        assert got == BulkResult(len(found.ids), found.seen, found.after_id)
         if not dry_run:
-            for job_id in reversed(found.ids):
-                if job_id in target.jobs:
-                    self.cancel(target, target.jobs[job_id])
-                else:
-                    taken -= 1
-        assert got == BulkResult(taken, found.seen, found.after_id)
+            gone = [target.jobs[job_id] for job_id in found.ids]
+            # those first that wait for others of their key, which would let them go
+            for job in sorted(gone, key=lambda job: job.due_at is None):
+                self.cancel(target, job)
 
     def retry_jobs(
         self,
@@ -85,6 +81,16 @@ class Unfinished(Workers):
         assert got == BulkResult(len(found.ids), found.seen, found.after_id)
         for job_id in () if dry_run else found.ids:
             target.jobs[job_id].visible_at = self.now
+
+    def retry_job(self, got: bool, job_id: int) -> None:
+        found = [
+            queue.jobs[job_id]
+            for queue in self.queues.values()
+            if job_id in queue.jobs and waits(queue.jobs[job_id], self.now)
+        ]
+        assert got is bool(found)
+        for job in found:
+            job.visible_at = self.now
 
     def get_result(self, got: JobResult, job_id: int) -> None:
         assert got == self._result(job_id)

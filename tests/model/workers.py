@@ -331,16 +331,6 @@ class Workers(Letters):
     def release_job_batch(self, got: list[int], job_ids: Sequence[int], lease_token: UUID) -> None:
         self.nack_batch(got, job_ids, lease_token, delay=timedelta(0), error=None, uncounted=1)
 
-    def retry_job(self, got: bool, job_id: int) -> None:
-        found = [
-            queue.jobs[job_id]
-            for queue in self.queues.values()
-            if job_id in queue.jobs and waits(queue.jobs[job_id], self.now)
-        ]
-        assert got is bool(found)
-        for job in found:
-            job.visible_at = self.now
-
     def reject_job(
         self, got: bool, job_id: int, lease_token: UUID, *, error: str | None, **told: Any
     ) -> None:
