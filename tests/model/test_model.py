@@ -145,7 +145,7 @@ def compare(
             database=None,
             deadline=None,
             suppress_health_check=list(HealthCheck),
-            phases=[Phase.generate],
+            phases=[Phase.generate, Phase.shrink],
         ),
     )
 
