@@ -1,6 +1,6 @@
 """Draws the pictures of the documents: the page of ``pgq ui``, and a look of ``pgq top``.
 
-    PYTHONPATH=python/src:tests .venv/bin/python python/tools/pictures.py
+    .venv/bin/python python/tools/pictures.py
 
 The topic and the queues of a shop are worked on for some minutes on an embedded server, and then
 shown. It needs the system's Chromium. The files go to python/docs/pictures.
@@ -12,6 +12,7 @@ import io
 import random
 import re
 import shutil
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import uvicorn
 from playwright.sync_api import sync_playwright
 from rich.console import Console
 
@@ -27,7 +29,7 @@ from pgq.cli._house import connected
 from pgq.cli._top import _screen
 from pgq.embedded import Server
 from pgq.migrate import migrate
-from support.page import Page
+from pgq.ui import create_app
 
 PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 SECONDS = 100
@@ -38,14 +40,16 @@ select pgq.create_topic('orders', partitions => 4);
 select pgq.create_group('orders', 'billing');
 select pgq.create_group('orders', 'stock');
 select pgq.create_queue('invoices', ordered => true, archive => true);
-select pgq.create_queue('mails', max_attempts => 2, backoff => '1 second', backoff_max => '1 second');
+select pgq.create_queue('mails', max_attempts => 2, backoff => '1 s', backoff_max => '1 s');
 select pgq.create_queue('thumbnails');
-select pgq.subscribe('invoices', topic => 'orders', queue => 'invoices', filter => '{"paid": [true]}');
-select pgq.create_schedule('daily-report', queue => 'mails', payload => '{}', cron => '30 8 * * MON-FRI');
+select pgq.subscribe('invoices', 'orders', 'invoices', filter => '{"paid": [true]}');
+select pgq.create_schedule('daily', queue => 'mails', payload => '{}', cron => '30 8 * * *');
 """
 PUBLISH = """
-select pgq.publish('orders', jsonb_build_object('order', %(n)s::int), key => 'customer ' || %(n)s %% 90,
-    headers => jsonb_build_object('paid', %(n)s %% 3 > 0))
+select pgq.publish(
+    'orders', jsonb_build_object('order', %(n)s::int), key => 'customer ' || %(n)s %% 90,
+    headers => jsonb_build_object('paid', %(n)s %% 3 > 0)
+)
 """
 ENQUEUE = "select pgq.enqueue(%(queue)s, '{}', label => %(label)s, delay => %(delay)s)"
 CONSUME = "select count(*) from pgq.consume('orders', %(group)s, max_messages => 20)"
@@ -108,13 +112,20 @@ def _page(dsn: str, seconds: float) -> None:
     chromium = shutil.which("chromium")
     if chromium is None:
         raise SystemExit("no chromium: on Debian, apt-get install chromium")
-    with Page(dsn, interval=1) as page, sync_playwright() as playwright:
+    app = create_app(dsn, token="pictures", read_only=True)
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, ws="none"))
+    listener = socket.create_server(("127.0.0.1", 0))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         tab = browser.new_page(viewport={"width": 1200, "height": 760})
-        tab.goto(page.url)
+        tab.goto(f"http://127.0.0.1:{listener.getsockname()[1]}/#token=pictures")
         tab.wait_for_timeout(seconds * 1000)
         tab.screenshot(path=PICTURES / "ui.png")
         browser.close()
+    server.should_exit = True
+    thread.join()
 
 
 def _top(dsn: str) -> None:
@@ -125,7 +136,9 @@ def _top(dsn: str) -> None:
     console = Console(record=True, width=112, file=io.StringIO())
     console.print(_screen(figures(now, before), now, 60, "shop"))
     # without its fonts, which a reader's browser would have to load from elsewhere
-    drawn = re.sub(r"@font-face \{.*?\}\s*", "", console.export_svg(title="pgq top"), flags=re.DOTALL)
+    drawn = re.sub(
+        r"@font-face \{.*?\}\s*", "", console.export_svg(title="pgq top"), flags=re.DOTALL
+    )
     (PICTURES / "top.svg").write_text(drawn)
 
 

@@ -35,9 +35,9 @@ _INTRODUCTION = f"""\
 # Reference
 
 Pass arguments by name (`topic => 'orders'`). The codes of errors are explained in
-[Errors](../python/docs/errors.md). A call that names a topic or a queue raises 42501 where your role
-may do something else with it, and MQ001 or MQ002, as if it did not exist, where your role may do
-nothing; see [grant_access](reference/access.md#grant_access).
+[Errors](../python/docs/errors.md). A call that names a topic or a queue raises 42501 where your
+role may do something else with it, and MQ001 or MQ002, as if it did not exist, where your role may
+do nothing; see [grant_access](reference/access.md#grant_access).
 
 The examples are for psql: `\\gset` keeps the columns of a row for later statements, which name them
 `:job_id` or, as a literal, `:'lease_token'`. The examples of a page can be run from top to bottom.
@@ -91,7 +91,8 @@ def examples() -> dict[str, str]:
 def generate() -> dict[Path, str]:
     """The contents and the pages, of the sources as they are now."""
     with installed() as connection:
-        entries = {entry.name: entry for entry in (*functions(connection), *views(connection))}
+        api: list[Function | View] = [*functions(connection), *views(connection)]
+    entries = {entry.name: entry for entry in api}
     shown = {
         folder: feature
         for folder, feature in features().items()

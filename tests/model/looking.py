@@ -242,14 +242,9 @@ class Looking(Machine):
                 d.stops_key,
                 str(Content.of(d)),
             )
-<<<<<<< HEAD
             for d in client.jobs.dead_letters()
-        } == {
-=======
-            for d in client.dead_letters()
         }
         expected = {
->>>>>>> model31
             (
                 name,
                 n,
@@ -278,14 +273,9 @@ class Looking(Machine):
                 a.label,
                 str(Content.of(a)),
             )
-<<<<<<< HEAD
             for a in client.jobs.archived_jobs()
-        } == {
-=======
-            for a in client.archived_jobs()
         }
         expected = {
->>>>>>> model31
             (
                 name,
                 n,
