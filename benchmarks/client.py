@@ -61,7 +61,7 @@ def fill(database: Database, content: Mapping[str, Any], messages: int) -> None:
     """Make the topic, and publish so many times the same."""
     with database.connect() as connection:
         client = Client(connection)
-        client.create_topic(TOPIC, partitions=1)
+        client.admin.create_topic(TOPIC, partitions=1)
         plural = {"body": "bodies", "payload": "payloads"}
         for _ in range(messages // 1000):
             client.publish_batch(
@@ -75,7 +75,7 @@ def run(
 ) -> tuple[float, float]:
     """Read everything; returns the seconds that it took, and those that this process computed."""
     with database.connect() as connection:
-        Client(connection).create_group(TOPIC, group)
+        Client(connection).admin.create_group(TOPIC, group)
         way(connection, group, 1)
         rest, start, begin = chosen.messages - 1, time.perf_counter(), time.process_time()
         while got := way(connection, group, chosen.batch):

@@ -164,8 +164,8 @@ def latency(bench: Bench, chosen: argparse.Namespace) -> Figures:
         database = bench.fresh("bench_latency", template="template_pgq")
         with database.connect() as connection:
             client = Client(connection)
-            client.create_topic("bench", partitions=1, deferred=deferred, notify=by_notify)
-            client.create_group("bench", "g")
+            client.admin.create_topic("bench", partitions=1, deferred=deferred, notify=by_notify)
+            client.admin.create_group("bench", "g")
         bench.checkpoint()
         parts = statistics.quantiles(
             received(database, chosen.length, by_notify=by_notify), n=100, method="inclusive"

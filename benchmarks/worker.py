@@ -50,7 +50,7 @@ def fill(database: Database, jobs: int) -> None:
     """A queue with so many jobs."""
     with database.connect() as connection:
         client = Client(connection)
-        client.create_queue("bench")
+        client.admin.create_queue("bench")
         for _ in range(jobs // 1000):
             client.enqueue_batch("bench", bodies=[b"x" * BODY] * 1000)
         connection.execute("vacuum analyze")
@@ -283,7 +283,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def topic(database: Database) -> None:
         with database.connect() as connection:
-            Client(connection).create_topic("bench")
+            Client(connection).admin.create_topic("bench")
 
     try:
         with Bench(bin_dir=chosen.pg_bin, wal_gigabytes=chosen.wal) as bench:

@@ -23,16 +23,16 @@ def dsn(shared_dsn: str) -> str:
     """The connection string of a database with pgq and nothing in it."""
     with psycopg.connect(shared_dsn) as connection:
         client = Client(connection)
-        for group in client.list_groups():
-            client.drop_group(group.topic, group.consumer_group)
-        for topic in client.list_topics():
-            client.drop_topic(topic.topic)
-        for queue in client.list_queues():
-            client.drop_queue(queue.queue)
-        for schedule in client.list_schedules():
-            client.drop_schedule(schedule.schedule)
-        for worker in client.list_workers():
-            client.delete_worker(worker.worker)
+        for group in client.admin.list_groups():
+            client.admin.drop_group(group.topic, group.consumer_group)
+        for topic in client.admin.list_topics():
+            client.admin.drop_topic(topic.topic)
+        for queue in client.admin.list_queues():
+            client.admin.drop_queue(queue.queue)
+        for schedule in client.schedules.list_schedules():
+            client.schedules.drop_schedule(schedule.schedule)
+        for worker in client.monitor.list_workers():
+            client.monitor.delete_worker(worker.worker)
     return shared_dsn
 
 

@@ -21,14 +21,14 @@ def role(client: Client) -> Iterator[str]:
 
 
 def test_access(pgq: Run, client: Client, role: str) -> None:
-    client.create_topic("orders")
-    client.create_queue("mail")
+    client.admin.create_topic("orders")
+    client.admin.create_queue("mail")
     assert pgq("access", "list").out == "no grants\n"
     given = pgq("access", "grant", role, "publish", "--topic", "orders", "--json")
     assert given.status == 0, given.err
     assert set(given.json) == {field.name for field in fields(Access)}
     assert pgq("access", "grant", role, "monitor", "--queue", "*").status == 0
-    assert [(one.role, one.topic, one.queue, one.access) for one in client.list_access()] == [
+    assert [(one.role, one.topic, one.queue, one.access) for one in client.admin.list_access()] == [
         (role, "orders", None, "publish"),
         (role, None, "*", "monitor"),
     ]
@@ -39,7 +39,7 @@ def test_access(pgq: Run, client: Client, role: str) -> None:
     again = pgq("access", "revoke", role, "publish", "--topic", "orders")
     assert again.out == "there was nothing to revoke\n"
     assert pgq("access", "revoke", role, "--queue", "*").status == 0
-    assert client.list_access() == []
+    assert client.admin.list_access() == []
 
 
 def test_refusals(pgq: Run, role: str) -> None:

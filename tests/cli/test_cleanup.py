@@ -16,14 +16,14 @@ from support.session import Session
 @pytest.fixture
 def broken(connection: Session, client: Client) -> Iterator[str]:
     """A topic that can give no offsets, since a subscription cannot be evaluated."""
-    client.create_topic("broken", deferred=True)
-    client.create_queue("mail")
-    client.subscribe("to-mail", "broken", "mail", routing_key="a")
+    client.admin.create_topic("broken", deferred=True)
+    client.admin.create_queue("mail")
+    client.admin.subscribe("to-mail", "broken", "mail", routing_key="a")
     connection.execute("update pgq.subscription set routing_regex = '('")
     client.publish("broken", 1, headers={"routing_key": "a"})
     yield "broken"
     connection.execute("update pgq.subscription set routing_regex = null")
-    client.cleanup()
+    client.admin.cleanup()
 
 
 def _told_by_doctor(pgq: Run) -> list[dict[str, Any]]:
@@ -53,7 +53,7 @@ def test_a_part_that_fails(pgq: Run, broken: str) -> None:
 
 def test_a_part_that_fails_in_each_call(pgq: Run, client: Client, broken: str) -> None:
     """One command calls cleanup until there is no more to do, and says it once."""
-    client.create_queue("brief", job_ttl=timedelta(milliseconds=1))
+    client.admin.create_queue("brief", job_ttl=timedelta(milliseconds=1))
     client.enqueue_batch("brief", [1] * 11000)
     done = pgq("cleanup", "--json")
     actions = [one["action"] for one in done.json]

@@ -133,8 +133,8 @@ def test_settings_of_the_session(pgq: Run, dsn: str) -> None:
 def test_cleanup_that_nobody_calls(
     pgq: Run, client: Client, connection: Session, clock: Clock
 ) -> None:
-    client.create_topic("orders", partitions=1, retention=timedelta(hours=3))
-    client.create_group("orders", "billing")
+    client.admin.create_topic("orders", partitions=1, retention=timedelta(hours=3))
+    client.admin.create_group("orders", "billing")
     client.publish_batch("orders", list(range(1200)))
     connection.execute(
         "select pgq.commit_offset('orders', 'billing', 0, n) from generate_series(1, 1200) as n"
@@ -164,25 +164,25 @@ def _states(connection: Session) -> set[str]:
 
 
 def test_a_schedule_that_nobody_runs(pgq: Run, client: Client, clock: Clock) -> None:
-    client.create_queue("mail")
-    client.create_schedule("tick", queue="mail", payload=1, every=timedelta(minutes=1))
+    client.admin.create_queue("mail")
+    client.schedules.create_schedule("tick", queue="mail", payload=1, every=timedelta(minutes=1))
     assert found(pgq, "schedules") == []
     clock.advance("1 hour")
     assert "pgq schedules run" in about(found(pgq, "schedules"), "schedule tick was due")["fix"]
-    client.pause_schedule("tick")
+    client.schedules.pause_schedule("tick")
     assert found(pgq, "schedules") == []
 
 
 def test_a_schedule_that_fails(pgq: Run, client: Client, clock: Clock) -> None:
     """Its queue does not take what the tick brings; when it does, nothing is told any more."""
-    client.create_queue("mail", max_unfinished=1)
-    client.create_schedule("tick", queue="mail", payload=1, every=timedelta(minutes=1))
+    client.admin.create_queue("mail", max_unfinished=1)
+    client.schedules.create_schedule("tick", queue="mail", payload=1, every=timedelta(minutes=1))
     client.enqueue("mail", 1)
     clock.advance("2 minutes")
-    client.run_schedules()
+    client.schedules.run_schedules()
     [one] = found(pgq, "schedules")
     assert one["severity"] == "warning"
-    [error] = [row.last_error for row in client.list_schedules()]
+    [error] = [row.last_error for row in client.schedules.list_schedules()]
     assert error
     assert one["what"] == f"schedule tick failed: {error}"
     assert one["fix"] == "pgq schedules show tick"
@@ -191,15 +191,15 @@ def test_a_schedule_that_fails(pgq: Run, client: Client, clock: Clock) -> None:
     [job] = client.claim_job("mail")
     client.ack(job.job_id, job.lease_token)
     clock.advance("2 minutes")
-    client.run_schedules()
+    client.schedules.run_schedules()
     assert found(pgq, "schedules") == []
 
 
 def test_leases(pgq: Run, client: Client, clock: Clock) -> None:
-    client.create_topic("orders", partitions=1)
-    client.create_group("orders", "billing")
+    client.admin.create_topic("orders", partitions=1)
+    client.admin.create_group("orders", "billing")
     client.publish("orders", 1)
-    client.create_queue("mail")
+    client.admin.create_queue("mail")
     client.enqueue_batch("mail", ["long", "lost"])
     [long] = client.claim_job("mail", lease=timedelta(days=1))
     client.claim_job("mail", lease=timedelta(minutes=1))
@@ -218,7 +218,7 @@ def test_leases(pgq: Run, client: Client, clock: Clock) -> None:
 
 
 def test_dead_letters_that_grow(pgq: Run, client: Client, clock: Clock) -> None:
-    client.create_queue("mail", max_attempts=1)
+    client.admin.create_queue("mail", max_attempts=1)
     client.enqueue("mail", 1)
     [job] = client.claim_job("mail")
     client.nack(job.job_id, job.lease_token)
@@ -229,8 +229,8 @@ def test_dead_letters_that_grow(pgq: Run, client: Client, clock: Clock) -> None:
 
 
 def test_a_group_that_retention_may_overtake(pgq: Run, client: Client, clock: Clock) -> None:
-    client.create_topic("orders", partitions=1, retention=timedelta(hours=10))
-    client.create_group("orders", "billing")
+    client.admin.create_topic("orders", partitions=1, retention=timedelta(hours=10))
+    client.admin.create_group("orders", "billing")
     client.publish("orders", 1)
     clock.advance("4 hours")
     assert found(pgq, "lag") == []
@@ -242,9 +242,9 @@ def test_a_group_that_retention_may_overtake(pgq: Run, client: Client, clock: Cl
 
 @pytest.mark.slow
 def test_dead_rows(pgq: Run, client: Client, connection: Session) -> None:
-    client.create_queue("mail", archive=False)
+    client.admin.create_queue("mail", archive=False)
     client.enqueue_batch("mail", [1] * 12000)
-    client.purge_queue("mail", all_jobs=True)
+    client.jobs.purge_queue("mail", all_jobs=True)
 
     def told() -> bool:
         connection.execute("select pg_stat_clear_snapshot()")

@@ -38,17 +38,17 @@ def found(pgq: Run, *arguments: str) -> list[str]:
 def test_makers_without_access(pgq: Run, client: Client) -> None:
     """Its membership is taken, which nothing can notice; then the role is dropped."""
     for topic in ("orders", "letters"):
-        client.create_topic(topic, partitions=1)
-    client.create_queue("mail")
+        client.admin.create_topic(topic, partitions=1)
+    client.admin.create_queue("mail")
     with client.connection.transaction():
         client.connection.execute(f"set local role {EVE}")
-        client.subscribe("copy", "orders", "mail")
-        client.create_schedule("tick", queue="mail", payload=1, cron="@daily")
-        client.create_group("orders", "g", max_attempts=1, dead_letter_topic="letters")
-    client.create_schedule("own", queue="mail", payload=1, cron="@daily")
-    client.grant_access(TEAM, "consume", topic="orders")
-    client.grant_access(TEAM, "publish", topic="letters")
-    client.grant_access(TEAM, "publish", queue="mail")
+        client.admin.subscribe("copy", "orders", "mail")
+        client.schedules.create_schedule("tick", queue="mail", payload=1, cron="@daily")
+        client.admin.create_group("orders", "g", max_attempts=1, dead_letter_topic="letters")
+    client.schedules.create_schedule("own", queue="mail", payload=1, cron="@daily")
+    client.admin.grant_access(TEAM, "consume", topic="orders")
+    client.admin.grant_access(TEAM, "publish", topic="letters")
+    client.admin.grant_access(TEAM, "publish", queue="mail")
     assert found(pgq) == []
 
     client.connection.execute(f"revoke {TEAM} from {EVE}")
@@ -59,14 +59,14 @@ def test_makers_without_access(pgq: Run, client: Client) -> None:
         f"{one} was set up by role {EVE}, which has not the access for it any more" for one in which
     ]
     assert found(pgq) == lost
-    client.alter_topic("orders", restricted=False)
+    client.admin.alter_topic("orders", restricted=False)
     assert found(pgq) == lost
-    client.alter_queue("mail", restricted=False)
+    client.admin.alter_queue("mail", restricted=False)
     assert found(pgq) == lost[:1]
     client.connection.execute(f"drop role {EVE}")
     gone = [f"{one} was set up by role {EVE}, which is not there any more" for one in which]
     assert found(pgq) == gone
-    client.pause_schedule("tick")
-    client.unsubscribe("copy")
-    client.alter_group("orders", "g", dead_letter_topic="letters")
+    client.schedules.pause_schedule("tick")
+    client.admin.unsubscribe("copy")
+    client.admin.alter_group("orders", "g", dead_letter_topic="letters")
     assert found(pgq) == []

@@ -8,7 +8,7 @@ from support.command import Run
 
 def test_a_list_of_finished_jobs(pgq: Run, client: Client) -> None:
     """The latest first."""
-    client.create_queue("done")
+    client.admin.create_queue("done")
     for number in range(4):
         client.enqueue("done", number, label=("news", "bill")[number % 2])
         [job] = client.claim_job("done")

@@ -155,7 +155,7 @@ def _with_topic(dsn: str) -> str:
     from pgq import Client
 
     with psycopg.connect(dsn) as connection:
-        Client(connection).create_topic("big", partitions=1)
+        Client(connection).admin.create_topic("big", partitions=1)
     return dsn
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pgq import Client
+from pgq._sync._jobs import Jobs
 from support.clock import Clock
 from support.command import Done, Run
 
@@ -16,7 +17,7 @@ HOUR = timedelta(hours=1)
 
 
 def test_jobs(pgq: Run, client: Client) -> None:
-    client.create_queue("mail", max_attempts=1)
+    client.admin.create_queue("mail", max_attempts=1)
     numbers = [row.job_id for row in client.enqueue_batch("mail", list(range(5)))]
     for job in client.claim_job("mail", max_jobs=3):
         client.nack(job.job_id, job.lease_token)
@@ -44,7 +45,7 @@ def test_jobs(pgq: Run, client: Client) -> None:
 
 def test_jobs_that_wait(pgq: Run, client: Client) -> None:
     """They are due with `retry`; `job` shows how often one was snoozed, and its progress."""
-    client.create_queue("mail")
+    client.admin.create_queue("mail")
     hour = timedelta(hours=1)
     snoozed, later, ready = (
         client.enqueue("mail", 1, delay=delay).job_id for delay in (None, hour, None)
@@ -68,13 +69,13 @@ def test_jobs_that_wait(pgq: Run, client: Client) -> None:
         {"job_id": 999999, "due": False},
     ]
     assert pgq("retry", str(ready)).status == 1
-    assert {job.state for job in client.peek_jobs("mail")} == {"ready"}
+    assert {job.state for job in client.jobs.peek_jobs("mail")} == {"ready"}
 
 
 @pytest.mark.parametrize("verb", ["cancel", "retry"])
 def test_one_of_several_fails(pgq: Run, client: Client, verb: str) -> None:
     """Those before it were changed, and that is said."""
-    client.create_queue("mail")
+    client.admin.create_queue("mail")
     first, second = (client.enqueue("mail", 1, delay=HOUR).job_id for _ in range(2))
     done = pgq(verb, str(first), str(first), str(2**70), str(second), "--json")
     assert [row["job_id"] for row in done.json_lines] == [first]
@@ -85,7 +86,9 @@ def test_one_of_several_fails(pgq: Run, client: Client, verb: str) -> None:
 @pytest.fixture
 def mail(client: Client) -> Client:
     """A queue with three dead letters, three jobs that failed once, and three new ones."""
-    client.create_queue("mail", keep_results=True, max_attempts=2, backoff=HOUR, backoff_jitter=0)
+    client.admin.create_queue(
+        "mail", keep_results=True, max_attempts=2, backoff=HOUR, backoff_jitter=0
+    )
     labels = ["news", "bill", "bill"]
     client.enqueue_batch("mail", [1, 2, 3], labels=labels, max_attempts=1)
     client.enqueue_batch("mail", [4, 5, 6], labels=labels)
@@ -98,11 +101,11 @@ def mail(client: Client) -> Client:
 
 def payloads(client: Client) -> list[Any]:
     """Of the jobs that are not dead."""
-    return sorted(job.payload for job in client.peek_jobs("mail"))
+    return sorted(job.payload for job in client.jobs.peek_jobs("mail"))
 
 
 def dead(client: Client) -> list[Any]:
-    return sorted(letter.payload for letter in client.dead_letters("mail"))
+    return sorted(letter.payload for letter in client.jobs.dead_letters("mail"))
 
 
 def test_a_list_of_jobs(pgq: Run, mail: Client) -> None:
@@ -119,7 +122,7 @@ def test_a_list_of_jobs(pgq: Run, mail: Client) -> None:
 
 
 def test_ids_are_shown_as_commands_take_them(pgq: Run, client: Client) -> None:
-    client.create_queue("mail")
+    client.admin.create_queue("mail")
     client.connection.execute("alter sequence pgq.job_id restart 1234567")
     job_id = str(client.enqueue("mail", 1, delay=HOUR).job_id)
     assert job_id == "1234567"
@@ -143,7 +146,7 @@ def test_states_that_are_not_listed(pgq: Run, mail: Client) -> None:
 
 
 def test_a_job_with_its_attempts(pgq: Run, mail: Client) -> None:
-    [letter] = [one for one in mail.dead_letters("mail") if one.payload == 2]
+    [letter] = [one for one in mail.jobs.dead_letters("mail") if one.payload == 2]
     found = pgq("job", str(letter.job_id), "--json").json
     assert (found["state"], found["payload"]) == ("dead", 2)
     [attempt] = found["history"]
@@ -166,7 +169,7 @@ def test_a_job_that_has_ended(pgq: Run, mail: Client) -> None:
         "history": [],
     }
     assert re.search(rf'^result +{{"sum": {2**64}}}$', pgq("job", str(job.job_id)).out, re.M)
-    mail.create_queue("calls")
+    mail.admin.create_queue("calls")
     gone = mail.enqueue("calls", 1).job_id
     [job] = mail.claim_job("calls")
     mail.nack(gone, job.lease_token, delay=timedelta(0), error="busy")
@@ -216,7 +219,7 @@ def test_jobs_are_retried_by_a_filter(pgq: Run, mail: Client) -> None:
     late = ["retry", "-q", "mail", "--since", soon.isoformat()]
     assert pgq(*late, "--error", "such", "-y", "--json").json["retried"] == 1
     assert pgq("retry", "-q", "mail", "--all", "--yes").out == 'retried 2 jobs of queue "mail"\n'
-    assert {job.state for job in mail.peek_jobs("mail")} == {"ready"}
+    assert {job.state for job in mail.jobs.peek_jobs("mail")} == {"ready"}
 
 
 @pytest.mark.parametrize("how", [["mail"], ["--queue", "mail"]], ids=" ".join)
@@ -243,7 +246,7 @@ def test_dead_letters_are_purged_by_a_filter(pgq: Run, mail: Client, how: list[s
 
 
 def test_keys_of_an_ordered_queue(pgq: Run, client: Client) -> None:
-    client.create_queue("orders", ordered=True)
+    client.admin.create_queue("orders", ordered=True)
     client.enqueue_batch("orders", [1, 2, 3], keys=["a", "b", "a"])
     done = pgq("cancel", "-q", "orders", "--key", "a", "-y", "--json")
     assert done.json["cancelled"] == 2
@@ -251,7 +254,7 @@ def test_keys_of_an_ordered_queue(pgq: Run, client: Client) -> None:
 
 
 def _key_of_mail(pgq: Run, client: Client) -> Done:
-    client.create_queue("mail")
+    client.admin.create_queue("mail")
     return pgq("cancel", "-q", "mail", "--key", "a", "-y")
 
 
@@ -292,14 +295,14 @@ def test_what_is_not_said_clearly(pgq: Run, mail: Client, arguments: list[str]) 
 def paged(monkeypatch: pytest.MonkeyPatch, name: str, size: int) -> list[Any]:
     """Have each call of this method look at so many jobs; returns what they are given."""
     calls: list[Any] = []
-    original = getattr(Client, name)
+    original = getattr(Jobs, name)
 
-    def small(client: Client, queue: str, **options: Any) -> Any:
+    def small(jobs: Jobs, queue: str, **options: Any) -> Any:
         calls.append(options)
         most = min(options["max_jobs"] or size, size)
-        return original(client, queue, **{**options, "max_jobs": most})
+        return original(jobs, queue, **{**options, "max_jobs": most})
 
-    monkeypatch.setattr(Client, name, small)
+    monkeypatch.setattr(Jobs, name, small)
     return calls
 
 
@@ -350,14 +353,14 @@ def test_what_was_done_before_a_failure_is_told(
     pgq: Run, mail: Client, monkeypatch: pytest.MonkeyPatch, failure: BaseException
 ) -> None:
     calls = paged(monkeypatch, "cancel_jobs", 2)
-    small = Client.cancel_jobs
+    small = Jobs.cancel_jobs
 
-    def failing(client: Client, queue: str, **options: Any) -> Any:
+    def failing(jobs: Jobs, queue: str, **options: Any) -> Any:
         if len(calls) == 2:
             raise failure
-        return small(client, queue, **options)
+        return small(jobs, queue, **options)
 
-    monkeypatch.setattr(Client, "cancel_jobs", failing)
+    monkeypatch.setattr(Jobs, "cancel_jobs", failing)
     done = pgq("cancel", "--queue", "mail", "--all", "--yes")
     assert done.status == (130 if isinstance(failure, KeyboardInterrupt) else 1)
     assert done.err.startswith('pgq: cancelled 4 jobs of queue "mail" before that\n')

@@ -20,12 +20,12 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def orders(client: Client) -> Client:
-    client.create_topic("orders", partitions=1)
+    client.admin.create_topic("orders", partitions=1)
     return client
 
 
 def stored(client: Client) -> int:
-    return client.list_offsets("orders")[0].last_offset
+    return client.bulk.list_offsets("orders")[0].last_offset
 
 
 def test_an_interrupted_publish_says_what_is_stored(orders: Client, process: Start) -> None:
@@ -183,7 +183,7 @@ def test_an_output_that_has_few_letters(orders: Client, dsn: str) -> None:
 
 
 def test_a_pipe_from_tail_to_publish(orders: Client, client: Client, dsn: str) -> None:
-    client.create_topic("copies", partitions=1)
+    client.admin.create_topic("copies", partitions=1)
     orders.publish_batch("orders", [{"n": n} for n in range(1500)], keys=["k"] * 1500)
     done = subprocess.run(
         [
@@ -198,6 +198,6 @@ def test_a_pipe_from_tail_to_publish(orders: Client, client: Client, dsn: str) -
         check=True,
     )
     assert '"stored": 1500' in done.stdout
-    first = client.fetch_range("orders", 0, 1, 1500)
-    second = client.fetch_range("copies", 0, 1, 1500)
+    first = client.bulk.fetch_range("orders", 0, 1, 1500)
+    second = client.bulk.fetch_range("copies", 0, 1, 1500)
     assert [(m.payload, m.key) for m in first] == [(m.payload, m.key) for m in second]

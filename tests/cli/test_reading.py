@@ -22,15 +22,15 @@ from support.waiting import PATIENCE, wait_until
 @pytest.fixture
 def orders(client: Client) -> Client:
     """A topic of two partitions with ten messages in turn, and a group."""
-    client.create_topic("orders", partitions=2, notify=True)
-    client.create_group("orders", "billing")
+    client.admin.create_topic("orders", partitions=2, notify=True)
+    client.admin.create_group("orders", "billing")
     for number in range(1, 11):
         client.publish("orders", number, partition=number % 2, headers={"n": number})
     return client
 
 
 def lag(client: Client) -> int:
-    return sum(row.lag for row in client.group_lag("orders"))
+    return sum(row.lag for row in client.monitor.group_lag("orders"))
 
 
 def test_consume(pgq: Run, orders: Client) -> None:
@@ -58,7 +58,7 @@ def test_what_nobody_reads_is_not_consumed(orders: Client, process: Start) -> No
     out.close()
     assert running.wait(PATIENCE) == 141
     assert cast("IO[bytes]", running.stderr).read() == b""
-    left = orders.group_lag("orders", "billing")[0].lag
+    left = orders.monitor.group_lag("orders", "billing")[0].lag
     # of what was printed some is consumed, and nothing else
     assert 505 - 200 < left <= 505
 
@@ -114,7 +114,7 @@ def test_tail(pgq: Run, orders: Client) -> None:
     only = pgq("tail", "orders", "-n", "2", "--partition", "1", "--payloads")
     assert only.lines == ["7", "9"]
     assert pgq("tail", "orders", "--partition", "2").status == 1
-    moment = orders.fetch_range("orders", 0, 4, 4)[0].published_at
+    moment = orders.bulk.fetch_range("orders", 0, 4, 4)[0].published_at
     assert sorted(
         pgq("tail", "orders", "--since", moment.isoformat(), "--payloads").lines, key=int
     ) == ["8", "9", "10"]
@@ -136,13 +136,13 @@ def test_tail_looks_back_as_far_as_needed_for_a_key(pgq: Run, orders: Client) ->
 
 
 def test_tail_of_a_deferred_topic(pgq: Run, client: Client) -> None:
-    client.create_topic("late", deferred=True, partitions=1)
+    client.admin.create_topic("late", deferred=True, partitions=1)
     client.publish("late", "x")
     assert pgq("tail", "late", "--payloads").lines == ['"x"']
 
 
 def test_a_body_is_bytes(pgq: Run, client: Client) -> None:
-    client.create_topic("orders", partitions=1)
+    client.admin.create_topic("orders", partitions=1)
     client.publish("orders", body=b"\x00\x1b[2J")
     client.publish("orders", body=b"\xff")
     shown = pgq("tail", "orders").lines
@@ -154,7 +154,7 @@ def test_a_body_is_bytes(pgq: Run, client: Client) -> None:
 
 
 def test_peek(pgq: Run, client: Client) -> None:
-    client.create_queue("mail", max_attempts=1, backoff_jitter=0)
+    client.admin.create_queue("mail", max_attempts=1, backoff_jitter=0)
     client.enqueue_batch("mail", ["dead", "leased", "ready"])
     [dead] = client.claim_job("mail")
     client.nack(dead.job_id, dead.lease_token, error="no such\naddress")
@@ -171,7 +171,7 @@ def test_peek(pgq: Run, client: Client) -> None:
     assert pgq("peek", "mail", "--state", "rotten").status == 1
     assert pgq("peek", "mail", "-n", "1").out.count("\n") == 3
     # nothing was claimed
-    [stats] = client.queue_stats("mail")
+    [stats] = client.monitor.queue_stats("mail")
     assert (stats.ready, stats.leased, stats.delayed, stats.dead) == (1, 1, 1, 1)
 
 
@@ -182,17 +182,17 @@ def test_json_that_python_cannot_read(
     monkeypatch.setenv("PGCLIENTENCODING", "latin1")
     text = f'{{"n": ["ä", {"1" * 5001}]}}'
     exact = Jsonb(text, dumps=str)
-    client.create_topic("t", partitions=1)
-    client.create_group("t", "g")
+    client.admin.create_topic("t", partitions=1)
+    client.admin.create_group("t", "g")
     client.publish("t", exact, headers=exact)  # type: ignore[arg-type]
-    client.create_queue("mail")
+    client.admin.create_queue("mail")
     client.enqueue("mail", exact)
     assert pgq("tail", "t", "--payloads").lines == [text]
     assert pgq("peek", "mail", "--json").out.count(text) == 1
     assert pgq("peek", "mail").out.count("1" * 5001) == 1
     shown = pgq("consume", "t", "g", "--json").out
     assert shown.count(f'"payload": {text}') == shown.count(f'"headers": {text}') == 1
-    assert client.group_lag("t")[0].lag == 0
+    assert client.monitor.group_lag("t")[0].lag == 0
 
 
 def test_peek_at_a_group(pgq: Run, orders: Client) -> None:

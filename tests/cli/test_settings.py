@@ -28,7 +28,7 @@ def test_topics(pgq: Run, client: Client) -> None:
     )
     assert made.status == 0, made.err
     assert (made.json["partitions"], made.json["retention"]) == (3, "1 day 12:00:00")
-    [topic] = client.list_topics()
+    [topic] = client.admin.list_topics()
     assert (topic.retention, topic.notify) == (timedelta(hours=36), True)
     assert pgq("topics", "create", "orders", "--partitions", "3").status == 0
     other = pgq("topics", "create", "orders", "--partitions", "4")
@@ -36,7 +36,7 @@ def test_topics(pgq: Run, client: Client) -> None:
     assert other.err.startswith('pgq: topic "orders" already exists')
     assert len(other.err.splitlines()) == 1
     assert pgq("topics", "alter", "orders", "--no-limit", "retention").status == 0
-    assert client.list_topics()[0].retention is None
+    assert client.admin.list_topics()[0].retention is None
     client.publish_batch("orders", [1, 2, 3], keys=["a", "b", "c"])
     shown = pgq("topics", "show", "orders", "--json").json
     assert {field.name for field in fields(Topic)} < set(shown)
@@ -55,7 +55,7 @@ def test_times_are_local_and_json_has_the_names_of_columns(
     monkeypatch.setenv("TZ", "Asia/Kolkata")
     time.tzset()
     try:
-        topic = client.create_topic("orders")
+        topic = client.admin.create_topic("orders")
         [row] = pgq("topics", "list", "--json").json
         assert set(row) == {field.name for field in fields(Topic)}
         assert row["created_at"].endswith("+05:30")
@@ -68,11 +68,11 @@ def test_times_are_local_and_json_has_the_names_of_columns(
 
 
 def test_nothing_is_dropped_unasked(pgq: Run, client: Client) -> None:
-    client.create_topic("orders", partitions=1)
-    client.create_group("orders", "billing")
-    client.create_queue("mail")
-    client.subscribe("all", "orders", "mail")
-    client.create_schedule("tick", queue="mail", payload=1, cron="@daily")
+    client.admin.create_topic("orders", partitions=1)
+    client.admin.create_group("orders", "billing")
+    client.admin.create_queue("mail")
+    client.admin.subscribe("all", "orders", "mail")
+    client.schedules.create_schedule("tick", queue="mail", payload=1, cron="@daily")
     client.publish("orders", 1)
     kept = [
         (["topics", "drop", "orders"], "with 1 messages and 1 groups"),
@@ -88,15 +88,18 @@ def test_nothing_is_dropped_unasked(pgq: Run, client: Client) -> None:
         assert done.status == 1
         assert told in done.err
         assert "nothing was done: say --yes" in done.err
-    assert (len(client.list_topics()), len(client.list_groups())) == (1, 1)
-    assert [row.ready for row in client.queue_stats()] == [1]
-    assert (len(client.list_subscriptions()), len(client.list_schedules())) == (1, 1)
+    assert (len(client.admin.list_topics()), len(client.admin.list_groups())) == (1, 1)
+    assert [row.ready for row in client.monitor.queue_stats()] == [1]
+    assert (len(client.admin.list_subscriptions()), len(client.schedules.list_schedules())) == (
+        1,
+        1,
+    )
     for arguments, _ in reversed(kept):
         done = pgq(*arguments, "--yes")
         assert done.status == 0, done.err
-    assert not client.list_topics()
-    assert not client.list_queues()
-    assert not client.list_schedules()
+    assert not client.admin.list_topics()
+    assert not client.admin.list_queues()
+    assert not client.schedules.list_schedules()
 
 
 @pytest.mark.parametrize(
@@ -133,8 +136,8 @@ def test_what_is_not_there(pgq: Run, arguments: list[str]) -> None:
 
 
 def test_groups_lag_and_seek(pgq: Run, client: Client) -> None:
-    client.create_topic("orders", partitions=2)
-    client.create_topic("dead")
+    client.admin.create_topic("orders", partitions=2)
+    client.admin.create_topic("dead")
     made = pgq("groups", "create", "orders", "billing", "--json").json
     assert set(made) == {field.name for field in fields(Group)}
     client.publish_batch("orders", list(range(10)), partition=1)
@@ -147,16 +150,16 @@ def test_groups_lag_and_seek(pgq: Run, client: Client) -> None:
     )  # fmt: skip
     assert moved.json == [{"partition": 1, "position": 8}]
     assert pgq("groups", "seek", "orders", "billing", "--start", "latest").status == 0
-    assert [row.lag for row in client.group_lag()] == [0, 0]
+    assert [row.lag for row in client.monitor.group_lag()] == [0, 0]
     assert pgq("seek", "orders", "billing", "--at", "1h ago").status == 0
-    assert [row.lag for row in client.group_lag()] == [0, 10]
+    assert [row.lag for row in client.monitor.group_lag()] == [0, 10]
     far = pgq("seek", "orders", "billing", "--partition", "1", "--offset", "99")
     assert far.status == 1
     assert "(" in far.err  # the offsets that there are
     assert pgq("seek", "orders", "billing").status == 1
     options = ["--max-attempts", "3", "--dead-letter-topic", "dead"]
     assert pgq("groups", "alter", "orders", "billing", *options).status == 0
-    assert client.list_groups("orders")[0].max_attempts == 3
+    assert client.admin.list_groups("orders")[0].max_attempts == 3
     shown = pgq("groups", "show", "orders", "billing", "--json").json
     assert (shown["dead_letter_topic"], len(shown["lag"])) == ("dead", 2)
     assert pgq("lag", "orders", "nobody").status == 1
@@ -168,10 +171,13 @@ def test_queues(pgq: Run, client: Client) -> None:
     assert made.status == 0, made.err
     assert set(made.json) == {field.name for field in fields(Queue)}
     assert (made.json["lease"], made.json["rate_interval"]) == ("00:02:00", "00:00:00.5")
-    [queue] = client.list_queues()
+    [queue] = client.admin.list_queues()
     assert (queue.lease, queue.max_attempts, queue.ordered) == (timedelta(minutes=2), 7, True)
     assert pgq("queues", "alter", "mail", "--no-limit", "rate_limit", "--no-archive").status == 0
-    assert (client.list_queues()[0].rate_limit, client.list_queues()[0].archive) == (None, False)
+    assert (client.admin.list_queues()[0].rate_limit, client.admin.list_queues()[0].archive) == (
+        None,
+        False,
+    )
     assert pgq("queues", "pause", "mail").out == 'queue "mail" is paused\n'
     client.enqueue("mail", 1)
     [stats] = pgq("queues", "stats", "--json").json
@@ -184,8 +190,8 @@ def test_queues(pgq: Run, client: Client) -> None:
 
 
 def test_subscriptions(pgq: Run, client: Client) -> None:
-    client.create_topic("orders")
-    client.create_queue("mail")
+    client.admin.create_topic("orders")
+    client.admin.create_queue("mail")
     where = '{"status": ["lost"]}'
     made = pgq("subscriptions", "create", "lost", "orders", "mail", "--filter", where, "--json")
     assert set(made.json) == {field.name for field in fields(Subscription)}
@@ -196,7 +202,7 @@ def test_subscriptions(pgq: Run, client: Client) -> None:
 
 
 def test_schedules(pgq: Run, client: Client) -> None:
-    client.create_queue("mail")
+    client.admin.create_queue("mail")
     made = pgq(
         *(
             "schedules",
@@ -219,22 +225,22 @@ def test_schedules(pgq: Run, client: Client) -> None:
     assert pgq("schedules", "resume", "tick").status == 0
     [ran] = pgq("schedules", "run", "--json").json
     assert ran["schedule"] == "tick"
-    assert client.queue_stats("mail")[0].ready == 1
+    assert client.monitor.queue_stats("mail")[0].ready == 1
     assert "tick" in pgq("schedules", "list").out
     assert pgq("schedules", "show", "tick", "--json").json["last_error"] is None
     times = pgq("schedules", "next", "0 3 * * *", "--max", "2", "--json").json
     assert [one["tick_at"][14:16] for one in times] == ["00", "00"]
     past = datetime(2020, 1, 1).astimezone()
-    client.create_schedule("lost", queue="mail", payload=1, cron="@daily", starts_at=past)
-    client.drop_queue("mail")
+    client.schedules.create_schedule("lost", queue="mail", payload=1, cron="@daily", starts_at=past)
+    client.admin.drop_queue("mail")
     failed = pgq("schedules", "run")
     assert failed.status == 1
     assert "mail" in failed.out
 
 
 def test_cleanup(pgq: Run, client: Client) -> None:
-    client.create_topic("orders", partitions=1)
-    client.drop_topic("orders")
+    client.admin.create_topic("orders", partitions=1)
+    client.admin.drop_topic("orders")
     done = pgq("cleanup", "--json")
     assert done.status == 0, done.err
     assert all(row["action"] != "more" for row in done.json)
@@ -264,18 +270,18 @@ def test_lengths_of_time(pgq: Run, client: Client, given: str, meant: timedelta 
         assert "30s" in done.err
     else:
         assert done.status == 0, done.err
-        assert client.list_queues()[0].backoff == meant
+        assert client.admin.list_queues()[0].backoff == meant
 
 
 def test_a_narrow_terminal(pgq: Run, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    client.create_topic("orders", partitions=1)
-    client.create_group("orders", "billing")
+    client.admin.create_topic("orders", partitions=1)
+    client.admin.create_group("orders", "billing")
     client.publish("orders", 1)
     wide = pgq("lag")
     assert "last error" in wide.lines[0]
     assert len(wide.lines) == 3
     monkeypatch.setenv("COLUMNS", "80")
-    told = client.group_lag()[0].oldest_published_at
+    told = client.monitor.group_lag()[0].oldest_published_at
     assert told is not None
     words = {
         "orders",

@@ -62,11 +62,11 @@ def ended(child: Any) -> int:
     [pytest.param("q", id="q"), pytest.param("\x03", id="Ctrl-C", marks=pytest.mark.slow)],
 )
 def test_top(terminal: Terminal, client: Client, dsn: str, leave: str) -> None:
-    client.create_topic("orders", partitions=1)
-    client.create_group("orders", "billing")
-    client.create_queue("mail")
+    client.admin.create_topic("orders", partitions=1)
+    client.admin.create_group("orders", "billing")
+    client.admin.create_queue("mail")
     client.enqueue_batch("mail", [1, 2, 3])
-    client.pause_queue("mail")
+    client.admin.pause_queue("mail")
     child = terminal("top", "--interval", "0.2")
     child.expect("database pgq_")
     child.expect(r"q leaves")
@@ -100,29 +100,29 @@ def test_top(terminal: Terminal, client: Client, dsn: str, leave: str) -> None:
 
 @pytest.mark.slow
 def test_a_question_is_asked(terminal: Terminal, client: Client) -> None:
-    client.create_topic("orders")
+    client.admin.create_topic("orders")
     no = terminal("topics", "drop", "orders")
     no.expect_exact('Drop topic "orders" with 0 messages and 0 groups? [y/N]: ')
     no.sendline("n")
     no.expect_exact("pgq: nothing was done")
     assert ended(no) == 1
-    assert len(client.list_topics()) == 1
+    assert len(client.admin.list_topics()) == 1
     interrupted = terminal("topics", "drop", "orders")
     interrupted.expect_exact("[y/N]: ")
     interrupted.sendintr()
     assert ended(interrupted) in (1, 130)
-    assert len(client.list_topics()) == 1
+    assert len(client.admin.list_topics()) == 1
     yes = terminal("topics", "drop", "orders")
     yes.expect_exact("[y/N]: ")
     yes.sendline("y")
     yes.expect_exact('dropped topic "orders"')
     assert ended(yes) == 0
-    assert client.list_topics() == []
+    assert client.admin.list_topics() == []
 
 
 @pytest.mark.slow
 def test_colours_and_none(terminal: Terminal, client: Client) -> None:
-    client.create_topic("orders")
+    client.admin.create_topic("orders")
     coloured = terminal("topics", "list")
     assert ended(coloured) == 0
     assert "\x1b[1m" in coloured.before
@@ -138,16 +138,16 @@ def test_colours_and_none(terminal: Terminal, client: Client) -> None:
 
 @pytest.mark.slow
 def test_payloads_from_a_terminal(terminal: Terminal, client: Client) -> None:
-    client.create_topic("orders", partitions=1)
+    client.admin.create_topic("orders", partitions=1)
     child = terminal("publish", "orders", "--format", "values")
     child.expect_exact("reading values from the terminal; Ctrl-D ends it")
     child.sendline('"first"')
     # it is stored while more may come
     deadline = 200
-    while not client.list_offsets("orders")[0].last_offset and deadline:
+    while not client.bulk.list_offsets("orders")[0].last_offset and deadline:
         deadline -= 1
         threading.Event().wait(0.05)
-    assert client.fetch_range("orders", 0, 1, 1)[0].payload == "first"
+    assert client.bulk.fetch_range("orders", 0, 1, 1)[0].payload == "first"
     child.sendline("2")
     child.sendeof()
     child.expect_exact('stored 2 in topic "orders"')
@@ -179,9 +179,9 @@ def bash(tmp_path: Path) -> str:
 
 @pytest.mark.slow
 def test_completion(dsn: str, client: Client, bash: str) -> None:
-    client.create_topic("orders-of-today", partitions=1)
-    client.create_group("orders-of-today", "billing")
-    client.create_queue("mail-out")
+    client.admin.create_topic("orders-of-today", partitions=1)
+    client.admin.create_group("orders-of-today", "billing")
+    client.admin.create_queue("mail-out")
     child = pexpect.spawn(
         bash,
         env={**os.environ, "DATABASE_URL": dsn, "TERM": "dumb"},

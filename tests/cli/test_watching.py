@@ -17,7 +17,7 @@ from support.waiting import PATIENCE
 
 def test_metrics(pgq: Run, client: Client) -> None:
     parser = pytest.importorskip("prometheus_client.parser", reason="no prometheus_client")
-    client.create_topic("orders", partitions=1)
+    client.admin.create_topic("orders", partitions=1)
     client.publish("orders", 1)
     families = {one.name: one for one in parser.text_string_to_metric_families(pgq("metrics").out)}
     [sample] = families["pgq_topic_published"].samples
@@ -34,7 +34,7 @@ def test_metrics(pgq: Run, client: Client) -> None:
 def test_metrics_are_served(client: Client, process: Start) -> None:
     import socket
 
-    client.create_topic("orders", partitions=1)
+    client.admin.create_topic("orders", partitions=1)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -65,17 +65,17 @@ def test_workers(pgq: Run, client: Client) -> None:
         assert (row["worker"], row["sources"], row["stale"]) == ("w-1", ["mail"], False)
         assert "w-1" in pgq("workers").out
     finally:
-        client.delete_worker("w-1")
+        client.monitor.delete_worker("w-1")
     assert pgq("workers").out == "no workers\n"
 
 
 def test_top_without_a_terminal(pgq: Run, client: Client) -> None:
     # the rate is read from the end of the archive: no room that others have left before it
     client.connection.execute("truncate pgq.job_archive")
-    client.create_topic("orders", partitions=2)
-    client.create_group("orders", "billing")
+    client.admin.create_topic("orders", partitions=2)
+    client.admin.create_group("orders", "billing")
     client.publish_batch("orders", [1, 2, 3])
-    client.create_queue("mail")
+    client.admin.create_queue("mail")
     client.enqueue_batch("mail", [1] * 60)
     jobs = client.claim_job("mail", max_jobs=60)
     client.ack_batch([job.job_id for job in jobs], jobs[0].lease_token)

@@ -15,14 +15,14 @@ from support.session import Session
 
 @pytest.fixture
 def orders(client: Client) -> Client:
-    client.create_topic("orders", partitions=1)
+    client.admin.create_topic("orders", partitions=1)
     return client
 
 
 def stored(client: Client) -> list[Any]:
     """The messages of the topic, in order."""
-    last = client.list_offsets("orders")[0].last_offset
-    return client.fetch_range("orders", 0, 1, last) if last else []
+    last = client.bulk.list_offsets("orders")[0].last_offset
+    return client.bulk.fetch_range("orders", 0, 1, last) if last else []
 
 
 def payloads(client: Client) -> list[Any]:
@@ -183,7 +183,7 @@ def test_what_cannot_be_read(pgq: Run, orders: Client, tmp_path: Path) -> None:
 
 
 def test_enqueue(pgq: Run, client: Client) -> None:
-    client.create_queue("mail")
+    client.admin.create_queue("mail")
     told = pgq("enqueue", "mail", "1", "--priority", "3", "--label", "l", "--json").json
     assert client.get_job(told["job_id"]).priority == 3  # type: ignore[union-attr]
     assert pgq("enqueue", "mail", "1", "--unique-key", "u").out.startswith("job ")
@@ -196,7 +196,7 @@ def test_enqueue(pgq: Run, client: Client) -> None:
     given = "\n".join(map(json.dumps, lines))
     done = pgq("enqueue", "mail", "--delay", "1h", "--label", "usual", "--json", given=given)
     assert done.json == {"stored": 2, "duplicates": 1, "stored_up_to_line": 3, "bad_lines": []}
-    later = client.peek_jobs("mail", state="delayed")
+    later = client.jobs.peek_jobs("mail", state="delayed")
     assert [(job.payload, job.label, job.key) for job in later] == [
         (1, "own", None),
         (2, "usual", "k"),
@@ -204,10 +204,10 @@ def test_enqueue(pgq: Run, client: Client) -> None:
 
 
 def test_a_full_queue(pgq: Run, client: Client) -> None:
-    client.create_queue("mail", max_unfinished=5)
+    client.admin.create_queue("mail", max_unfinished=5)
     given = "\n".join(str(n) for n in range(9))
     done = pgq("enqueue", "mail", "--format", "values", "--batch", "2", given=given)
     assert done.status == 1
     assert done.out == 'stored 4 in queue "mail"\n'
     assert done.err.endswith("; lines up to 4 are stored, none behind it\n")
-    assert client.queue_stats("mail")[0].ready == 4
+    assert client.monitor.queue_stats("mail")[0].ready == 4

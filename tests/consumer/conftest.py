@@ -44,6 +44,6 @@ def as_handler(kind: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]
 def client(connection: psycopg.Connection[Any]) -> Client:
     """A client with a topic of four partitions and a group."""
     client = Client(connection)
-    client.create_topic("events", partitions=4)
-    client.create_group("events", "all")
+    client.admin.create_topic("events", partitions=4)
+    client.admin.create_group("events", "all")
     return client

@@ -23,7 +23,7 @@ def wait_until(condition: Callable[[], Any]) -> Any:
 
 
 def lag(client: Client) -> int:
-    return sum(part.lag for part in client.group_lag("events"))
+    return sum(part.lag for part in client.monitor.group_lag("events"))
 
 
 def test_json_that_python_cannot_read(
@@ -39,7 +39,9 @@ def test_json_that_python_cannot_read(
     consumer.handler("events")(as_handler(handle))
     client.publish_batch("events", [1, Jsonb("1" * 5001, dumps=str)], partition=0)
     with working(consumer):
-        [part] = wait_until(lambda: [one for one in client.group_lag("events") if one.last_error])
+        [part] = wait_until(
+            lambda: [one for one in client.monitor.group_lag("events") if one.last_error]
+        )
         client.publish("events", 2, partition=1)
         wait_until(lambda: seen == [1, 2])
     assert "cannot be read (payload, topic events, partition 0, offset 2)" in part.last_error
@@ -58,15 +60,15 @@ def test_headers_that_python_cannot_read(
         if payload == 2:
             message.headers["n"]
 
-    client.create_topic("dead", partitions=1)
-    client.alter_group("events", "all", max_attempts=2, dead_letter_topic="dead")
+    client.admin.create_topic("dead", partitions=1)
+    client.admin.alter_group("events", "all", max_attempts=2, dead_letter_topic="dead")
     consumer = kind("all", conninfo=dsn)
     consumer.handler("events")(as_handler(handle))
     headers = Jsonb(f'{{"n": {"1" * 5001}}}', dumps=str)
     client.publish_batch("events", [1, 2, 3], headers=[headers] * 3, partition=0)  # type: ignore[list-item]
     with working(consumer):
         wait_until(lambda: lag(client) == 0)
-    [letter] = client.fetch_range("dead", 0, 1, 1)
+    [letter] = client.bulk.fetch_range("dead", 0, 1, 1)
     assert letter.payload == 2
     stored = "select headers ->> 'pgq_error' from pgq.messages where headers ? 'pgq_error'"
     [(error,)] = client.connection.execute(stored).fetchall()

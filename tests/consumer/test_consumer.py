@@ -29,7 +29,7 @@ def wait_until(condition: Callable[[], Any]) -> Any:
 
 
 def lag(client: Client) -> int:
-    return sum(part.lag for part in client.group_lag("events"))
+    return sum(part.lag for part in client.monitor.group_lag("events"))
 
 
 def publish(client: Client, count: int) -> None:
@@ -69,7 +69,7 @@ def test_messages_in_order(
         wait_until(lambda: lag(client) == 0)
     assert sorted(seen) == sorted([*range(200), *range(5)])
     assert in_order(seen[:200])
-    assert all(part.leased_until is None for part in client.group_lag("events"))
+    assert all(part.leased_until is None for part in client.monitor.group_lag("events"))
 
 
 def test_what_fails_is_tried_again_in_its_place(
@@ -101,8 +101,8 @@ def test_a_message_that_always_fails_goes_to_the_dead_letters(
     dsn: str, client: Client, kind: Kind, as_handler: As, batch: int | None
 ) -> None:
     """With its error, after its attempts; all others are handled, in their order."""
-    client.create_topic("dead", partitions=1)
-    client.alter_group("events", "all", max_attempts=2, dead_letter_topic="dead")
+    client.admin.create_topic("dead", partitions=1)
+    client.admin.alter_group("events", "all", max_attempts=2, dead_letter_topic="dead")
     seen: list[int] = []
     tried: list[int] = []
 
@@ -123,8 +123,8 @@ def test_a_message_that_always_fails_goes_to_the_dead_letters(
         wait_until(lambda: lag(client) == 0)
     assert {*seen} == {*range(100)} - {50}
     assert len(tried) == 4, "twice with those behind it, twice alone"
-    assert client.list_offsets("dead")[0].last_offset == 1
-    [letter] = client.fetch_range("dead", 0, 1, 1)
+    assert client.bulk.list_offsets("dead")[0].last_offset == 1
+    [letter] = client.bulk.fetch_range("dead", 0, 1, 1)
     assert letter.payload == 50
     assert (letter.headers or {})["pgq_error"] == "RuntimeError: never"
 
@@ -133,8 +133,8 @@ def test_each_attempt_comes_later(
     dsn: str, client: Client, kind: Kind, as_handler: As, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Also where the database counts them, so that each may come to another consumer."""
-    client.create_topic("dead")
-    client.alter_group("events", "all", max_attempts=4, dead_letter_topic="dead")
+    client.admin.create_topic("dead")
+    client.admin.alter_group("events", "all", max_attempts=4, dead_letter_topic="dead")
     caplog.set_level("INFO", logger="pgq.consumer")
     numbers: list[int | None] = []
 
@@ -171,7 +171,7 @@ def test_a_message_that_does_not_fit(
         wait_until(lambda: seen == [1, 2])
         wait_until(lambda: "a whole number is wanted" in caplog.text)
     assert lag(client) == 1
-    [stuck] = [part for part in client.group_lag("events") if part.leased_until is not None]
+    [stuck] = [part for part in client.monitor.group_lag("events") if part.leased_until is not None]
     assert (stuck.partition, stuck.lag) == (0, 1)
     assert "a whole number is wanted" in (stuck.last_error or "")
 
@@ -231,10 +231,10 @@ def test_heartbeats_and_a_lost_lease(dsn: str, client: Client, kind: Kind) -> No
     client.publish("events", 1, partition=0)
     with working(consumer):
         wait_until(lambda: begun)
-        before = client.group_lag("events")[0].leased_until
+        before = client.monitor.group_lag("events")[0].leased_until
         assert before is not None
-        wait_until(lambda: (client.group_lag("events")[0].leased_until or before) > before)
-        client.seek("events", "all", start="earliest")  # leases are lost by that
+        wait_until(lambda: (client.monitor.group_lag("events")[0].leased_until or before) > before)
+        client.admin.seek("events", "all", start="earliest")  # leases are lost by that
         go.set()
         wait_until(lambda: len(begun) == 2 and lag(client) == 0)
     assert begun == [1, 1]
@@ -248,7 +248,7 @@ def test_only_a_notice_wakes_it(
 ) -> None:
     """It would look again after an hour; so too when the connection that listens is a new one."""
     monkeypatch.setattr(_schedule, "SHORTEST", 3600.0)
-    client.alter_topic("events", notify=True)
+    client.admin.alter_topic("events", notify=True)
     looks: list[int] = []
     for used in (Client, AsyncClient):
         _count_polls(monkeypatch, used, looks)
@@ -287,7 +287,7 @@ def test_polling_goes_on_without_notices(
     dsn: str, client: Client, kind: Kind, as_handler: As
 ) -> None:
     """The connection that listens is lost and does not come back; that which polls is there."""
-    client.alter_topic("events", notify=True)
+    client.admin.alter_topic("events", notify=True)
     seen: list[int] = []
     consumer = kind("all", conninfo=dsn, concurrency=1, poll=0.2)
     consumer.handler("events", lease=300.0)(as_handler(seen.append))
@@ -326,8 +326,8 @@ def test_a_server_that_restarts(
     with psycopg.connect(server.dsn, autocommit=True) as connection:
         connection.execute(install_script())
         client = Client(connection)
-        client.create_topic("events", partitions=4)
-        client.create_group("events", "all")
+        client.admin.create_topic("events", partitions=4)
+        client.admin.create_group("events", "all")
         publish(client, 1000)
     seen: list[int] = []
     consumer = kind("all", conninfo=server.dsn, concurrency=2, poll=0.2)

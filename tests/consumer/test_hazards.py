@@ -27,7 +27,7 @@ def wait_until(condition: Callable[[], Any]) -> None:
 
 
 def lag(client: Client) -> int:
-    return sum(partition.lag for partition in client.group_lag("events"))
+    return sum(partition.lag for partition in client.monitor.group_lag("events"))
 
 
 def said(caplog: Any, text: str) -> bool:
@@ -63,8 +63,8 @@ def test_errors_that_raise(
                 raise ERRORS[number]
             done.append(number)
 
-    client.create_topic("dead", partitions=1)
-    client.alter_group("events", "all", max_attempts=1, dead_letter_topic="dead")
+    client.admin.create_topic("dead", partitions=1)
+    client.admin.alter_group("events", "all", max_attempts=1, dead_letter_topic="dead")
     for number in range(len(ERRORS) + 4):
         client.publish("events", number, partition=number % 4)
     consumer = kind("all", conninfo=dsn, concurrency=2)
@@ -72,7 +72,7 @@ def test_errors_that_raise(
     with working(consumer):
         wait_until(lambda: lag(client) == 0)
     assert {*done} == {*range(len(ERRORS), len(ERRORS) + 4)}
-    letters = client.fetch_range("dead", 0, 1, len(ERRORS))
+    letters = client.bulk.fetch_range("dead", 0, 1, len(ERRORS))
     errors = {letter.payload: (letter.headers or {})["pgq_error"] for letter in letters}
     assert errors[0] == "NoText: its str() raises"
 
@@ -89,16 +89,16 @@ def test_a_handler_that_hangs(
         if number == 0 and calls.count(0) == 1:
             stuck.wait(2 * PATIENCE)
 
-    client.create_topic("dead", partitions=1)
+    client.admin.create_topic("dead", partitions=1)
     if counted:
-        client.alter_group("events", "all", max_attempts=3, dead_letter_topic="dead")
+        client.admin.alter_group("events", "all", max_attempts=3, dead_letter_topic="dead")
     for number in range(4):
         client.publish("events", number, partition=number)
     consumer = kind("all", conninfo=dsn, concurrency=1, heartbeat=0.05)
     consumer.handler("events", timeout=0.05, backoff=0.01)(handle)
     with working(consumer):
         wait_until(lambda: lag(client) == 0)
-        wait_until(lambda: client.list_workers()[0].details.get("abandoned") == 1)
+        wait_until(lambda: client.monitor.list_workers()[0].details.get("abandoned") == 1)
     assert sorted(calls) == [0, 0, 1, 2, 3]
     assert said(caplog, "is given up after 0.05 s")
     assert said(caplog, "timeout of 0.05 s")

@@ -20,7 +20,7 @@ def test_what_it_says(dsn: str, client: Client, kind: Any) -> None:
 
     def seen(running: int) -> WorkerInfo:
         [found] = wait_until(
-            lambda: [one for one in client.list_workers() if one.running == running],
+            lambda: [one for one in client.monitor.list_workers() if one.running == running],
             PATIENCE,
             f"for a consumer that has {running} messages",
         )
@@ -35,4 +35,4 @@ def test_what_it_says(dsn: str, client: Client, kind: Any) -> None:
         assert found.details == {"consumer_group": "all"}
         answered.set()
         assert seen(0).worker == found.worker
-    assert client.list_workers() == []
+    assert client.monitor.list_workers() == []

@@ -49,8 +49,8 @@ def client(connection: psycopg.Connection[Any]) -> Client:
     """A client with a topic of two partitions that notifies, and a group."""
     connection.execute("delete from pgq.worker")
     client = Client(connection)
-    client.create_topic("events", partitions=2, notify=True)
-    client.create_group("events", "all")
+    client.admin.create_topic("events", partitions=2, notify=True)
+    client.admin.create_group("events", "all")
     return client
 
 
@@ -93,7 +93,7 @@ def test_new_messages(dsn: str, client: Client, kind: Kind) -> None:
 
 def test_a_restricted_topic(dsn: str, client: Client, kind: Kind) -> None:
     """Its notifications have no name."""
-    client.alter_topic("events", restricted=True)
+    client.admin.alter_topic("events", restricted=True)
     with idle(client, dsn, kind) as taken:
         client.publish("events", 1)
         taken.wait_for(1)
@@ -128,7 +128,7 @@ def test_what_comes_back_earlier(dsn: str, client: Client, kind: Kind) -> None:
         client.release_poll("events", "all", 0, leased.lease_token)
         taken.wait_for("message")
         taken.at.clear()
-        client.seek("events", "all", start="earliest")
+        client.admin.seek("events", "all", start="earliest")
         taken.wait_for("message")
     client.publish("events", "delayed", partition=0)
     [leased] = client.poll("events", "all", lease=timedelta(hours=1))

@@ -32,7 +32,7 @@ def wait_until(condition: Callable[[], Any]) -> Any:
 
 
 def lag(client: Client) -> int:
-    return sum(part.lag for part in client.group_lag("events"))
+    return sum(part.lag for part in client.monitor.group_lag("events"))
 
 
 class Hanging:
@@ -66,7 +66,7 @@ def test_a_lost_lease_stops_the_handler(dsn: str, client: Client) -> None:
     client.publish("events", 1)
     with working(consumer):
         wait_until(lambda: hanging.seen)
-        client.seek("events", "all", start="earliest")  # leases are lost by that
+        client.admin.seek("events", "all", start="earliest")  # leases are lost by that
         wait_until(lambda: lag(client) == 0)
     assert hanging.seen == ["begun", "stopped", "begun"]
 
@@ -100,7 +100,7 @@ def test_a_commit_of_what_somebody_else_has(dsn: str, client: Client, kind: Kind
     client.publish("events", 1, partition=0)
     with working(consumer) as started:
         assert begun.wait(PATIENCE)
-        client.seek("events", "all", start="earliest")
+        client.admin.seek("events", "all", start="earliest")
         [message] = client.poll("events", "all")
         started.stop()
         go.set()
@@ -158,8 +158,8 @@ def test_what_does_not_fit_goes_to_the_dead_letters(
     dsn: str, client: Client, kind: Kind, annotation: Any, good: Any, bad: Any, where: str
 ) -> None:
     """With an error that says where, and without waiting between its attempts."""
-    client.create_topic("dead", partitions=1)
-    client.alter_group("events", "all", max_attempts=3, dead_letter_topic="dead")
+    client.admin.create_topic("dead", partitions=1)
+    client.admin.alter_group("events", "all", max_attempts=3, dead_letter_topic="dead")
     got: list[Any] = []
 
     def handle(payload: Any) -> None:
@@ -176,7 +176,7 @@ def test_what_does_not_fit_goes_to_the_dead_letters(
     with working(consumer):
         wait_until(lambda: lag(client) == 0)
     assert got == [annotation(**good)]
-    [letter] = client.fetch_range("dead", 0, 1, 1)
+    [letter] = client.bulk.fetch_range("dead", 0, 1, 1)
     assert letter.payload == bad
     error = (letter.headers or {})["pgq_error"]
     assert f"the payload does not fit {annotation.__name__}: " in error

@@ -40,17 +40,17 @@ def run(*options: str, **environment: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.slow
 def test_demo_on_a_database_with_pgq(dsn: str, connection: psycopg.Connection[Any]) -> None:
     client = Client(connection)
-    client.create_topic("mine")
+    client.admin.create_topic("mine")
     client.publish("mine", "not to be touched")
     result = run("--database", dsn, DATABASE_URL="")
     assert result.returncode == 0, result.stdout + result.stderr
     assert "Nothing lost, nothing counted twice." in result.stdout
     assert "✗" not in result.stdout
     assert "attempt 2" in result.stdout
-    assert [topic.topic for topic in client.list_topics()] == ["mine"]
-    assert sum(row.messages for row in client.topic_stats()) == 1
-    assert client.list_queues() == []
-    assert client.list_schedules() == []
+    assert [topic.topic for topic in client.admin.list_topics()] == ["mine"]
+    assert sum(row.messages for row in client.monitor.topic_stats()) == 1
+    assert client.admin.list_queues() == []
+    assert client.schedules.list_schedules() == []
     assert connection.execute("select to_regnamespace('pgq_demo')").fetchone() == (None,)
 
 
@@ -64,11 +64,11 @@ def test_demo_on_a_server_of_its_own() -> None:
 
 def test_demo_refuses_what_it_did_not_make(dsn: str, connection: psycopg.Connection[Any]) -> None:
     client = Client(connection)
-    client.create_topic("demo.flights")
+    client.admin.create_topic("demo.flights")
     result = run(DATABASE_URL=dsn)
     assert result.returncode == 1
     assert "did not make" in result.stderr
-    assert [topic.topic for topic in client.list_topics()] == ["demo.flights"]
+    assert [topic.topic for topic in client.admin.list_topics()] == ["demo.flights"]
 
 
 def start(dsn: str, *before: str, rows: int = 30_000) -> subprocess.Popen[str]:
@@ -101,7 +101,9 @@ def test_demo_cleans_up_when_it_is_stopped(
     process = start(dsn, before)
     try:
         wait_until(
-            lambda: any(row.committed_offset > 0 for row in client.group_lag("demo.flights")),
+            lambda: any(
+                row.committed_offset > 0 for row in client.monitor.group_lag("demo.flights")
+            ),
             timeout=60,
             what="for the demo to begin",
         )
@@ -111,9 +113,9 @@ def test_demo_cleans_up_when_it_is_stopped(
         process.kill()
     assert process.returncode == 128 + number, errors
     assert "Traceback" not in errors
-    assert client.list_topics() == []
-    assert client.list_queues() == []
-    assert client.list_schedules() == []
+    assert client.admin.list_topics() == []
+    assert client.admin.list_queues() == []
+    assert client.schedules.list_schedules() == []
     assert connection.execute("select to_regnamespace('pgq_demo')").fetchone() == (None,)
     others = "select count(*) from pg_stat_activity where application_name like 'pgq demo%'"
     assert connection.execute(others).fetchone() == (0,)
@@ -146,7 +148,7 @@ sys.exit(main(["demo", "--rows", "2000"]))
     )
     assert result.returncode == 128 + signal.SIGTERM, result.stderr
     assert result.stderr == ""
-    assert Client(connection).list_topics() == []
+    assert Client(connection).admin.list_topics() == []
     assert connection.execute("select to_regnamespace('pgq_demo')").fetchone() == (None,)
 
 

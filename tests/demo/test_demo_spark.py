@@ -58,7 +58,7 @@ def run(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 def left_behind(connection: psycopg.Connection[Any]) -> list[str]:
     """Topics, the demo's schema, and sessions that are still at it."""
-    topics = [topic.topic for topic in Client(connection).list_topics()]
+    topics = [topic.topic for topic in Client(connection).admin.list_topics()]
     schemas = connection.execute(
         "select nspname from pg_namespace where nspname like 'pgq\\_demo%'"
     ).fetchall()
@@ -72,7 +72,7 @@ def left_behind(connection: psycopg.Connection[Any]) -> list[str]:
 @pytest.mark.slow
 def test_demo_on_a_database_with_pgq(dsn: str, connection: psycopg.Connection[Any]) -> None:
     client = Client(connection)
-    client.create_topic("mine")
+    client.admin.create_topic("mine")
     result = run(*COMMAND, "--rows", "2000", "--database", dsn, DATABASE_URL="")
     assert result.returncode == 0, result.stdout + result.stderr
     assert "Nothing lost, nothing counted twice." in result.stdout
@@ -121,11 +121,11 @@ sys.exit(_spark.run(50))
 
 def test_demo_refuses_what_it_did_not_make(dsn: str, connection: psycopg.Connection[Any]) -> None:
     client = Client(connection)
-    client.create_topic("demo.spark.routes")
+    client.admin.create_topic("demo.spark.routes")
     result = run(*COMMAND, "--rows", "10", DATABASE_URL=dsn)
     assert result.returncode == 1
     assert "did not make" in result.stderr
-    assert [topic.topic for topic in client.list_topics()] == ["demo.spark.routes"]
+    assert [topic.topic for topic in client.admin.list_topics()] == ["demo.spark.routes"]
 
 
 @pytest.mark.slow
@@ -144,7 +144,7 @@ def test_demo_cleans_up_when_it_is_stopped(
             wait_until(
                 lambda: any(
                     row.topic == "demo.spark.routes-live" and row.messages > 0
-                    for row in Client(connection).topic_stats()
+                    for row in Client(connection).monitor.topic_stats()
                 ),
                 timeout=180,
                 what="for the stream to write",

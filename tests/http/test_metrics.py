@@ -22,7 +22,7 @@ PROMETHEUS = (
 def test_a_scrape(http: Http, postgrest: Postgrest, dsn: str) -> None:
     with psycopg.connect(dsn, autocommit=True) as connection:
         client = Client(connection)
-        client.create_topic("readings", partitions=1)
+        client.admin.create_topic("readings", partitions=1)
         client.publish("readings", {"celsius": 21.5})
         client.heartbeat('odd "name" \\ \N{SNOWMAN}')
     for accept in ("text/plain", PROMETHEUS):

@@ -13,6 +13,7 @@ from model.access import MEMBER, ROLES
 from model.drawn import QUEUES, TOPICS, limited, members, queues, seldom, topics
 from model.looking import Looking
 from pgq import UnknownQueue, UnknownTopic
+from support.client import method
 
 __all__ = ["AccessLives"]
 
@@ -95,7 +96,7 @@ class AccessLives(Looking):
         what, name = place
         known = self.broker.topics if what == "topic" else self.broker.queues
         if name in known:
-            getattr(self.run.clients[member], f"alter_{what}")(name, restricted=restricted)
+            method(self.run.clients[member], f"alter_{what}")(name, restricted=restricted)
             self.broker.restrict(place, restricted)
 
     @precondition(lambda self: self.broker.closed)
@@ -121,7 +122,7 @@ class AccessLives(Looking):
         connection.execute("begin")
         try:
             connection.execute(sql.SQL("set local role {}").format(sql.Identifier(role)))
-            return getattr(self.run.clients[member], function)(name, **options)
+            return method(self.run.clients[member], function)(name, **options)
         except psycopg.Error as error:
             return type(error)
         finally:
@@ -136,8 +137,8 @@ class AccessLives(Looking):
         connection.execute(sql.SQL("set local role {}").format(sql.Identifier(role)))
         client = self.run.clients[member]
         shown = {
-            *(("topic", topic.topic) for topic in client.list_topics()),
-            *(("queue", queue.queue) for queue in client.list_queues()),
+            *(("topic", topic.topic) for topic in client.admin.list_topics()),
+            *(("queue", queue.queue) for queue in client.admin.list_queues()),
         }
         connection.execute("rollback")
         expected = {
@@ -162,5 +163,5 @@ class AccessLives(Looking):
 
     @invariant()
     def workers_are_known(self) -> None:
-        listed = self.run.clients[1].list_workers()
+        listed = self.run.clients[1].monitor.list_workers()
         assert {w.worker: (w.last_seen_at, w.running) for w in listed} == self.broker.beats

@@ -141,7 +141,7 @@ class EffectSteps(QueueSteps):
         assert sorted(expected, key=str) == sorted(
             (
                 (e.queue, e.job_id, e.effect, e.state, e.result)
-                for e in self.run.clients[0].effects()
+                for e in self.run.clients[0].jobs.effects()
             ),
             key=str,
         )

@@ -33,12 +33,12 @@ class HouseSteps(Machine):
         self.cleanup(0, 2, False)
 
     def observe_retention(self) -> None:
-        for row in self.run.clients[0].topic_stats():
+        for row in self.run.clients[0].monitor.topic_stats():
             known = self.broker.topics[row.topic].logs[row.partition]
             if row.first_offset != known.first_offset:
                 self.broker.forget(row.topic, row.partition, row.first_offset)
         left: dict[str, set[int]] = {queue: set() for queue in self.broker.queues}
-        for job in self.run.clients[0].archived_jobs():
+        for job in self.run.clients[0].jobs.archived_jobs():
             left[job.queue].add(job.job_id)
         for queue, job_ids in left.items():
             self.broker.forget_archived(queue, job_ids)

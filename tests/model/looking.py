@@ -22,7 +22,7 @@ class Looking(Machine):
 
     @invariant()
     def lag_is_known(self) -> None:
-        lag = self.run.clients[1].group_lag()
+        lag = self.run.clients[1].monitor.group_lag()
         for row in lag:
             if row.topic in self.broker.topics:
                 self.broker.skipped(
@@ -132,23 +132,24 @@ class Looking(Machine):
         self.look_at_topics(self.run.clients[0])
         self.look_at_queues(self.run.clients[1])
         self.look_at_schedules(self.run.clients[0])
-        assert {s.subscription for s in self.run.clients[0].list_subscriptions()} == set(
+        assert {s.subscription for s in self.run.clients[0].admin.list_subscriptions()} == set(
             self.broker.subscriptions
         )
         assert [*wrong_state(lambda query: self.run.connections[0].execute(query).fetchall())] == []
 
     def look_at_schedules(self, client: Client) -> None:
         assert [
-            (s.schedule, *(getattr(s, name) for name in SHOWN)) for s in client.list_schedules()
+            (s.schedule, *(getattr(s, name) for name in SHOWN))
+            for s in client.schedules.list_schedules()
         ] == [(name, *s.shown()) for name, s in sorted(self.broker.schedules.items())]
         failed = {name for name, each in self.broker.schedules.items() if each.failed}
-        assert {s.schedule for s in client.list_schedules() if s.last_error} == failed
+        assert {s.schedule for s in client.schedules.list_schedules() if s.last_error} == failed
 
     def look_at_topics(self, client: Client) -> None:
-        assert [topic.topic for topic in client.list_topics()] == sorted(self.broker.topics)
+        assert [topic.topic for topic in client.admin.list_topics()] == sorted(self.broker.topics)
         assert [
             (g.topic, g.consumer_group, g.out_of_range, g.max_attempts, g.dead_letter_topic)
-            for g in client.list_groups()
+            for g in client.admin.list_groups()
         ] == [
             (
                 topic,
@@ -182,14 +183,14 @@ class Looking(Machine):
                 row.messages,
                 row.published_last_minute,
             )
-            for row in client.topic_stats()
+            for row in client.monitor.topic_stats()
         )
         for name, number, first, last, *_ in expected:
             self.step(0, "fetch_range", name, number, first, last)
 
     def look_at_queues(self, client: Client) -> None:
         now = self.broker.now
-        for row in client.queue_stats():
+        for row in client.monitor.queue_stats():
             queue = self.broker.queues[row.queue]
             due = self.broker.due(queue)
             leased = [
@@ -221,7 +222,7 @@ class Looking(Machine):
             assert row.held_by == held_by(queue, now)
             most = queue.max_unfinished
             assert row.is_full is (most is not None and len(queue.jobs) >= most)
-        assert {row.queue for row in client.queue_stats()} == set(self.broker.queues)
+        assert {row.queue for row in client.monitor.queue_stats()} == set(self.broker.queues)
         self.look_at_single_jobs(client)
 
         assert {
@@ -236,7 +237,7 @@ class Looking(Machine):
                 d.stops_key,
                 str(Content.of(d)),
             )
-            for d in client.dead_letters()
+            for d in client.jobs.dead_letters()
         } == {
             (
                 name,
@@ -265,7 +266,7 @@ class Looking(Machine):
                 a.label,
                 str(Content.of(a)),
             )
-            for a in client.archived_jobs()
+            for a in client.jobs.archived_jobs()
         } == {
             (
                 name,

@@ -21,6 +21,7 @@ from model.key_limits import Rooms
 from model.subscriptions import Seen
 from model.topics import Tips
 from pgq import Client
+from support.client import method
 from support.clock import Clock
 
 __all__ = ["BEGIN", "Machine", "Run"]
@@ -158,7 +159,7 @@ class Run:
                     row.attempt,
                     row.last_error,
                 )
-                for row in self.clients[member].group_lag()
+                for row in self.clients[member].monitor.group_lag()
             },
             [(*row[:3], Content(*row[3:])) for row in letters],
         )
@@ -209,7 +210,7 @@ class Machine(RuleBasedStateMachine):
         rooms = rooms and function in ("claim_job", "finish_and_claim")
         holders = self.run.holders(member) if rooms else frozenset()
         try:
-            got = getattr(self.run.clients[member], function)(*arguments, **options)
+            got = method(self.run.clients[member], function)(*arguments, **options)
         except psycopg.Error as error:
             return type(error)
         if self.broker.subscriptions or any(q.pending for q in self.broker.queues.values()):

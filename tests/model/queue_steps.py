@@ -110,7 +110,7 @@ class QueueSteps(Machine):
         """What was claimed can be ended; what was found to be lost has become a dead letter."""
         if isinstance(got, list) and got:
             self.tokens.append((got[0].lease_token, [job.job_id for job in got]))
-        for letter in self.run.clients[0].dead_letters():
+        for letter in self.run.clients[0].jobs.dead_letters():
             if letter.died_at == self.broker.now:
                 self.broker.buried(letter.queue, [letter.job_id])
         for name, known in self.broker.queues.items():

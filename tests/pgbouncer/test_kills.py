@@ -34,10 +34,10 @@ def client(dsn: str) -> Iterator[Client]:
     """One that no pooler stands before, with a topic, its groups, a queue, and a table."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         client = Client(connection)
-        client.create_topic("events", partitions=4)
-        client.create_group("events", "leased")
-        client.create_group("events", "once")
-        client.create_queue("work", no_limit=["max_attempts"])
+        client.admin.create_topic("events", partitions=4)
+        client.admin.create_group("events", "leased")
+        client.admin.create_group("events", "once")
+        client.admin.create_queue("work", no_limit=["max_attempts"])
         connection.execute("create table taken (n serial, payload integer)")
         yield client
 
@@ -160,10 +160,10 @@ def taken(client: Client) -> list[int]:
 def stored(client: Client) -> dict[tuple[int, int], Any]:
     """The numbers in the topic by their places."""
     found = {}
-    for offsets in client.list_offsets("events"):
+    for offsets in client.bulk.list_offsets("events"):
         place = (offsets.partition, offsets.first_offset, offsets.last_offset)
         if offsets.last_offset >= offsets.first_offset:
-            for message in client.fetch_range("events", *place):
+            for message in client.bulk.fetch_range("events", *place):
                 found[message.partition, message.log_offset] = message.payload
     return found
 
@@ -180,7 +180,7 @@ def once_and_in_order(numbers: Iterable[int], count: int) -> bool:
 
 
 def lag(client: Client, group: str) -> int:
-    return sum(part.lag for part in client.group_lag("events", group))
+    return sum(part.lag for part in client.monitor.group_lag("events", group))
 
 
 # --------------------------------------------------------------------------- killed now and then
@@ -251,13 +251,13 @@ def test_it_is_killed_while_all_are_at_work(
     assert len(seen) <= messages + KILLS * 2 * 10
 
     ids = [answer.job_id for answer in enqueued.answers]
-    ended = client.archived_jobs("work")
+    ended = client.jobs.archived_jobs("work")
     assert {job.job_id: job.payload for job in ended} == dict(zip(ids, range(jobs), strict=True))
     assert len(ended) == jobs
     assert {job.outcome for job in ended} == {"acked"}
     assert {*done} == {*range(jobs)}
     assert sum(done.values()) <= jobs + KILLS * 4
-    [stats] = client.queue_stats("work")
+    [stats] = client.monitor.queue_stats("work")
     assert (stats.ready, stats.leased, stats.delayed, stats.dead) == (0, 0, 0, 0)
 
 
@@ -344,10 +344,10 @@ def test_the_answer_to_a_worker_is_lost(
             go.set()
             held.answer_is_lost("finish_and_claim", lambda: client.get_job(first.job_id) is None)
         client.enqueue("work", 2)
-        wait_until(lambda: len(client.archived_jobs("work")) == 2, PATIENCE)
+        wait_until(lambda: len(client.jobs.archived_jobs("work")) == 2, PATIENCE)
     assert done == [1, 2]
     assert "lease was lost" not in caplog.text
-    assert [job.outcome for job in client.archived_jobs("work")] == ["acked", "acked"]
+    assert [job.outcome for job in client.jobs.archived_jobs("work")] == ["acked", "acked"]
 
 
 @KINDS

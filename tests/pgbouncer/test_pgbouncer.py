@@ -48,8 +48,8 @@ def test_clients_share_server_connections(open_client: Open) -> None:
 
 def test_log(open_client: Open) -> None:
     writer, reader, other = (Client(open_client()) for _ in range(3))
-    writer.create_topic("readings", partitions=2)
-    reader.create_group("readings", "meters")
+    writer.admin.create_topic("readings", partitions=2)
+    reader.admin.create_group("readings", "meters")
     for number in range(10):
         writer.publish("readings", {"n": number}, key=str(number))
     writer.publish_batch("readings", [{"n": n} for n in range(10, 20)])
@@ -57,9 +57,9 @@ def test_log(open_client: Open) -> None:
     seen = [m.payload["n"] for m in reader.fetch("readings", "meters")]
     assert sorted(seen) == list(range(20))
     with reader.connection.transaction():
-        taken = reader.claim_offsets("readings", "meters", max_messages=3)
+        taken = reader.bulk.claim_offsets("readings", "meters", max_messages=3)
         assert taken is not None
-        first = reader.fetch_range(
+        first = reader.bulk.fetch_range(
             "readings", taken.partition, taken.first_offset, taken.last_offset
         )
     assert len(first) == 3
@@ -75,15 +75,15 @@ def test_log(open_client: Open) -> None:
     rest = other.consume("readings", "meters")
     numbers = [m.payload["n"] for m in (*first, *polled, *rest)]
     assert sorted(numbers) == list(range(20))
-    assert all(row.lag == 0 for row in writer.group_lag("readings"))
-    reader.seek("readings", "meters", start="earliest")
+    assert all(row.lag == 0 for row in writer.monitor.group_lag("readings"))
+    reader.admin.seek("readings", "meters", start="earliest")
     assert len(reader.fetch("readings", "meters")) == 20
 
 
 def test_rollback_gives_messages_back(open_client: Open) -> None:
     client = Client(open_client())
-    client.create_topic("readings", partitions=1)
-    client.create_group("readings", "meters")
+    client.admin.create_topic("readings", partitions=1)
+    client.admin.create_group("readings", "meters")
     client.publish_batch("readings", [1, 2, 3])
     with client.connection.transaction(force_rollback=True):
         assert len(client.consume("readings", "meters")) == 3
@@ -92,7 +92,7 @@ def test_rollback_gives_messages_back(open_client: Open) -> None:
 
 def test_queue(open_client: Open) -> None:
     producer, worker, other = (Client(open_client()) for _ in range(3))
-    producer.create_queue("work", max_attempts=2, backoff=timedelta(0))
+    producer.admin.create_queue("work", max_attempts=2, backoff=timedelta(0))
     ids = [added.job_id for added in producer.enqueue_batch("work", list(range(6)))]
     jobs = worker.claim_job("work", max_jobs=4)
     assert [job.job_id for job in jobs] == ids[:4]
@@ -108,21 +108,21 @@ def test_queue(open_client: Open) -> None:
     assert (again.job_id, again.attempt) == (ids[2], 2)
     assert not worker.ack(ids[2], token)
     assert other.nack(ids[2], again.lease_token, error="never")
-    (letter,) = producer.dead_letters("work")
+    (letter,) = producer.jobs.dead_letters("work")
     assert (letter.job_id, letter.last_error) == (ids[2], "never")
-    assert producer.redrive("work", all_jobs=True).taken == 1
+    assert producer.jobs.redrive("work", all_jobs=True).taken == 1
     assert worker.ack_batch(ids, token) == [ids[3]]
-    producer.cleanup()
-    (stats,) = producer.queue_stats("work")
+    producer.admin.cleanup()
+    (stats,) = producer.monitor.queue_stats("work")
     assert (stats.ready, stats.leased, stats.dead) == (1, 2, 0)
 
 
 def test_many_workers_on_few_sessions(open_client: Open) -> None:
     """Eight workers on two sessions: every job and every message once."""
     setup = Client(open_client())
-    setup.create_queue("work")
-    setup.create_topic("readings", partitions=4)
-    setup.create_group("readings", "meters")
+    setup.admin.create_queue("work")
+    setup.admin.create_topic("readings", partitions=4)
+    setup.admin.create_group("readings", "meters")
     setup.enqueue_batch("work", list(range(200)))
     for number in range(20):
         setup.publish_batch("readings", [number * 10 + n for n in range(10)], partition=number % 4)

@@ -46,7 +46,7 @@ def listens(client: Client) -> int:
 @pytest.mark.parametrize("kind", [Worker, AsyncWorker], ids=["threads", "tasks"])
 def test_a_worker(pgbouncer: PgBouncer, client: Client, kind: Any) -> None:
     """Each job once, on two sessions that many slots share; what comes later is seen by looks."""
-    client.create_queue("work", notify=True)
+    client.admin.create_queue("work", notify=True)
     client.enqueue_batch("work", [*range(200)])
     done: Counter[int] = Counter()
     worker = kind(pgbouncer.dsn, concurrency=6, poll=0.2)
@@ -65,13 +65,13 @@ def test_a_worker(pgbouncer: PgBouncer, client: Client, kind: Any) -> None:
         assert listens(client) == 0
         assert prepared(client, pgbouncer) == 0
     assert {*done.values()} == {1}
-    assert client.queue_stats("work")[0].leased == 0
+    assert client.monitor.queue_stats("work")[0].leased == 0
 
 
 @pytest.mark.parametrize("kind", [Consumer, AsyncConsumer], ids=["threads", "tasks"])
 def test_a_consumer_and_a_producer(pgbouncer: PgBouncer, client: Client, kind: Any) -> None:
-    client.create_topic("events", partitions=4, notify=True)
-    client.create_group("events", "all")
+    client.admin.create_topic("events", partitions=4, notify=True)
+    client.admin.create_group("events", "all")
     seen: Counter[int] = Counter()
     consumer = kind("all", conninfo=pgbouncer.dsn, concurrency=3, poll=0.2)
 
@@ -122,20 +122,20 @@ def test_the_hint_of_deferred_topics(
             one.execute(install_script())
         clients = [[Client(psycopg.connect(p, **options)) for _ in range(3)] for p in places]
         for deferred, (first, second, third) in zip((True, False), clients, strict=True):
-            first.create_topic("t", partitions=1, deferred=deferred)
-            first.create_topic("u", partitions=1, deferred=not deferred)
-            first.create_group("t", "g")
-            first.create_group("u", "g")
+            first.admin.create_topic("t", partitions=1, deferred=deferred)
+            first.admin.create_topic("u", partitions=1, deferred=not deferred)
+            first.admin.create_group("t", "g")
+            first.admin.create_group("u", "g")
             for number in range(6):
                 for one in (first, second, third):
                     one.publish("t", number)
                     one.publish("u", number)
             for topic in ("t", "u"):
                 assert len(second.consume(topic, "g")) == 18
-            third.drop_topic("t")
-            third.drop_topic("u")
-            second.create_topic("t", partitions=1, deferred=not deferred)
-            second.create_group("t", "g")
+            third.admin.drop_topic("t")
+            third.admin.drop_topic("u")
+            second.admin.create_topic("t", partitions=1, deferred=not deferred)
+            second.admin.create_group("t", "g")
             answers = [one.publish("t", 0) for one in (first, second, third) for _ in range(3)]
             assert all((answer.log_offset is None) == (not deferred) for answer in answers)
             assert [m.log_offset for m in third.consume("t", "g")] == [*range(1, 10)]
@@ -151,7 +151,7 @@ def test_the_hint_of_deferred_topics(
 @pytest.mark.parametrize("kind", [Worker, AsyncWorker], ids=["threads", "tasks"])
 def test_it_is_killed_while_a_worker_works(pgbouncer: PgBouncer, client: Client, kind: Any) -> None:
     """The worker waits for it and goes on: nothing is lost; a lease that is lost repeats a job."""
-    client.create_queue("work", no_limit=["max_attempts"])
+    client.admin.create_queue("work", no_limit=["max_attempts"])
     done: Counter[int] = Counter()
     worker = kind(pgbouncer.dsn, concurrency=4, poll=0.2)
 
@@ -170,5 +170,5 @@ def test_it_is_killed_while_a_worker_works(pgbouncer: PgBouncer, client: Client,
             pgbouncer.start()
         wait_until(lambda: len(done) == 300, 120)
     assert sum(done.values()) <= 300 + 3 * 4
-    [stats] = client.queue_stats("work")
+    [stats] = client.monitor.queue_stats("work")
     assert (stats.ready, stats.leased, stats.dead) == (0, 0, 0)

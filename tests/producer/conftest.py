@@ -21,7 +21,7 @@ def dsn(shared_dsn: str) -> str:
 def client(connection: psycopg.Connection[Any]) -> Client:
     """A client with a topic, a group and a queue."""
     client = Client(connection)
-    client.create_topic("events", partitions=4)
-    client.create_group("events", "all")
-    client.create_queue("mail")
+    client.admin.create_topic("events", partitions=4)
+    client.admin.create_group("events", "all")
+    client.admin.create_queue("mail")
     return client

@@ -42,9 +42,11 @@ def test_read_only_for_a_while(
         assert [future.result(PATIENCE).duplicate for future in futures] == [False] * 3
     found = [
         message.payload
-        for partition in client.list_offsets("events")
+        for partition in client.bulk.list_offsets("events")
         if partition.last_offset
-        for message in client.fetch_range("events", partition.partition, 1, partition.last_offset)
+        for message in client.bulk.fetch_range(
+            "events", partition.partition, 1, partition.last_offset
+        )
     ]
     assert found == ["before", 0, 1, 2]
 
@@ -84,7 +86,7 @@ class Odd(int):
 
 def test_values_of_other_types(dsn: str, client: Client) -> None:
     """They are their caller's error, or the database's; the producer goes on."""
-    client.create_queue("mail")
+    client.admin.create_queue("mail")
     with Producer(queue="mail", conninfo=dsn, linger=0.05) as producer:
         futures = [
             producer.enqueue(1, key=5),  # type: ignore[arg-type]

@@ -23,9 +23,9 @@ from support.working import kill_backends
 def stored(client: Client) -> dict[tuple[int, int], Any]:
     """All messages by their places."""
     found = {}
-    for offsets in client.list_offsets("events"):
+    for offsets in client.bulk.list_offsets("events"):
         if offsets.last_offset >= offsets.first_offset:
-            for message in client.fetch_range(
+            for message in client.bulk.fetch_range(
                 "events", offsets.partition, offsets.first_offset, offsets.last_offset
             ):
                 content = message.payload if message.body is None else message.body
@@ -249,7 +249,7 @@ def test_a_server_that_restarts(start_server: Callable[..., Server]) -> None:
     server = start_server()
     with psycopg.connect(server.dsn, autocommit=True) as connection:
         connection.execute(install_script())
-        Client(connection).create_topic("events", partitions=4)
+        Client(connection).admin.create_topic("events", partitions=4)
     with Producer("events", conninfo=server.dsn, idempotent=True, linger=0.001) as producer:
         futures = []
         for step in range(3):

@@ -111,16 +111,16 @@ def _in_tasks(away: str) -> list[Any]:
 
 @pytest.mark.parametrize("keyed", [False, True])
 def test_a_deferred_topic_has_no_offsets_to_answer(dsn: str, client: Client, keyed: bool) -> None:
-    client.create_topic("later", partitions=2, deferred=True)
+    client.admin.create_topic("later", partitions=2, deferred=True)
     with Producer("later", conninfo=dsn, linger=0.1) as producer:
         futures = [
             producer.publish(number, key=str(number) if keyed else None) for number in range(9)
         ]
         results = [future.result(PATIENCE) for future in futures]
     assert all(result is None or result.log_offset is None for result in results)
-    assert sum(part.last_offset for part in client.list_offsets("later")) == 0
-    client.assign_offsets("later")
-    assert sum(part.last_offset for part in client.list_offsets("later")) == 9
+    assert sum(part.last_offset for part in client.bulk.list_offsets("later")) == 0
+    client.bulk.assign_offsets("later")
+    assert sum(part.last_offset for part in client.bulk.list_offsets("later")) == 9
 
 
 def test_enqueues_of_many_callers_share_a_transaction(dsn: str, client: Client) -> None:
@@ -175,7 +175,7 @@ def test_jobs_over_a_restart(start_server: Callable[..., Server]) -> None:
     server = start_server()
     with psycopg.connect(server.dsn, autocommit=True) as connection:
         connection.execute(install_script())
-        Client(connection).create_queue("mail")
+        Client(connection).admin.create_queue("mail")
 
     async def run() -> list[int]:
         async with AsyncProducer(

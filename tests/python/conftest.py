@@ -16,14 +16,14 @@ def dsn(shared_dsn: str) -> str:
     """The connection string of a database with pgq and nothing in it."""
     with psycopg.connect(shared_dsn) as connection:
         client = Client(connection)
-        for group in client.list_groups():
-            client.drop_group(group.topic, group.consumer_group)
-        for topic in client.list_topics():
-            client.drop_topic(topic.topic)
-        for queue in client.list_queues():
-            client.drop_queue(queue.queue)
-        for schedule in client.list_schedules():
-            client.drop_schedule(schedule.schedule)
+        for group in client.admin.list_groups():
+            client.admin.drop_group(group.topic, group.consumer_group)
+        for topic in client.admin.list_topics():
+            client.admin.drop_topic(topic.topic)
+        for queue in client.admin.list_queues():
+            client.admin.drop_queue(queue.queue)
+        for schedule in client.schedules.list_schedules():
+            client.schedules.drop_schedule(schedule.schedule)
     return shared_dsn
 
 
@@ -41,13 +41,13 @@ def client(connection: psycopg.Connection[Any]) -> Client:
 @pytest.fixture
 def readings(client: Client) -> Client:
     """A client with a topic of one partition and a group."""
-    client.create_topic("readings", partitions=1)
-    client.create_group("readings", "sums")
+    client.admin.create_topic("readings", partitions=1)
+    client.admin.create_group("readings", "sums")
     return client
 
 
 @pytest.fixture
 def mail(client: Client) -> Client:
     """A client with a queue."""
-    client.create_queue("mail")
+    client.admin.create_queue("mail")
     return client

@@ -15,8 +15,8 @@ from support.tasks import with_client
 
 def test_log_and_queue(dsn: str) -> None:
     async def tour(client: AsyncClient) -> None:
-        await client.create_topic("readings", partitions=1)
-        await client.create_group("readings", "sums")
+        await client.admin.create_topic("readings", partitions=1)
+        await client.admin.create_group("readings", "sums")
         await client.publish_batch("readings", [{"n": n} for n in range(4)])
         async with client.connection.transaction():
             messages = await client.consume("readings", "sums", max_messages=3)
@@ -26,13 +26,13 @@ def test_log_and_queue(dsn: str) -> None:
             "readings", "sums", leased.partition, leased.log_offset, lease_token=leased.lease_token
         )
         assert committed == 4
-        assert await client.claim_offsets("readings", "sums") is None
-        await client.create_queue("mail")
+        assert await client.bulk.claim_offsets("readings", "sums") is None
+        await client.admin.create_queue("mail")
         first, _ = await client.enqueue_batch("mail", [1, 2])
         (job,) = await client.claim_job("mail")
         assert job.job_id == first.job_id
         assert await client.ack(job.job_id, job.lease_token)
-        assert [stats.ready for stats in await client.queue_stats("mail")] == [1]
+        assert [stats.ready for stats in await client.monitor.queue_stats("mail")] == [1]
 
     with_client(dsn, tour)
 
@@ -49,12 +49,12 @@ def test_retry(dsn: str) -> None:
     async def conflict(client: AsyncClient) -> None:
         async with await AsyncConnection.connect(dsn, autocommit=True) as second:
             other = AsyncClient(second)
-            await other.create_topic("readings", partitions=1)
+            await other.admin.create_topic("readings", partitions=1)
             await client.connection.set_isolation_level(IsolationLevel.REPEATABLE_READ)
             tries = []
 
             async def step(client: AsyncClient) -> int | None:
-                await client.list_topics()
+                await client.admin.list_topics()
                 tries.append(1)
                 if len(tries) == 1:
                     await other.publish("readings", "in between")
@@ -73,7 +73,7 @@ def test_wait(dsn: str) -> None:
     async def listen(client: AsyncClient) -> None:
         async with await AsyncConnection.connect(dsn, autocommit=True) as second:
             other = AsyncClient(second)
-            await other.create_queue("mail", notify=True)
+            await other.admin.create_queue("mail", notify=True)
 
             async def enqueue_later() -> None:
                 await asyncio.sleep(0.3)
@@ -101,7 +101,7 @@ def test_wait(dsn: str) -> None:
 
 def test_a_cancelled_wait_leaves_the_connection_usable(dsn: str) -> None:
     async def cancel(client: AsyncClient) -> None:
-        await client.create_queue("mail", notify=True)
+        await client.admin.create_queue("mail", notify=True)
         waiting = asyncio.ensure_future(
             client.wait(lambda c: c.claim_job("mail"), queue="mail", interval=timedelta(hours=1))
         )

@@ -46,13 +46,13 @@ def empty(connection: psycopg.Connection[Any]) -> Iterator[str]:
 
 def test_status(dsn: str, connection: psycopg.Connection[Any]) -> None:
     client = Client(connection)
-    client.create_topic("readings", partitions=2, no_limit=["retention"])
-    client.create_group("readings", "sums")
+    client.admin.create_topic("readings", partitions=2, no_limit=["retention"])
+    client.admin.create_group("readings", "sums")
     client.publish_batch("readings", list(range(1234)))
-    client.create_queue("mail")
+    client.admin.create_queue("mail")
     client.enqueue_batch("mail", [1, 2, 3])
     client.claim_job("mail")
-    client.pause_queue("mail")
+    client.admin.pause_queue("mail")
     shown = run("status", "--database", dsn)
     assert shown.returncode == 0, shown.stderr
     lines = [re.sub(r"[│┃|\s]+", " ", line).strip() for line in shown.stdout.splitlines()]
@@ -137,8 +137,8 @@ def test_server_keeps_its_data() -> None:
                 assert dsn, process.communicate()[1]
                 with psycopg.connect(dsn) as connection:
                     client = Client(connection)
-                    assert len(client.list_topics()) == version
-                    client.create_topic("readings")
+                    assert len(client.admin.list_topics()) == version
+                    client.admin.create_topic("readings")
             finally:
                 process.send_signal(signal.SIGINT)
                 _, errors = process.communicate(timeout=30)

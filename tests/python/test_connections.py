@@ -31,13 +31,13 @@ def test_settings_of_the_connection_do_not_matter(
     connect: Connect, options: dict[str, Any]
 ) -> None:
     client = Client(connect(autocommit=True, **options))
-    client.create_topic("readings", partitions=1, retention=timedelta(days=1, seconds=5))
-    client.create_group("readings", "sums")
-    client.create_queue("mail")
+    client.admin.create_topic("readings", partitions=1, retention=timedelta(days=1, seconds=5))
+    client.admin.create_group("readings", "sums")
+    client.admin.create_queue("mail")
     for n in range(7):
         client.publish("readings", {"n": n}, headers={"a": "b"})
         client.enqueue("mail", body=b"\x00\\x")
-    assert client.list_topics()[0].retention == timedelta(days=1, seconds=5)
+    assert client.admin.list_topics()[0].retention == timedelta(days=1, seconds=5)
     assert [m.payload["n"] for m in client.consume("readings", "sums")] == list(range(7))
     jobs = client.claim_job("mail", max_jobs=7)
     assert {job.body for job in jobs} == {b"\x00\\x"}
@@ -49,9 +49,9 @@ def test_json_is_read_by_the_connections_own_function(connect: Connect) -> None:
     connection = connect(autocommit=True)
     psycopg.types.json.set_json_loads(lambda data: json.loads(data, parse_float=str), connection)
     client = Client(connection)
-    client.create_topic("readings", partitions=1)
+    client.admin.create_topic("readings", partitions=1)
     client.publish("readings", {"t": 0.1})
-    assert client.fetch_range("readings", 0, 1, 1)[0].payload == {"t": "0.1"}
+    assert client.bulk.fetch_range("readings", 0, 1, 1)[0].payload == {"t": "0.1"}
 
 
 def test_json_is_read_by_the_function_of_all_connections(readings: Client) -> None:
@@ -67,7 +67,7 @@ def test_json_is_read_by_the_function_of_all_connections(readings: Client) -> No
 def test_calls_in_a_pipeline(connection: psycopg.Connection[Any]) -> None:
     client = Client(connection)
     with connection.pipeline():
-        client.create_topic("readings", partitions=1)
+        client.admin.create_topic("readings", partitions=1)
         for n in range(3):
             client.publish("readings", n)
-    assert len(client.fetch_range("readings", 0, 1, 3)) == 3
+    assert len(client.bulk.fetch_range("readings", 0, 1, 3)) == 3

@@ -26,14 +26,14 @@ def test_the_callers_transaction_decides(readings: Client, connect: Connect) -> 
     connection = connect()
     client = Client(connection)
     assert client.connection is connection
-    claimed = client.claim_offsets("readings", "sums", max_messages=4)
+    claimed = client.bulk.claim_offsets("readings", "sums", max_messages=4)
     assert claimed == OffsetRange(0, 1, 4)
     assert len(claimed) == 4
     connection.rollback()
     assert [m.payload for m in client.consume("readings", "sums", max_messages=6)] == list(range(6))
     connection.commit()
-    assert client.claim_offsets("readings", "sums", partition=0) == OffsetRange(0, 7, 10)
-    assert client.claim_offsets("readings", "sums") is None
+    assert client.bulk.claim_offsets("readings", "sums", partition=0) == OffsetRange(0, 7, 10)
+    assert client.bulk.claim_offsets("readings", "sums") is None
     connection.rollback()
 
 
@@ -60,24 +60,24 @@ def test_fetch_and_commit_by_hand_and_seek(readings: Client) -> None:
     assert [m.payload for m in readings.fetch("readings", "sums", max_messages=2)] == [0, 1]
     assert readings.commit_offset("readings", "sums", 0, 2) == 2
     assert readings.commit_offset("readings", "sums", 0, 1) == 2
-    assert readings.seek("readings", "sums", partition=0, log_offset=2) == [SeekResult(0, 2)]
-    assert readings.seek("readings", "sums", start="latest") == [SeekResult(0, 6)]
+    assert readings.admin.seek("readings", "sums", partition=0, log_offset=2) == [SeekResult(0, 2)]
+    assert readings.admin.seek("readings", "sums", start="latest") == [SeekResult(0, 6)]
     long_ago = datetime.now(timezone.utc) - timedelta(hours=1)
-    assert readings.seek("readings", "sums", published_at=long_ago) == [SeekResult(0, 1)]
+    assert readings.admin.seek("readings", "sums", published_at=long_ago) == [SeekResult(0, 1)]
 
 
 def test_offsets_and_ranges(readings: Client) -> None:
     readings.publish_batch("readings", [1, 2, 3])
-    assert readings.list_offsets("readings") == [PartitionOffsets(0, 1, 3, None)]
-    (place,) = readings.list_offsets("readings", published_at=datetime.now(timezone.utc))
+    assert readings.bulk.list_offsets("readings") == [PartitionOffsets(0, 1, 3, None)]
+    (place,) = readings.bulk.list_offsets("readings", published_at=datetime.now(timezone.utc))
     assert place.log_offset == 4
-    key = readings.check_range("readings", 0, 1, 3)
+    key = readings.bulk.check_range("readings", 0, 1, 3)
     found = readings.connection.execute(
         "select payload from pgq.messages where partition_id = %s order by log_offset", [key]
     ).fetchall()
     assert found == [(1,), (2,), (3,)]
     with pytest.raises(OffsetOutOfRange):
-        readings.check_range("readings", 0, 1, 4)
+        readings.bulk.check_range("readings", 0, 1, 4)
 
 
 @pytest.mark.skipif(psycopg.pq.__impl__ == "python", reason="psycopg itself is written in Python")

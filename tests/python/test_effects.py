@@ -40,7 +40,7 @@ class Outside:
 @pytest.fixture
 def job(mail: Client) -> Job:
     """A job that was claimed."""
-    mail.alter_queue("mail", backoff=timedelta(0))
+    mail.admin.alter_queue("mail", backoff=timedelta(0))
     mail.enqueue("mail", {})
     [job] = mail.claim_job("mail")
     return job
@@ -80,7 +80,7 @@ def test_an_error_interrupts_it(mail: Client, job: Job, error: BaseException) ->
             mail.run_once(job, "mail", send)
     assert send.calls == 1
     told = caught.value
-    [effect] = mail.effects("mail")
+    [effect] = mail.jobs.effects("mail")
     assert (told.job_id, told.effect) == (job.job_id, "mail")
     assert (told.attempt, told.begun_at) == (1, effect.begun_at)
     assert f'effect "mail" of job {job.job_id} may have happened: attempt 1' in str(told)
@@ -98,7 +98,7 @@ def test_an_error_that_says_that_nothing_happened(mail: Client, job: Job, not_do
     send.error = ConnectionRefusedError()
     with pytest.raises(ConnectionRefusedError):
         mail.run_once(job, "mail", send, not_done=not_done)
-    assert mail.effects("mail") == []
+    assert mail.jobs.effects("mail") == []
     job = next_attempt(mail, job)
     send.error = OSError("timeout")
     with pytest.raises(OSError, match="timeout"):
@@ -160,16 +160,16 @@ def test_on_a_connection_with_transactions(
     with pytest.raises(psycopg.ProgrammingError, match="run_once runs transactions of its own"):
         client.run_once(job, "mail", send)
     connection.rollback()
-    assert mail.effects("mail") == []
+    assert mail.jobs.effects("mail") == []
 
     def look() -> str:
         """The note is committed by now."""
-        assert [effect.state for effect in mail.effects("mail")] == ["begun"]
+        assert [effect.state for effect in mail.jobs.effects("mail")] == ["begun"]
         return str(send())
 
     assert client.run_once(job, "mail", look) == "sent"
     connection.rollback()
-    assert [effect.state for effect in mail.effects("mail")] == ["finished"]
+    assert [effect.state for effect in mail.jobs.effects("mail")] == ["finished"]
 
 
 def test_the_functions_below_it(mail: Client, job: Job) -> None:
@@ -177,25 +177,25 @@ def test_the_functions_below_it(mail: Client, job: Job) -> None:
     begun = mail.begin_effect(*place)
     assert begun == EffectState("begun", None, 1, begun.begun_at)
     assert mail.begin_effect(*place) == EffectState("interrupted", None, 1, begun.begun_at)
-    [shown] = mail.effects("mail")
+    [shown] = mail.jobs.effects("mail")
     assert shown == Effect(
         "mail", job.job_id, "mail", "begun", None, 1, begun.begun_at, None, job.lease_token
     )
-    assert mail.effects("nothing") == []
+    assert mail.jobs.effects("nothing") == []
     assert not mail.finish_effect(job.job_id, UUID(int=0), "mail")
-    assert mail.delete_effect(*place)
-    assert not mail.delete_effect(*place)
+    assert mail.jobs.delete_effect(*place)
+    assert not mail.jobs.delete_effect(*place)
     assert mail.begin_effect(*place, at_least_once=True).state == "begun"
     assert mail.finish_effect(*place, result=Jsonb([1]))
     finished = mail.begin_effect(*place)
     assert (finished.state, finished.result) == ("finished", [1])
-    [shown] = mail.effects()
+    [shown] = mail.jobs.effects()
     assert shown.finished_at is not None
 
 
 def test_asynchronously(dsn: str) -> None:
     async def tour(client: AsyncClient) -> None:
-        await client.create_queue("mail", backoff=timedelta(0))
+        await client.admin.create_queue("mail", backoff=timedelta(0))
         await client.enqueue("mail", {})
         [job] = await client.claim_job("mail")
         send = Outside("sent")
@@ -206,7 +206,7 @@ def test_asynchronously(dsn: str) -> None:
         for _ in range(2):
             assert await client.run_once(job, "mail", send.later) == "sent"
         assert send.calls == 2
-        assert [effect.state for effect in await client.effects()] == ["finished"]
+        assert [effect.state for effect in await client.jobs.effects()] == ["finished"]
 
     with_client(dsn, tour)
 
@@ -215,7 +215,7 @@ def test_asynchronously_cancelled(dsn: str) -> None:
     """It is interrupted, as by a crash, and the connection can be used."""
 
     async def cancel(client: AsyncClient) -> None:
-        await client.create_queue("mail")
+        await client.admin.create_queue("mail")
         await client.enqueue("mail", {})
         [job] = await client.claim_job("mail")
         running = asyncio.Event()

@@ -13,7 +13,7 @@ from pgq import AsyncClient, Client, EnqueueResult, JobInfo
 
 
 def test_unique_jobs(client: Client) -> None:
-    queue = client.create_queue("mail", unique_until="claimed")
+    queue = client.admin.create_queue("mail", unique_until="claimed")
     assert queue.unique_until == "claimed"
     first = client.enqueue("mail", 1, unique_key="k", max_attempts=3)
     assert first == EnqueueResult(first.job_id, False)
@@ -21,9 +21,9 @@ def test_unique_jobs(client: Client) -> None:
     made = client.enqueue_batch("mail", [3, 4], unique_keys=["k", None], max_attempts=2)
     assert made[0] == EnqueueResult(first.job_id, True)
     assert made[1].duplicate is False
-    assert client.alter_queue("mail", unique_until="removed").unique_until == "removed"
+    assert client.admin.alter_queue("mail", unique_until="removed").unique_until == "removed"
     with pytest.raises(psycopg.errors.InvalidParameterValue):
-        client.alter_queue("mail", unique_until="never")
+        client.admin.alter_queue("mail", unique_until="never")
 
 
 def test_what_becomes_of_a_job(mail: Client) -> None:
@@ -52,10 +52,10 @@ def test_what_becomes_of_a_job(mail: Client) -> None:
     assert dead is not None
     assert (dead.state, dead.last_error) == ("dead", "no such address")
     assert mail.cancel_job(number) is False
-    assert mail.redrive("mail", job_id=number).taken == 1
+    assert mail.jobs.redrive("mail", job_id=number).taken == 1
     assert mail.cancel_job(number) is True
     assert mail.get_job(number) is None
-    assert [job.outcome for job in mail.archived_jobs("mail")] == ["cancelled"]
+    assert [job.outcome for job in mail.jobs.archived_jobs("mail")] == ["cancelled"]
 
 
 def test_a_job_that_waits(mail: Client) -> None:
@@ -71,7 +71,7 @@ def test_a_job_that_waits(mail: Client) -> None:
     assert (found.state, found.attempt, found.snoozes) == ("delayed", 0, 1)
     assert (found.progress, found.progress_at) == ({"done": 1, "of": 2}, found.progress_at)
     assert found.progress_at is not None
-    assert mail.peek_jobs("mail") == [found]
+    assert mail.jobs.peek_jobs("mail") == [found]
     assert mail.claim_job("mail") == []
     assert mail.retry_job(number) is True
     assert mail.retry_job(number) is False
@@ -101,7 +101,7 @@ def test_async(dsn: str) -> None:
     async def tour() -> None:
         async with await AsyncConnection.connect(dsn, autocommit=True) as connection:
             client = AsyncClient(connection)
-            await client.create_queue("mail")
+            await client.admin.create_queue("mail")
             first = await client.enqueue("mail", 1, unique_key="k")
             assert (await client.enqueue("mail", 1, unique_key="k")).duplicate
             (job,) = await client.claim_job("mail")

@@ -28,9 +28,9 @@ from pgq import (
 
 
 def _prepare(client: Client) -> Client:
-    client.create_topic("readings", partitions=1)
-    client.create_group("readings", "sums")
-    client.create_queue("mail")
+    client.admin.create_topic("readings", partitions=1)
+    client.admin.create_group("readings", "sums")
+    client.admin.create_queue("mail")
     return client
 
 
@@ -48,7 +48,7 @@ CASES: list[tuple[type[PgqError], str, type[psycopg.Error], Callable[[Client], o
         AlreadyExists,
         "MQ005",
         psycopg.ProgrammingError,
-        lambda c: c.create_queue("mail", max_attempts=1),
+        lambda c: c.admin.create_queue("mail", max_attempts=1),
     ),
     (
         LeaseLost,
@@ -68,7 +68,7 @@ CASES: list[tuple[type[PgqError], str, type[psycopg.Error], Callable[[Client], o
         psycopg.ProgrammingError,
         lambda c: c.publish("readings", 1, partition=5),
     ),
-    (WriteLost, "MQ008", psycopg.OperationalError, lambda c: c.commit_write(UUID(int=0))),
+    (WriteLost, "MQ008", psycopg.OperationalError, lambda c: c.bulk.commit_write(UUID(int=0))),
 ]
 
 
@@ -122,7 +122,7 @@ def test_facts_are_in_the_detail(connection: psycopg.Connection[Any]) -> None:
 
 def test_errors_can_be_pickled(connection: psycopg.Connection[Any]) -> None:
     with pytest.raises(UnknownTopic) as caught:
-        Client(connection).drop_group("nothing", "nobody")
+        Client(connection).admin.drop_group("nothing", "nobody")
     copy = pickle.loads(pickle.dumps(caught.value))
     assert type(copy) is UnknownTopic
     assert copy.diag.message_primary == caught.value.diag.message_primary
@@ -148,7 +148,7 @@ def test_statements_of_ones_own(connection: psycopg.Connection[Any]) -> None:
 def test_transaction_is_the_callers_after_an_error(connect: Any) -> None:
     connection = connect()
     client = Client(connection)
-    client.create_topic("readings")
+    client.admin.create_topic("readings")
     connection.commit()
     with pytest.raises(UnknownTopic), connection.transaction():
         client.publish("nothing", 1)

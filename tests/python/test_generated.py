@@ -12,6 +12,7 @@ import api
 import signatures
 import unasync
 from pgq import AsyncClient, Client
+from support.client import methods
 
 
 def test_signatures_are_those_of_the_database(connection: psycopg.Connection[Any]) -> None:
@@ -33,15 +34,13 @@ def test_generator_refuses_what_it_does_not_know() -> None:
 
 
 def test_both_clients_have_the_same_methods() -> None:
-    def public(kind: type) -> list[str]:
-        return [name for name in dir(kind) if not name.startswith("_")]
-
-    assert public(Client) == public(AsyncClient)
-    for name in public(Client):
-        synchronous, asynchronous = getattr(Client, name), getattr(AsyncClient, name)
-        if inspect.isfunction(synchronous):
-            assert not inspect.iscoroutinefunction(synchronous), name
-            assert inspect.iscoroutinefunction(asynchronous), name
-            assert list(inspect.signature(synchronous).parameters) == list(
-                inspect.signature(asynchronous).parameters
-            )
+    in_tasks = methods(AsyncClient)
+    assert methods(Client).keys() == in_tasks.keys()
+    for name, (group, synchronous) in methods(Client).items():
+        in_group, asynchronous = in_tasks[name]
+        assert group == in_group, name
+        assert not inspect.iscoroutinefunction(synchronous), name
+        assert inspect.iscoroutinefunction(asynchronous), name
+        assert list(inspect.signature(synchronous).parameters) == list(
+            inspect.signature(asynchronous).parameters
+        )

@@ -16,7 +16,7 @@ from pgq import (
 
 
 def test_queue_settings_arrive_and_return(client: Client) -> None:
-    queue = client.create_queue(
+    queue = client.admin.create_queue(
         "mail",
         lease=timedelta(seconds=5),
         delay=timedelta(seconds=1),
@@ -38,8 +38,8 @@ def test_queue_settings_arrive_and_return(client: Client) -> None:
     assert queue.backoff == timedelta(seconds=2)
     assert (queue.backoff_max, queue.backoff_jitter) == (timedelta(minutes=1), 0.0)
     assert (queue.archive, queue.notify, queue.paused) == (False, True, False)
-    assert client.list_queues() == [queue]
-    altered = client.alter_queue(
+    assert client.admin.list_queues() == [queue]
+    altered = client.admin.alter_queue(
         "mail",
         lease=timedelta(seconds=9),
         max_attempts=3,
@@ -54,9 +54,9 @@ def test_queue_settings_arrive_and_return(client: Client) -> None:
     )
     assert (altered.lease, altered.max_attempts, altered.archive) == (timedelta(seconds=9), 3, True)
     assert (altered.job_ttl, altered.retention) == (timedelta(days=3), timedelta(days=1))
-    assert client.alter_queue("mail", no_limit=["max_attempts"]).max_attempts is None
-    client.drop_queue("mail")
-    assert client.list_queues() == []
+    assert client.admin.alter_queue("mail", no_limit=["max_attempts"]).max_attempts is None
+    client.admin.drop_queue("mail")
+    assert client.admin.list_queues() == []
 
 
 def test_none_in_the_place_of_a_required_argument_is_refused(mail: Client) -> None:
@@ -79,7 +79,7 @@ def test_job_is_claimed_and_acked(mail: Client) -> None:
     assert not mail.ack(number, uuid.uuid4())
     assert mail.ack(number, job.lease_token)
     assert not mail.ack(number, job.lease_token)
-    (archived,) = mail.archived_jobs("mail")
+    (archived,) = mail.jobs.archived_jobs("mail")
     assert (archived.job_id, archived.payload, archived.attempt) == (number, {"to": "you"}, 1)
 
 
@@ -102,7 +102,7 @@ def test_batches_of_jobs(mail: Client) -> None:
     token = jobs[0].lease_token
     assert mail.ack_batch([ids[0]], token) == [ids[0]]
     assert mail.archive_job_batch(ids, token, outcome="done", result={"n": 1}) == [ids[1]]
-    assert {job.job_id: job.outcome for job in mail.archived_jobs("mail")}[ids[1]] == "done"
+    assert {job.job_id: job.outcome for job in mail.jobs.archived_jobs("mail")}[ids[1]] == "done"
 
 
 def test_bodies_delays_and_times(mail: Client) -> None:
@@ -111,50 +111,50 @@ def test_bodies_delays_and_times(mail: Client) -> None:
     mail.enqueue_batch("mail", bodies=[b"\x03"])
     (job,) = mail.claim_job("mail", max_jobs=5)
     assert job.body == b"\x03"
-    (stats,) = mail.queue_stats("mail")
+    (stats,) = mail.monitor.queue_stats("mail")
     assert (stats.ready, stats.leased, stats.delayed, stats.dead) == (0, 1, 2, 0)
     assert stats.oldest_ready_at is None
 
 
 def test_failures_end_in_the_dead_letters_and_return(client: Client) -> None:
-    client.create_queue("mail", max_attempts=1)
+    client.admin.create_queue("mail", max_attempts=1)
     number = client.enqueue("mail", {"to": "nobody"}).job_id
     (job,) = client.claim_job("mail")
     assert client.nack(number, job.lease_token, error="no such address")
-    (dead,) = client.dead_letters("mail")
+    (dead,) = client.jobs.dead_letters("mail")
     assert (dead.job_id, dead.last_error, dead.attempt) == (number, "no such address", 1)
     assert dead.payload == {"to": "nobody"}
-    assert client.redrive("mail", job_id=number).taken == 1
-    assert client.redrive("mail", all_jobs=True).taken == 0
+    assert client.jobs.redrive("mail", job_id=number).taken == 1
+    assert client.jobs.redrive("mail", all_jobs=True).taken == 0
     (job,) = client.claim_job("mail")
     assert client.nack(number, job.lease_token)
-    assert client.purge_queue("mail", dead_only=True).taken == 1
-    assert client.purge_queue("mail", all_jobs=True).taken == 0
-    for unclear in (client.redrive, client.purge_queue):
+    assert client.jobs.purge_queue("mail", dead_only=True).taken == 1
+    assert client.jobs.purge_queue("mail", all_jobs=True).taken == 0
+    for unclear in (client.jobs.redrive, client.jobs.purge_queue):
         with pytest.raises(psycopg.errors.InvalidParameterValue):
             unclear("mail")
 
 
 def test_job_is_archived_with_its_result(client: Client) -> None:
-    client.create_queue("mail", archive=False)
+    client.admin.create_queue("mail", archive=False)
     client.enqueue("mail", {})
     (job,) = client.claim_job("mail")
     assert client.archive_job(job.job_id, job.lease_token, outcome="sent", result=[1, {"a": 2}])
-    (archived,) = client.archived_jobs("mail")
+    (archived,) = client.jobs.archived_jobs("mail")
     assert (archived.outcome, archived.result) == ("sent", [1, {"a": 2}])
 
 
 def test_pause_and_resume(mail: Client) -> None:
     mail.enqueue("mail", {})
-    mail.pause_queue("mail")
+    mail.admin.pause_queue("mail")
     assert mail.claim_job("mail") == []
-    assert mail.list_queues()[0].paused
-    mail.resume_queue("mail")
+    assert mail.admin.list_queues()[0].paused
+    mail.admin.resume_queue("mail")
     assert len(mail.claim_job("mail")) == 1
 
 
 def test_idempotency_keys(client: Client) -> None:
-    queue = client.create_queue("mail", idempotency_window=timedelta(hours=1))
+    queue = client.admin.create_queue("mail", idempotency_window=timedelta(hours=1))
     assert queue.idempotency_window == timedelta(hours=1)
     first = client.enqueue("mail", "a", idempotency_key="1")
     assert client.enqueue("mail", "b", idempotency_key="1") == EnqueueResult(
@@ -163,21 +163,23 @@ def test_idempotency_keys(client: Client) -> None:
     batch = client.enqueue_batch("mail", ["a", "b", "c"], idempotency_keys=["2", None, "1"])
     assert [result.duplicate for result in batch] == [False, False, True]
     assert batch[2].job_id == first.job_id
-    altered = client.alter_queue("mail", idempotency_window=timedelta(days=1))
+    altered = client.admin.alter_queue("mail", idempotency_window=timedelta(days=1))
     assert altered.idempotency_window == timedelta(days=1)
     assert client.enqueue("mail", "a", idempotency_key="1").duplicate is True
 
 
 def test_dead_letters_page_by_page(client: Client) -> None:
-    client.create_queue("work", max_attempts=1)
+    client.admin.create_queue("work", max_attempts=1)
     client.enqueue_batch("work", [1, 2, 3, 4])
     for job in client.claim_job("work", max_jobs=4):
         client.nack(job.job_id, job.lease_token, error="no")
-    first = client.fetch_dead_letters("work", max_jobs=3)
+    first = client.jobs.fetch_dead_letters("work", max_jobs=3)
     last = first[-1]
-    rest = client.fetch_dead_letters("work", after_died_at=last.died_at, after_job_id=last.job_id)
+    rest = client.jobs.fetch_dead_letters(
+        "work", after_died_at=last.died_at, after_job_id=last.job_id
+    )
     assert [letter.payload for letter in (*first, *rest)] == [1, 2, 3, 4]
-    assert client.purge_queue("work", job_id=first[0].job_id).taken == 1
-    assert client.purge_queue("work", died_before=last.died_at).taken == 1
-    assert client.redrive("work", all_jobs=True, max_jobs=5, per_second=0.5).taken == 2
+    assert client.jobs.purge_queue("work", job_id=first[0].job_id).taken == 1
+    assert client.jobs.purge_queue("work", died_before=last.died_at).taken == 1
+    assert client.jobs.redrive("work", all_jobs=True, max_jobs=5, per_second=0.5).taken == 2
     assert [job.payload for job in client.claim_job("work", max_jobs=2)] == [3]

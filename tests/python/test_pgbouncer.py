@@ -81,10 +81,10 @@ def pooled(dsn: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def test_many_clients_share_two_sessions(pooled: str, connection: psycopg.Connection[Any]) -> None:
     admin = Client(connection)
-    admin.create_topic("readings", partitions=4)
-    admin.create_group("readings", "sums")
-    admin.create_group("readings", "leases")
-    admin.create_queue("mail", notify=True)
+    admin.admin.create_topic("readings", partitions=4)
+    admin.admin.create_group("readings", "sums")
+    admin.admin.create_group("readings", "leases")
+    admin.admin.create_queue("mail", notify=True)
     clients, rounds = 6, 10
 
     def user(number: int) -> tuple[int, int, int]:
@@ -129,7 +129,7 @@ def test_many_clients_share_two_sessions(pooled: str, connection: psycopg.Connec
 
 
 def test_waiting_without_listening(pooled: str, connection: psycopg.Connection[Any]) -> None:
-    Client(connection).create_queue("mail")
+    Client(connection).admin.create_queue("mail")
     with psycopg.connect(pooled, user="postgres", autocommit=True, prepare_threshold=None) as own:
         client = Client(own)
         assert (

@@ -20,7 +20,7 @@ SHORT = timedelta(milliseconds=60)
 @pytest.fixture
 def sums(client: Client) -> Client:
     """A client with a queue that keeps results."""
-    client.create_queue("sums", keep_results=True, backoff=timedelta(0), max_attempts=3)
+    client.admin.create_queue("sums", keep_results=True, backoff=timedelta(0), max_attempts=3)
     return client
 
 
@@ -30,7 +30,7 @@ def claimed(client: Client, queue: str = "sums") -> Job:
 
 
 def test_the_settings(client: Client) -> None:
-    made = client.create_queue(
+    made = client.admin.create_queue(
         "mail",
         keep_results=True,
         unique_until="claimed",
@@ -39,10 +39,12 @@ def test_the_settings(client: Client) -> None:
     )
     assert (made.keep_results, made.on_duplicate) == (True, "postpone")
     assert made.debounce_max == timedelta(minutes=5)
-    altered = client.alter_queue("mail", keep_results=False, debounce_max=timedelta(minutes=1))
+    altered = client.admin.alter_queue(
+        "mail", keep_results=False, debounce_max=timedelta(minutes=1)
+    )
     assert (altered.keep_results, altered.on_duplicate) == (False, "postpone")
     assert altered.debounce_max == timedelta(minutes=1)
-    assert client.alter_queue("mail", no_limit=["debounce_max"]).debounce_max is None
+    assert client.admin.alter_queue("mail", no_limit=["debounce_max"]).debounce_max is None
 
 
 def test_the_states_of_a_job(sums: Client) -> None:
@@ -74,14 +76,14 @@ def test_attempts_with_what_the_worker_says(sums: Client) -> None:
     again = {job.job_id: job for job in sums.claim_job("sums", max_jobs=2)}
     token = again[first.job_id].lease_token
     sums.reject_job(first.job_id, token, error="three", **told)  # type: ignore[arg-type]
-    history = sums.job_history(first.job_id)
+    history = sums.jobs.job_history(first.job_id)
     assert all(isinstance(one, JobAttempt) for one in history)
     assert [(one.attempt, one.outcome, one.error) for one in history] == [
         (2, "rejected", "three"),
         (1, "failed", "one"),
     ]
     assert {(one.worker, one.began_at) for one in history} == {("w-1", began)}
-    [only] = sums.job_history(second.job_id)
+    [only] = sums.jobs.job_history(second.job_id)
     assert (only.error, only.worker, only.began_at) == ("two", "w-1", began)
 
 
@@ -103,7 +105,7 @@ def test_a_result_is_awaited(sums: Client, connect: Connect) -> None:
 
 @pytest.mark.parametrize("how", ["failed", "cancelled", "gone"])
 def test_every_end_is_returned(client: Client, how: str) -> None:
-    client.create_queue("sums", keep_results=how != "gone")
+    client.admin.create_queue("sums", keep_results=how != "gone")
     job_id = client.enqueue("sums", 1).job_id
     if how == "cancelled":
         client.cancel_job(job_id)
@@ -161,13 +163,13 @@ def test_not_within_a_transaction(sums: Client, connect: Connect) -> None:
 
 def test_in_asyncio(dsn: str) -> None:
     async def tour(client: AsyncClient) -> None:
-        await client.create_queue("sums", keep_results=True)
+        await client.admin.create_queue("sums", keep_results=True)
         first = (await client.enqueue("sums", 1)).job_id
         with pytest.raises(ResultTimeout):
             await asyncio.wait_for(client.await_result(first, timeout=SHORT), 30)
         [job] = await client.claim_job("sums")
         await client.archive_job(first, job.lease_token, result=7)
         assert (await client.await_result(first)).result == 7
-        assert await client.job_history(first) == []
+        assert await client.jobs.job_history(first) == []
 
     with_client(dsn, tour)

@@ -16,13 +16,13 @@ from support.waiting import wait_until_blocked
 
 
 def test_serialization_failure_is_tried_again(connect: Connect) -> None:
-    Client(connect(autocommit=True)).create_topic("readings", partitions=1)
+    Client(connect(autocommit=True)).admin.create_topic("readings", partitions=1)
     other = Client(connect(autocommit=True))
     connection = connect(isolation_level="repeatable read")
     tries = []
 
     def step(client: Client) -> int | None:
-        client.list_topics()  # takes the snapshot
+        client.admin.list_topics()  # takes the snapshot
         tries.append(1)
         if len(tries) == 1:
             other.publish("readings", "in between")
@@ -31,7 +31,10 @@ def test_serialization_failure_is_tried_again(connect: Connect) -> None:
     assert Client(connection).retry(step) == 2
     assert len(tries) == 2
     assert connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
-    assert [m.payload for m in other.fetch_range("readings", 0, 1, 2)] == ["in between", "mine"]
+    assert [m.payload for m in other.bulk.fetch_range("readings", 0, 1, 2)] == [
+        "in between",
+        "mine",
+    ]
 
 
 def test_deadlock_is_tried_again(connect: Connect) -> None:
@@ -92,13 +95,13 @@ def test_other_errors_are_raised_at_once_and_undo_the_try(connect: Connect) -> N
 
     def step(client: Client) -> None:
         tries.append(1)
-        client.create_topic("readings")
+        client.admin.create_topic("readings")
         client.publish("nothing", 1)
 
     with pytest.raises(UnknownTopic):
         client.retry(step)
     assert len(tries) == 1
-    assert client.list_topics() == []
+    assert client.admin.list_topics() == []
 
 
 def test_it_needs_a_connection_outside_a_transaction(connect: Connect) -> None:

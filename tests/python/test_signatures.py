@@ -16,10 +16,10 @@ import api
 import pgq
 from pgq import Client, messages
 from pgq._signatures import SIGNATURES
+from support.client import groups, methods
 from support.session import Session
 
 NOT_FUNCTIONS = {
-    "connection",
     "retry",
     "run_once",
     "wait",
@@ -31,7 +31,9 @@ NOT_FUNCTIONS = {
     "effects",
     "archived_jobs",
 }
-"""The client's properties, its helpers, and the views."""
+"""The client's helpers, and the views."""
+
+METHODS = {name: function for name, (_, function) in methods(Client).items()}
 
 VIEWS = {
     "group_lag": messages.GroupLag,
@@ -71,14 +73,30 @@ def assert_fields_match(columns: Iterable[api.Column], kind: Any) -> None:
 
 
 def test_methods_are_the_functions() -> None:
-    methods = {name for name in dir(Client) if not name.startswith("_")}
-    assert methods - NOT_FUNCTIONS == set(SIGNATURES)
+    assert METHODS.keys() - NOT_FUNCTIONS == set(SIGNATURES)
+
+
+def test_a_method_is_in_one_group() -> None:
+    everywhere = [
+        name
+        for part in groups(Client).values()
+        for name, _ in inspect.getmembers(part, inspect.isfunction)
+        if not name.startswith("_")
+    ]
+    assert sorted(everywhere) == sorted(METHODS)
+
+
+def test_a_group_has_the_connection_of_its_client(connection: Session) -> None:
+    client = Client(connection)
+    for group in groups(Client).keys() - {""}:
+        assert getattr(client, group).connection is connection
+        assert getattr(client, group) is getattr(client, group)
 
 
 @pytest.mark.parametrize("function", SIGNATURES)
 def test_a_method_has_the_arguments_of_its_function(function: str) -> None:
     signature = SIGNATURES[function]
-    parameters = list(inspect.signature(getattr(Client, function)).parameters.values())[1:]
+    parameters = list(inspect.signature(METHODS[function]).parameters.values())[1:]
     # Keyword-only parameters may stand in any order; the positional ones keep theirs.
     assert {each.name for each in parameters} == set(signature.arguments)
     assert [each.name for each in parameters if each.default is each.empty] == [
@@ -86,17 +104,16 @@ def test_a_method_has_the_arguments_of_its_function(function: str) -> None:
     ]
 
 
-@pytest.mark.parametrize("name", [name for name in dir(Client) if not name.startswith("_")])
+@pytest.mark.parametrize("name", METHODS)
 def test_an_argument_that_is_none_is_as_if_it_were_not_given(name: str) -> None:
-    if inspect.isfunction(method := getattr(Client, name)):
-        parameters = inspect.signature(method).parameters.values()
-        assert {each.default for each in parameters} <= {inspect.Parameter.empty, None}
+    parameters = inspect.signature(METHODS[name]).parameters.values()
+    assert {each.default for each in parameters} <= {inspect.Parameter.empty, None}
 
 
 def test_a_method_returns_what_its_function_does(connection: Session) -> None:
     """A list of rows, one of them, or a value; a row of several columns is a dataclass."""
     for function in api.functions(connection):
-        hint = get_type_hints(getattr(Client, function.name))["return"]
+        hint = get_type_hints(METHODS[function.name])["return"]
         (kind,) = [each for each in get_args(hint) if each is not NoneType] or [hint]
         many = get_origin(hint) is list
         assert many == (function.returns == "rows") or hint == kind | None, function.name
@@ -117,9 +134,10 @@ def test_dataclasses_have_the_columns_of_their_views(connection: Session) -> Non
 
 
 def test_every_method_is_documented() -> None:
-    for name in dir(Client):
-        if not name.startswith("_"):
-            assert inspect.getdoc(getattr(Client, name)), name
+    for part in groups(Client).values():
+        for name in dir(part):
+            if not name.startswith("_"):
+                assert inspect.getdoc(getattr(part, name)), name
 
 
 def test_package_exports_what_it_says() -> None:

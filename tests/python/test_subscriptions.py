@@ -8,30 +8,30 @@ from pgq import AlreadyExists, Client, UnknownSubscription, UnknownTopic
 
 
 def test_a_subscription(mail: Client) -> None:
-    mail.create_topic("parcels")
+    mail.admin.create_topic("parcels")
     wanted = {"status": ["processed", "shipped"]}
-    made = mail.subscribe("s", "parcels", "mail", filter=wanted, routing_key="parcels.#")
+    made = mail.admin.subscribe("s", "parcels", "mail", filter=wanted, routing_key="parcels.#")
     assert (made.subscription, made.topic, made.queue) == ("s", "parcels", "mail")
     assert (made.filter, made.routing_key) == (wanted, "parcels.#")
-    assert mail.subscribe("s", "parcels", "mail", filter=wanted) == made
-    assert mail.list_subscriptions() == [made]
+    assert mail.admin.subscribe("s", "parcels", "mail", filter=wanted) == made
+    assert mail.admin.list_subscriptions() == [made]
     for status in ("new", "shipped"):
         headers = {"status": status, "routing_key": "parcels.eu"}
         mail.publish("parcels", {"n": 1}, headers=headers)
     (job,) = mail.claim_job("mail", max_jobs=5)
     assert (job.payload, job.headers) == ({"n": 1}, headers)
-    mail.unsubscribe("s")
-    assert mail.list_subscriptions() == []
+    mail.admin.unsubscribe("s")
+    assert mail.admin.list_subscriptions() == []
 
 
 def test_errors(mail: Client) -> None:
-    mail.create_topic("parcels")
-    mail.subscribe("s", "parcels", "mail")
+    mail.admin.create_topic("parcels")
+    mail.admin.subscribe("s", "parcels", "mail")
     with pytest.raises(AlreadyExists):
-        mail.subscribe("s", "parcels", "mail", routing_key="a")
+        mail.admin.subscribe("s", "parcels", "mail", routing_key="a")
     with pytest.raises(AlreadyExists):
-        mail.subscribe("other", "parcels", "mail")
+        mail.admin.subscribe("other", "parcels", "mail")
     with pytest.raises(UnknownTopic):
-        mail.subscribe("other", "none", "mail")
+        mail.admin.subscribe("other", "none", "mail")
     with pytest.raises(UnknownSubscription):
-        mail.unsubscribe("none")
+        mail.admin.unsubscribe("none")

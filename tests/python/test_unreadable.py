@@ -61,21 +61,21 @@ def test_consume_in_autocommit(readings: Client, text: str) -> None:
 def test_consume_in_a_transaction(bad: Client) -> None:
     with bad.connection.transaction():
         assert shape(bad.consume("readings", "sums")) == [1, "bad", 3]
-    assert bad.group_lag("readings")[0].lag == 0
+    assert bad.monitor.group_lag("readings")[0].lag == 0
 
 
 def test_every_read_of_a_topic(bad: Client) -> None:
     group = ("readings", "sums")
     assert shape(bad.fetch(*group)) == [1, "bad", 3]
-    assert shape(bad.fetch_range("readings", 0, 1, 3)) == [1, "bad", 3]
+    assert shape(bad.bulk.fetch_range("readings", 0, 1, 3)) == [1, "bad", 3]
     leased = bad.poll(*group)
     assert shape(leased) == [1, "bad", 3]
     assert leased[1].payload.log_offset == 2
 
 
 def test_every_read_of_a_queue(bad: Client) -> None:
-    ids = [job.job_id for job in bad.peek_jobs("mail")]
-    assert shape(bad.peek_jobs("mail")) == [1, "bad", 3]
+    ids = [job.job_id for job in bad.jobs.peek_jobs("mail")]
+    assert shape(bad.jobs.peek_jobs("mail")) == [1, "bad", 3]
     info = bad.get_job(ids[1])
     assert info is not None
     assert (info.payload.queue, info.payload.job_id) == ("mail", ids[1])
@@ -87,13 +87,13 @@ def test_every_read_of_a_queue(bad: Client) -> None:
     assert shape(jobs) == [1, "bad", 3]
     token = jobs[0].lease_token
     assert bad.archive_job(ids[1], token, result=raw(LONG))
-    [archived] = bad.archived_jobs("mail")
+    [archived] = bad.jobs.archived_jobs("mail")
     assert (archived.payload.job_id, archived.result.column) == (ids[1], "result")
     again = bad.enqueue("mail", raw(LONG))
     [job] = bad.claim_job("mail", max_jobs=1)
     assert bad.reject_job(job.job_id, job.lease_token, error="no")
-    assert [one.payload.job_id for one in bad.dead_letters("mail")] == [again.job_id]
-    assert [one.payload.raw for one in bad.fetch_dead_letters("mail")] == [LONG]
+    assert [one.payload.job_id for one in bad.jobs.dead_letters("mail")] == [again.job_id]
+    assert [one.payload.raw for one in bad.jobs.fetch_dead_letters("mail")] == [LONG]
 
 
 def test_every_other_column(bad: Client) -> None:
@@ -102,17 +102,19 @@ def test_every_other_column(bad: Client) -> None:
     assert isinstance(headers, Unreadable)
     with pytest.raises(UnreadablePayload, match=r"headers, topic readings, partition 0, offset 4"):
         headers["n"]
-    bad.create_schedule("nightly", every=timedelta(days=1), queue="mail", payload=raw(LONG))
-    assert bad.list_schedules()[0].payload.queue == "mail"
+    bad.schedules.create_schedule(
+        "nightly", every=timedelta(days=1), queue="mail", payload=raw(LONG)
+    )
+    assert bad.schedules.list_schedules()[0].payload.queue == "mail"
     bad.heartbeat("w1", details=raw(LONG))
-    assert bad.list_workers()[0].details.column == "details"
-    bad.subscribe("s", "readings", "mail", filter=raw(f'{{"n": [{LONG}]}}'))  # type: ignore[arg-type]
-    assert isinstance(bad.list_subscriptions()[0].filter, Unreadable)
+    assert bad.monitor.list_workers()[0].details.column == "details"
+    bad.admin.subscribe("s", "readings", "mail", filter=raw(f'{{"n": [{LONG}]}}'))  # type: ignore[arg-type]
+    assert isinstance(bad.admin.list_subscriptions()[0].filter, Unreadable)
     [job] = bad.claim_job("mail", max_jobs=1)
     assert bad.begin_effect(job.job_id, job.lease_token, "pay").state == "begun"
     assert bad.finish_effect(job.job_id, job.lease_token, "pay", result=raw(LONG))
     assert bad.begin_effect(job.job_id, job.lease_token, "pay").result.raw == LONG
-    assert bad.effects("mail")[0].result.job_id == job.job_id
+    assert bad.jobs.effects("mail")[0].result.job_id == job.job_id
 
 
 def test_the_asynchronous_client(dsn: str, bad: Client) -> None:

@@ -26,7 +26,7 @@ def _later(action: Callable[[], object], seconds: float = 0.3) -> threading.Thre
 @pytest.mark.parametrize("autocommit", [True, False])
 def test_a_notice_ends_the_wait(connect: Connect, autocommit: bool) -> None:
     other = Client(connect(autocommit=True))
-    other.create_queue("mail", notify=True)
+    other.admin.create_queue("mail", notify=True)
     client = Client(connect(autocommit=autocommit))
     began = time.monotonic()
     timer = _later(lambda: other.enqueue("mail", "hello"))
@@ -42,8 +42,8 @@ def test_a_notice_ends_the_wait(connect: Connect, autocommit: bool) -> None:
 
 def test_a_notice_of_a_topic(connect: Connect) -> None:
     other = Client(connect(autocommit=True))
-    other.create_topic("readings", notify=True)
-    other.create_group("readings", "sums")
+    other.admin.create_topic("readings", notify=True)
+    other.admin.create_group("readings", "sums")
     client = Client(connect(autocommit=True))
     timer = _later(lambda: other.publish_batch("readings", [1, 2], partition=3))
     messages = client.wait(
@@ -58,8 +58,8 @@ def test_a_notice_of_a_topic(connect: Connect) -> None:
 
 def test_notices_of_others_do_not_end_the_wait(connect: Connect) -> None:
     other = Client(connect(autocommit=True))
-    other.create_queue("mail", notify=True)
-    other.create_queue("parcels", notify=True)
+    other.admin.create_queue("mail", notify=True)
+    other.admin.create_queue("parcels", notify=True)
     client = Client(connect(autocommit=True))
     calls = []
 
@@ -75,7 +75,7 @@ def test_notices_of_others_do_not_end_the_wait(connect: Connect) -> None:
 
 def test_without_notices_it_polls(connect: Connect) -> None:
     other = Client(connect(autocommit=True))
-    other.create_queue("mail", notify=False)
+    other.admin.create_queue("mail", notify=False)
     client = Client(connect(autocommit=True))
     timer = _later(lambda: other.enqueue("mail", 1))
     for name in ("mail", None):
@@ -92,7 +92,7 @@ def test_without_notices_it_polls(connect: Connect) -> None:
 
 def test_what_is_there_already_returns_at_once(connect: Connect) -> None:
     client = Client(connect(autocommit=True))
-    client.create_queue("mail", notify=True)
+    client.admin.create_queue("mail", notify=True)
     client.enqueue("mail", 1)
     began = time.monotonic()
     assert client.wait(lambda c: c.claim_job("mail"), queue="mail", interval=HOUR)
@@ -101,7 +101,7 @@ def test_what_is_there_already_returns_at_once(connect: Connect) -> None:
 
 def test_no_listening_is_left_behind(connect: Connect) -> None:
     client = Client(connect(autocommit=True))
-    client.create_queue("mail", notify=True)
+    client.admin.create_queue("mail", notify=True)
     client.wait(lambda c: c.claim_job("mail"), queue="mail", timeout=timedelta(0))
 
     def fail(client: Client) -> None:
@@ -114,8 +114,8 @@ def test_no_listening_is_left_behind(connect: Connect) -> None:
 
 def test_a_failing_try_is_undone(connect: Connect) -> None:
     client = Client(connect(autocommit=True))
-    client.create_topic("readings", partitions=1)
-    client.create_group("readings", "sums")
+    client.admin.create_topic("readings", partitions=1)
+    client.admin.create_group("readings", "sums")
     client.publish("readings", 1)
 
     def consume_and_fail(client: Client) -> list[Any]:

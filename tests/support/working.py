@@ -95,7 +95,7 @@ class Gate:
 
 def states(client: Client) -> tuple[int, int]:
     """How many jobs are ready, and how many are leased."""
-    [stats] = client.queue_stats("mail")
+    [stats] = client.monitor.queue_stats("mail")
     return stats.ready, stats.leased
 
 
@@ -143,14 +143,14 @@ def emptied(dsn: str) -> str:
     with psycopg.connect(dsn) as connection:
         client = Client(connection)
         # a topic that gets the dead letters of a group cannot be dropped
-        for group in client.list_groups():
-            client.drop_group(group.topic, group.consumer_group)
-        for topic in client.list_topics():
-            client.drop_topic(topic.topic)
-        for schedule in client.list_schedules():
-            client.drop_schedule(schedule.schedule)
-        for queue in client.list_queues():
-            client.drop_queue(queue.queue)
+        for group in client.admin.list_groups():
+            client.admin.drop_group(group.topic, group.consumer_group)
+        for topic in client.admin.list_topics():
+            client.admin.drop_topic(topic.topic)
+        for schedule in client.schedules.list_schedules():
+            client.schedules.drop_schedule(schedule.schedule)
+        for queue in client.admin.list_queues():
+            client.admin.drop_queue(queue.queue)
         connection.execute("delete from pgq.worker")
     return dsn
 

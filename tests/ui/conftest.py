@@ -78,7 +78,7 @@ def tab(open_tab: Any) -> Tab:
 @pytest.fixture
 def letters(client: Client) -> list[int]:
     """The ids of three dead letters of the queue mail, with texts that try to be markup."""
-    client.create_queue("mail", max_attempts=1)
+    client.admin.create_queue("mail", max_attempts=1)
     client.enqueue_batch("mail", [{"n": n, "what": EVIL} for n in range(3)], keys=[EVIL] * 3)
     jobs = client.claim_job("mail", max_jobs=3)
     client.nack_batch([job.job_id for job in jobs], jobs[0].lease_token, error=EVIL)

@@ -34,12 +34,12 @@ def role(dsn: str, client: Client) -> Iterator[str]:
 
 
 def test_it_shows_what_the_role_may_see(client: Client, role: str) -> None:
-    client.create_topic("open", partitions=1)
-    client.create_topic("secret", partitions=1, restricted=True)
-    client.create_topic("figures", partitions=1, restricted=True)
-    client.create_queue("hidden", restricted=True, max_attempts=1)
-    client.grant_access(ROLE, "monitor", topic="figures")
-    client.create_group("secret", "g")
+    client.admin.create_topic("open", partitions=1)
+    client.admin.create_topic("secret", partitions=1, restricted=True)
+    client.admin.create_topic("figures", partitions=1, restricted=True)
+    client.admin.create_queue("hidden", restricted=True, max_attempts=1)
+    client.admin.grant_access(ROLE, "monitor", topic="figures")
+    client.admin.create_group("secret", "g")
     for topic in ("open", "secret", "figures"):
         client.publish(topic, "content of " + topic)
     client.enqueue("hidden", "content of hidden")
@@ -64,22 +64,22 @@ def test_it_shows_what_the_role_may_see(client: Client, role: str) -> None:
 
 
 def test_it_does_what_the_role_may_do(client: Client, role: str) -> None:
-    client.create_queue("mail", restricted=True)
-    client.grant_access(ROLE, "publish", queue="mail")
+    client.admin.create_queue("mail", restricted=True)
+    client.admin.grant_access(ROLE, "publish", queue="mail")
     with Page(role) as page:
         assert page.act("enqueue", queue="mail", payload="1")
         status, document = page.do("pause_queue", queue="mail")
         assert (status, document["sqlstate"]) == (403, "42501")
-        assert not client.queue_stats("mail")[0].paused
-        client.grant_access(ROLE, "admin", queue="mail")
+        assert not client.monitor.queue_stats("mail")[0].paused
+        client.admin.grant_access(ROLE, "admin", queue="mail")
         assert page.act("pause_queue", queue="mail")
 
 
 def test_many_jobs_need_the_same_rights(client: Client, role: str) -> None:
     """Of a queue that it may only work on, a role cannot redrive or remove dead letters."""
-    client.create_queue("mail", restricted=True, max_attempts=1)
-    client.create_queue("hidden", restricted=True)
-    client.grant_access(ROLE, "consume", queue="mail")
+    client.admin.create_queue("mail", restricted=True, max_attempts=1)
+    client.admin.create_queue("hidden", restricted=True)
+    client.admin.grant_access(ROLE, "consume", queue="mail")
     client.enqueue("mail", 1, label="a")
     [job] = client.claim_job("mail")
     client.nack(job.job_id, job.lease_token)
@@ -100,13 +100,13 @@ def test_many_jobs_need_the_same_rights(client: Client, role: str) -> None:
         assert page.read("job", job_id=job.job_id)["attempts"]
         client.connection.execute(f"revoke execute on function pgq.job_history from {ROLE}")
         assert page.read("job", job_id=job.job_id)["attempts"] is None
-    assert client.queue_stats("mail")[0].dead == 1
+    assert client.monitor.queue_stats("mail")[0].dead == 1
     assert client.get_job(unseen) is not None
 
 
 def test_a_role_that_may_call_little(client: Client, role: str) -> None:
     """What can be shown is shown; for the rest it says what the role lacks."""
-    client.create_topic("t", partitions=1)
+    client.admin.create_topic("t", partitions=1)
     client.connection.execute(f"revoke execute on all functions in schema pgq from {ROLE}")
     for name in ("version()", "list_topics()"):
         client.connection.execute(f"grant execute on function pgq.{name} to {ROLE}")

@@ -40,11 +40,11 @@ def test_texts_of_others_stay_texts(
     tab: Tab, page: Page, client: Client, letters: list[int]
 ) -> None:
     """In lists, in views of one thing, in dialogs, in errors."""
-    client.create_topic("t", partitions=1)
+    client.admin.create_topic("t", partitions=1)
     client.publish("t", {"what": EVIL}, key=EVIL, headers={"h": EVIL})
     client.publish("t", body=EVIL.encode())
     client.heartbeat(EVIL, kind="press", host=EVIL, sources=[EVIL])
-    client.create_schedule(
+    client.schedules.create_schedule(
         "s", queue="mail", payload={"a": EVIL}, every=timedelta(hours=1), label=EVIL[:20]
     )
     shown = "<img src=x onerror="
@@ -77,12 +77,12 @@ def test_dead_letters_are_redriven(
     expect(dialog).to_contain_text(f"Put dead letter {letters[1]} back?")
     dialog.get_by_role("button", name="Cancel").click()
     expect(dialog).to_have_count(0)
-    assert client.queue_stats("mail")[0].dead == 3
+    assert client.monitor.queue_stats("mail")[0].dead == 3
     rows.nth(1).get_by_role("button", name="Redrive…").click()
     tab.get_by_role("dialog").get_by_role("button", name="Redrive").click()
     expect(tab.get_by_role("status")).to_have_text("1 dead letter is a job again")
     expect(rows).to_have_count(2)
-    assert [job.job_id for job in client.peek_jobs("mail")] == [letters[1]]
+    assert [job.job_id for job in client.jobs.peek_jobs("mail")] == [letters[1]]
     tab.get_by_role("button", name="Redrive many…").click()
     dialog = tab.get_by_role("dialog")
     dialog.get_by_label("how many").fill("many")
@@ -91,12 +91,12 @@ def test_dead_letters_are_redriven(
     dialog.get_by_label("how many").fill("")
     dialog.get_by_role("button", name="Redrive").click()
     expect(tab.get_by_text("no dead letters")).to_be_visible()
-    assert client.queue_stats("mail")[0].ready == 3
+    assert client.monitor.queue_stats("mail")[0].ready == 3
 
 
 def test_a_job_that_waits_is_retried_now(tab: Tab, page: Page, client: Client) -> None:
     """It shows its snoozes and its progress; one that is due has no such button."""
-    client.create_queue("mail")
+    client.admin.create_queue("mail")
     client.enqueue("mail", 1)
     [job] = client.claim_job("mail")
     client.set_progress(job.job_id, job.lease_token, {"done": EVIL})
@@ -203,7 +203,7 @@ def test_a_dialog_that_is_asked_for_at_once_again(tab: Tab, page: Page, letters:
 
 
 def test_messages_are_browsed(tab: Tab, page: Page, client: Client) -> None:
-    client.create_topic("t", partitions=2)
+    client.admin.create_topic("t", partitions=2)
     client.publish_batch(
         "t", [{"n": n} for n in range(130)], keys=[f"k{n % 7}" for n in range(130)], partition=1
     )
@@ -236,7 +236,7 @@ def test_messages_are_browsed(tab: Tab, page: Page, client: Client) -> None:
 
 
 def test_a_message_is_published(tab: Tab, page: Page, client: Client) -> None:
-    client.create_topic("t", partitions=1)
+    client.admin.create_topic("t", partitions=1)
     go(tab, page, "topics/t")
     tab.get_by_role("button", name="Publish…").click()
     dialog = tab.get_by_role("dialog")
@@ -252,8 +252,8 @@ def test_a_message_is_published(tab: Tab, page: Page, client: Client) -> None:
 
 
 def test_a_group_is_moved(tab: Tab, page: Page, client: Client) -> None:
-    client.create_topic("t", partitions=1)
-    client.create_group("t", "g")
+    client.admin.create_topic("t", partitions=1)
+    client.admin.create_group("t", "g")
     client.publish_batch("t", [1, 2, 3])
     client.consume("t", "g")
     go(tab, page, "groups/t/g")
@@ -267,12 +267,12 @@ def test_a_group_is_moved(tab: Tab, page: Page, client: Client) -> None:
     dialog.get_by_label("partition").fill("0")
     dialog.get_by_role("button", name="Move").click()
     expect(tab.get_by_role("status")).to_contain_text("1 partition")
-    assert client.group_lag("t", "g")[0].committed_offset == 1
+    assert client.monitor.group_lag("t", "g")[0].committed_offset == 1
 
 
 def test_lag_over_time_is_drawn(tab: Tab, page: Page, client: Client) -> None:
-    client.create_topic("t", partitions=1)
-    client.create_group("t", "g")
+    client.admin.create_topic("t", partitions=1)
+    client.admin.create_group("t", "g")
     client.publish_batch("t", list(range(17)))
     go(tab, page, "groups/t/g")
     curve = tab.get_by_role("img", name=re.compile("^lag of g; now: lag 17$"))
@@ -289,8 +289,8 @@ def test_lag_over_time_is_drawn(tab: Tab, page: Page, client: Client) -> None:
 
 def test_tables_are_sorted_and_filtered(tab: Tab, page: Page, client: Client) -> None:
     for n in range(12):
-        client.create_topic(f"topic-{n}", partitions=1 + n % 3)
-    client.create_topic("other", partitions=16)
+        client.admin.create_topic(f"topic-{n}", partitions=1 + n % 3)
+    client.admin.create_topic("other", partitions=16)
     go(tab, page, "topics")
     rows = tab.get_by_role("region", name="topics").locator("tbody tr")
     expect(rows).to_have_count(13)
@@ -348,7 +348,7 @@ def test_it_cannot_be_framed(browser: Browser, page: Page) -> None:
 
 def test_what_another_page_sends_is_refused(browser: Browser, page: Page, client: Client) -> None:
     """Even one of this machine, with a token that it has from somewhere."""
-    client.create_queue("mail")
+    client.admin.create_queue("mail")
     context = browser.new_context()
     tab = context.new_page()
     with Page(client.connection.info.dsn) as other:
@@ -361,5 +361,5 @@ def test_what_another_page_sends_is_refused(browser: Browser, page: Page, client
             [page.address + "/api/act/pause_queue", TOKEN],
         )
     assert said.startswith("TypeError")
-    assert not client.queue_stats("mail")[0].paused
+    assert not client.monitor.queue_stats("mail")[0].paused
     context.close()

@@ -30,8 +30,8 @@ def walk(page: Page, direction: str, document: Any, **parameters: Any) -> list[P
 @pytest.fixture
 def many(client: Client) -> list[Place]:
     """320 messages in three partitions of different length."""
-    client.create_topic("t", partitions=3)
-    client.create_topic("empty", partitions=2)
+    client.admin.create_topic("t", partitions=3)
+    client.admin.create_topic("empty", partitions=2)
     for partition, count in ((0, 7), (1, 203), (2, 110)):
         client.publish_batch(
             "t",
@@ -113,7 +113,7 @@ def test_one_key(
 
 
 def test_a_time(page: Page, client: Client) -> None:
-    client.create_topic("t", partitions=2)
+    client.admin.create_topic("t", partitions=2)
     client.publish_batch("t", [1, 2], partition=0)
     client.publish_batch("t", [3, 4], partition=1)
     moment = page.read("messages", topic="t", partition=1)["messages"][0]["published_at"]
@@ -128,7 +128,7 @@ def test_a_time(page: Page, client: Client) -> None:
 
 def test_what_came_meanwhile(page: Page, client: Client) -> None:
     """Behind the newest page are those that were published since."""
-    client.create_topic("t", partitions=2)
+    client.admin.create_topic("t", partitions=2)
     client.publish_batch("t", [1, 2, 3], partition=0)
     first = page.read("messages", topic="t", since="0:1,1:1")
     assert first["newer"] is None

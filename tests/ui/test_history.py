@@ -28,8 +28,8 @@ def figures(history: History, *names: str) -> dict[str, Any]:
 
 
 def test_lag_over_time(history: History, client: Client) -> None:
-    client.create_topic("t", partitions=2)
-    client.create_group("t", "g")
+    client.admin.create_topic("t", partitions=2)
+    client.admin.create_group("t", "g")
     for count in (1, 2, 3):
         client.publish_batch("t", list(range(count)), partition=count % 2)
         history._look()
@@ -48,10 +48,10 @@ def test_lag_over_time(history: History, client: Client) -> None:
 def test_the_oldest_goes_and_what_comes_later_begins_later(
     history: History, client: Client
 ) -> None:
-    client.create_queue("old")
+    client.admin.create_queue("old")
     for number in range(6):
         if number == 4:
-            client.create_queue("new")
+            client.admin.create_queue("new")
         client.enqueue("old", number)
         history._look()
     assert figures(history, "queues", "old")["ready"] == [3, 4, 5, 6]
@@ -62,22 +62,22 @@ def test_the_oldest_goes_and_what_comes_later_begins_later(
 
 
 def test_what_was_dropped_is_forgotten(history: History, client: Client) -> None:
-    client.create_queue("q")
-    client.create_topic("t")
+    client.admin.create_queue("q")
+    client.admin.create_topic("t")
     history._look()
-    client.drop_queue("q")
+    client.admin.drop_queue("q")
     history._look()
     assert figures(history, "queues", "q") == {}
     assert len(figures(history, "topics", "t")["messages"]) == 2
-    client.create_queue("q")
+    client.admin.create_queue("q")
     history._look()
     assert figures(history, "queues", "q")["ready"] == [None, None, 0]
 
 
 def test_two_looks_that_are_close_are_one(dsn: str, client: Client) -> None:
     """After an act it looks at once: the figures are new, the curves have no step too many."""
-    client.create_topic("t", partitions=1)
-    client.create_queue("q")
+    client.admin.create_topic("t", partitions=1)
+    client.admin.create_queue("q")
     source = Source(dsn)
     history = History(source, interval=1000, keep=4)
     history._look()
@@ -93,7 +93,7 @@ def test_two_looks_that_are_close_are_one(dsn: str, client: Client) -> None:
 
 
 def test_it_looks_by_itself(page: Page, client: Client) -> None:
-    client.create_topic("t", partitions=1)
+    client.admin.create_topic("t", partitions=1)
 
     def seen() -> int:
         return len(page.read("history", kind="topics", name="t")["figures"].get("messages", []))

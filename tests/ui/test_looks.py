@@ -67,11 +67,11 @@ def test_it_can_be_read_everywhere(
     open_tab: Any, page: Page, client: Client, letters: list[int], scheme: str
 ) -> None:
     """Each text stands out from its ground by 4.5, and no view is wider than a small screen."""
-    client.create_topic("t" * 63, partitions=2)
-    client.create_group("t" * 63, "g" * 63)
+    client.admin.create_topic("t" * 63, partitions=2)
+    client.admin.create_group("t" * 63, "g" * 63)
     client.publish("t" * 63, {"long": "x" * 400}, key="k" * 200)
-    client.create_schedule("s", queue="mail", payload=1, cron="*/5 * * * *")
-    client.subscribe("u", "t" * 63, "mail")
+    client.schedules.create_schedule("s", queue="mail", payload=1, cron="*/5 * * * *")
+    client.admin.subscribe("u", "t" * 63, "mail")
     client.connection.execute("select pgq.create_queue('long', archive => true, max_attempts => 1)")
     client.enqueue_batch(
         "long", [{"x": "x" * 400}] * 3, labels=["l" * 100] * 3, keys=["k" * 200] * 3

@@ -35,7 +35,7 @@ def walk(page: Page, name: str, **given: Any) -> list[int]:
 
 @pytest.fixture
 def mail(client: Client) -> None:
-    client.create_queue("mail", max_attempts=1)
+    client.admin.create_queue("mail", max_attempts=1)
 
 
 @pytest.mark.usefixtures("mail")
@@ -83,7 +83,7 @@ def test_pages_of_a_filter_go_on(
 
 
 def test_unfinished_jobs_of_a_filter(page: Page, client: Client) -> None:
-    client.create_queue("mail")
+    client.admin.create_queue("mail")
     client.enqueue_batch("mail", list(range(300)), labels=["b"] * 300)
     late = client.enqueue("mail", 1, label="a", delay=timedelta(hours=1)).job_id
     found = page.read("jobs", queue="mail", label="a")
@@ -99,7 +99,7 @@ def test_unfinished_jobs_of_a_filter(page: Page, client: Client) -> None:
 
 
 def test_long_texts_are_cut_in_lists(page: Page, client: Client) -> None:
-    client.create_queue("mail", max_attempts=1, archive=True)
+    client.admin.create_queue("mail", max_attempts=1, archive=True)
     [job_id] = bury(client, 1, "l" * 200, "x" * 1000)
     [letter] = page.read("dead", queue="mail")["letters"]
     assert (letter["last_error"], letter["label"]) == ("x" * 300 + "…", "l" * 200)
@@ -108,12 +108,12 @@ def test_long_texts_are_cut_in_lists(page: Page, client: Client) -> None:
 
 def test_finished_jobs(page: Page, client: Client) -> None:
     """The newest first, so many as are asked for, with their outcomes."""
-    client.create_queue("mail", archive=True)
-    client.create_queue("other", archive=False)
+    client.admin.create_queue("mail", archive=True)
+    client.admin.create_queue("other", archive=False)
     client.enqueue_batch("mail", list(range(60)))
     for job in client.claim_job("mail", max_jobs=59):
         client.ack(job.job_id, job.lease_token)
-    last = client.peek_jobs("mail", state="ready")[0].job_id
+    last = client.jobs.peek_jobs("mail", state="ready")[0].job_id
     client.cancel_job(last)
     found = page.read("finished", queue="mail")
     assert len(found["jobs"]) == 50
@@ -145,7 +145,7 @@ def test_attempts_and_the_result(page: Page, client: Client) -> None:
 
 def test_a_job_whose_result_is_not_kept(page: Page, client: Client) -> None:
     """Its attempts are shown where there are some."""
-    client.create_queue("mail")
+    client.admin.create_queue("mail")
     tried, done = (client.enqueue("mail", n).job_id for n in range(2))
     jobs = client.claim_job("mail", max_jobs=2)
     client.nack(tried, jobs[0].lease_token, error="no answer")
@@ -158,7 +158,7 @@ def test_a_job_whose_result_is_not_kept(page: Page, client: Client) -> None:
 
 
 def test_a_leased_job_that_was_chosen_stays(page: Page, client: Client) -> None:
-    client.create_queue("mail")
+    client.admin.create_queue("mail")
     ids = [client.enqueue("mail", n, delay=timedelta(hours=n)).job_id for n in range(4)]
     [job] = client.claim_job("mail")
     assert job.job_id == ids[0]
@@ -174,13 +174,13 @@ def test_a_leased_job_that_was_chosen_stays(page: Page, client: Client) -> None:
 @pytest.mark.usefixtures("mail")
 def test_dead_letters_that_were_chosen(page: Page, client: Client) -> None:
     ids = bury(client, 5)
-    client.redrive("mail", job_id=ids[0])
+    client.jobs.redrive("mail", job_id=ids[0])
     said = page.act("redrive_chosen", queue="mail", job_ids=ids[:3])
     assert said.startswith("2 dead letters are jobs again; 1 not: they are no dead letters")
     said = page.act("purge_chosen", queue="mail", job_ids=ids[:4])
     assert said == "removed 1 dead letter; 3 not: they are no dead letters any more"
-    assert client.queue_stats("mail")[0].dead == 1
-    assert client.queue_stats("mail")[0].ready == 3
+    assert client.monitor.queue_stats("mail")[0].dead == 1
+    assert client.monitor.queue_stats("mail")[0].ready == 3
 
 
 @pytest.mark.usefixtures("mail")
@@ -200,15 +200,15 @@ def test_all_of_a_filter(
     others = {*bury(client, 3, "b"), *bury(client, 3, error="full")}
     found = page.read("matching", act=name, queue="mail", **FIRST)
     assert (found["taken"], found["after_id"]) == (10, None)
-    assert client.queue_stats("mail")[0].dead == 16
+    assert client.monitor.queue_stats("mail")[0].dead == 16
     assert walk(page, f"{name}_page", **FIRST) == [4, 4, 2]
-    assert {one.job_id for one in client.fetch_dead_letters("mail")} == others
-    assert client.queue_stats("mail")[0].ready == (10 if name == "redrive" else 0)
+    assert {one.job_id for one in client.jobs.fetch_dead_letters("mail")} == others
+    assert client.monitor.queue_stats("mail")[0].ready == (10 if name == "redrive" else 0)
 
 
 def test_all_unfinished_of_a_filter(page: Page, client: Client) -> None:
     """A worker keeps what it has; no more are taken than was said."""
-    client.create_queue("mail")
+    client.admin.create_queue("mail")
     client.enqueue_batch("mail", [1, 2, 3], labels=["a"] * 3)
     client.enqueue("mail", 4, label="a", delay=timedelta(hours=1))
     client.enqueue("mail", 5, label="b", delay=timedelta(hours=1))
@@ -219,7 +219,7 @@ def test_all_unfinished_of_a_filter(page: Page, client: Client) -> None:
     assert page.do("cancel_page", queue="mail", label="a", max_jobs=2)[1]["taken"] == 2
     assert walk(page, "cancel_page", label="a") == [1]
     assert client.extend_lease(job.job_id, job.lease_token)
-    assert [one.state for one in client.peek_jobs("mail")] == ["leased", "delayed"]
+    assert [one.state for one in client.jobs.peek_jobs("mail")] == ["leased", "delayed"]
 
 
 @pytest.mark.usefixtures("mail")
@@ -234,7 +234,7 @@ def test_no_filter_is_not_all(page: Page, client: Client) -> None:
     assert page.ask("matching", act="drop", queue="mail", label="a")[0] == 400
     assert page.ask("matching", act="cancel", queue="none", label="a")[0] == 404
     assert page.do("redrive_page", queue="mail", label="a", max_jobs=0)[0] == 400
-    assert client.queue_stats("mail")[0].dead == 2
+    assert client.monitor.queue_stats("mail")[0].dead == 2
 
 
 @pytest.mark.usefixtures("mail")
@@ -248,7 +248,7 @@ def test_an_age_is_that_of_the_first_step(page: Page, client: Client) -> None:
 
 
 def test_only_showing_counts_and_does_nothing(dsn: str, client: Client) -> None:
-    client.create_queue("mail", max_attempts=1)
+    client.admin.create_queue("mail", max_attempts=1)
     ids = bury(client, 2)
     with Page(dsn, read_only=True) as page:
         for name in ("redrive", "purge"):
@@ -258,4 +258,4 @@ def test_only_showing_counts_and_does_nothing(dsn: str, client: Client) -> None:
                 page.do(f"{name}_chosen", queue="mail", job_ids=ids),
             ):
                 assert status == 403
-    assert client.queue_stats("mail")[0].dead == 2
+    assert client.monitor.queue_stats("mail")[0].dead == 2

@@ -40,7 +40,7 @@ def still(tab: Tab) -> None:
 
 @pytest.fixture
 def mail(client: Client) -> None:
-    client.create_queue("mail", max_attempts=1)
+    client.admin.create_queue("mail", max_attempts=1)
 
 
 @pytest.mark.usefixtures("mail")
@@ -59,7 +59,7 @@ def test_thousands_of_dead_letters_by_filter(tab: Tab, page: Page, client: Clien
     dialog = tab.get_by_role("dialog")
     expect(dialog).to_contain_text("Queue mail: error contains “no answer”")
     expect(dialog).to_contain_text("These are 25,000 dead letters.")
-    assert client.queue_stats("mail")[0].dead == 25_007
+    assert client.monitor.queue_stats("mail")[0].dead == 25_007
     pages = []
     tab.on("request", lambda one: pages.append(one) if "redrive_page" in one.url else None)
     dialog.get_by_role("button", name="Redrive 25,000 dead letters").click()
@@ -67,7 +67,7 @@ def test_thousands_of_dead_letters_by_filter(tab: Tab, page: Page, client: Clien
     expect(tab.get_by_role("status")).to_have_text("25,000 dead letters are jobs again")
     expect(dialog).to_have_count(0)
     assert len(pages) == 13
-    assert {one.job_id for one in client.fetch_dead_letters("mail")} == set(others)
+    assert {one.job_id for one in client.jobs.fetch_dead_letters("mail")} == set(others)
     expect(tab.get_by_text("no dead letters of this filter here")).to_be_visible()
 
 
@@ -87,7 +87,7 @@ def test_it_is_stopped_and_goes_on(
     dialog.get_by_role("button", name="Stop").click()
     held[0].continue_()
     expect(dialog).to_contain_text("Stopped: 10 dead letters are removed, of 30 dead letters.")
-    assert client.queue_stats("mail")[0].dead == 20
+    assert client.monitor.queue_stats("mail")[0].dead == 20
     tab.unroute("**/api/act/purge_page")
     trouble = {"message": "somebody was first", "sqlstate": "40001"}
     tab.route("**/api/act/purge_page", lambda route: route.fulfill(status=400, json=trouble))
@@ -96,7 +96,7 @@ def test_it_is_stopped_and_goes_on(
     tab.unroute("**/api/act/purge_page")
     dialog.get_by_role("button", name="Go on").click()
     expect(tab.get_by_role("status")).to_have_text("30 dead letters are removed")
-    assert client.queue_stats("mail")[0].dead == 0
+    assert client.monitor.queue_stats("mail")[0].dead == 0
 
 
 @pytest.mark.usefixtures("mail")
@@ -118,7 +118,7 @@ def test_a_count_that_takes_long_says_at_least(tab: Tab, page: Page, client: Cli
     expect(button).to_be_visible()
     tab.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
-    assert client.queue_stats("mail")[0].dead == 1
+    assert client.monitor.queue_stats("mail")[0].dead == 1
 
 
 @pytest.mark.usefixtures("mail")
@@ -145,7 +145,7 @@ def test_texts_of_others_stay_texts(tab: Tab, page: Page, client: Client) -> Non
 
 
 def test_a_job_that_is_claimed_meanwhile_stays(tab: Tab, page: Page, client: Client) -> None:
-    client.create_queue("mail")
+    client.admin.create_queue("mail")
     first, second, third = (client.enqueue("mail", n).job_id for n in range(3))
     go(tab, page, "queues/mail/jobs")
     expect(rows(tab, "jobs")).to_have_count(3)
@@ -178,7 +178,7 @@ def test_somebody_else_redrives_at_the_same_time(tab: Tab, page: Page, client: C
     expect(tab.get_by_text("4 chosen")).to_be_visible()
     tab.get_by_label(f"choose job {ids[3]}").uncheck()
     tab.get_by_role("button", name="Redrive chosen…").click()
-    client.redrive("mail", job_id=ids[0])
+    client.jobs.redrive("mail", job_id=ids[0])
     tab.get_by_role("dialog").get_by_role("button", name="Redrive").click()
     expect(tab.get_by_role("status")).to_contain_text("2 dead letters are jobs again; 1 not")
     bury(client, 3)  # some of the others, which died again
@@ -187,7 +187,7 @@ def test_somebody_else_redrives_at_the_same_time(tab: Tab, page: Page, client: C
     tab.get_by_role("button", name="Redrive all that match…").click()
     button = tab.get_by_role("dialog").get_by_role("button", name="Redrive 4 dead letters")
     expect(button).to_be_focused()
-    client.redrive("mail", job_id=ids[3])
+    client.jobs.redrive("mail", job_id=ids[3])
     button.press("Enter")
     expect(tab.get_by_role("status")).to_have_text("3 dead letters are jobs again")
 
@@ -206,12 +206,12 @@ def test_no_more_than_was_counted(
     late = bury(client, 3)
     button.click()
     expect(tab.get_by_role("status")).to_have_text("6 dead letters are removed")
-    assert [one.job_id for one in client.fetch_dead_letters("mail")] == late
+    assert [one.job_id for one in client.jobs.fetch_dead_letters("mail")] == late
 
 
 def test_jobs_that_wait_are_retried(tab: Tab, page: Page, client: Client) -> None:
     """With the keyboard alone."""
-    client.create_queue("mail")
+    client.admin.create_queue("mail")
     for n in range(3):
         client.enqueue("mail", n, delay=timedelta(hours=1), label="a")
     client.enqueue("mail", 3, delay=timedelta(hours=1), label="b")
@@ -242,7 +242,7 @@ def test_jobs_that_wait_are_retried(tab: Tab, page: Page, client: Client) -> Non
     expect(dialog.get_by_role("button", name="Retry 2 jobs")).to_be_focused()
     keys.press("Enter")
     expect(tab.get_by_role("status")).to_have_text("2 jobs are due now")
-    assert client.queue_stats("mail")[0].ready == 3
+    assert client.monitor.queue_stats("mail")[0].ready == 3
 
 
 @pytest.mark.usefixtures("mail")
@@ -309,8 +309,8 @@ def watcher(dsn: str, client: Client) -> Iterator[str]:
 
 def test_a_role_without_rights(client: Client, watcher: str, browser: Any) -> None:
     """It gets the message of the database, and nothing is done."""
-    client.create_queue("mail", max_attempts=1, restricted=True)
-    client.grant_access("pgq_test_watcher", "consume", queue="mail")
+    client.admin.create_queue("mail", max_attempts=1, restricted=True)
+    client.admin.grant_access("pgq_test_watcher", "consume", queue="mail")
     bury(client, 2)
     context = browser.new_context()
     tab = context.new_page()
@@ -329,4 +329,4 @@ def test_a_role_without_rights(client: Client, watcher: str, browser: Any) -> No
             tab.keyboard.press("Escape")
             expect(dialog).to_have_count(0)
         context.close()
-    assert client.queue_stats("mail")[0].dead == 2
+    assert client.monitor.queue_stats("mail")[0].dead == 2

@@ -160,7 +160,7 @@ def test_it_listens_on_this_machine_alone(start: Start) -> None:
 
 
 def test_only_showing(start: Start, client: Client) -> None:
-    client.create_queue("mail")
+    client.admin.create_queue("mail")
     place, token = address(start("--read-only"))
     answer = httpx.post(
         place + "/api/act/pause_queue",
@@ -168,7 +168,7 @@ def test_only_showing(start: Start, client: Client) -> None:
         headers={"Authorization": f"Bearer {token}"},
     )
     assert answer.status_code == 403
-    assert not client.queue_stats("mail")[0].paused
+    assert not client.monitor.queue_stats("mail")[0].paused
 
 
 def test_what_goes_wrong_at_its_start(start: Start, dsn: str, client: Client) -> None:

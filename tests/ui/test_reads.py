@@ -25,12 +25,12 @@ def test_about(page: Page, client: Client) -> None:
 
 
 def test_topics_and_groups(page: Page, client: Client) -> None:
-    client.create_topic("orders", partitions=2, retention=timedelta(hours=36))
-    client.create_topic("audit", partitions=1, no_limit=["retention"])
-    client.create_group("orders", "billing")
-    client.create_queue("mail")
-    client.subscribe("orders-to-mail", "orders", "mail", filter={"kind": ["a"]})
-    client.create_schedule("beat", topic="orders", payload=1, every=timedelta(minutes=1))
+    client.admin.create_topic("orders", partitions=2, retention=timedelta(hours=36))
+    client.admin.create_topic("audit", partitions=1, no_limit=["retention"])
+    client.admin.create_group("orders", "billing")
+    client.admin.create_queue("mail")
+    client.admin.subscribe("orders-to-mail", "orders", "mail", filter={"kind": ["a"]})
+    client.schedules.create_schedule("beat", topic="orders", payload=1, every=timedelta(minutes=1))
     client.publish_batch("orders", [1, 2, 3], partition=1)
     client.consume("orders", "billing", max_messages=1)
     topics = {one["topic"]: one for one in page.read("topics")}
@@ -52,7 +52,7 @@ def test_topics_and_groups(page: Page, client: Client) -> None:
 
 
 def test_queues_and_jobs(page: Page, client: Client) -> None:
-    client.create_queue("mail", max_attempts=1)
+    client.admin.create_queue("mail", max_attempts=1)
     first = client.enqueue("mail", {"to": "a"}, key="k", headers={"h": 1}).job_id
     client.enqueue("mail", delay=timedelta(hours=1), payload=2)
     [job] = client.claim_job("mail")
@@ -81,7 +81,7 @@ def test_queues_and_jobs(page: Page, client: Client) -> None:
 
 def test_pages_of_dead_letters(page: Page, client: Client) -> None:
     """All of them once, page by page, however many."""
-    client.create_queue("mail", max_attempts=1)
+    client.admin.create_queue("mail", max_attempts=1)
     client.enqueue_batch("mail", list(range(120)))
     jobs = client.claim_job("mail", max_jobs=120)
     client.nack_batch([job.job_id for job in jobs], jobs[0].lease_token)
@@ -103,13 +103,13 @@ def test_workers_and_grants(page: Page, client: Client) -> None:
     client.heartbeat("w1", kind="press", host="mill", sources=["mail"], running=3)
     [worker] = page.read("workers")
     assert (worker["worker"], worker["running"], worker["stale"]) == ("w1", 3, False)
-    client.create_topic("secret", restricted=True)
-    client.grant_access("public", "publish", topic="secret")
+    client.admin.create_topic("secret", restricted=True)
+    client.admin.grant_access("public", "publish", topic="secret")
     assert {(one["role"], one["access"]) for one in page.read("access")} >= {("public", "publish")}
 
 
 def test_what_is_wrong(page: Page, client: Client) -> None:
-    client.create_queue("mail", max_attempts=1)
+    client.admin.create_queue("mail", max_attempts=1)
     client.enqueue("mail", 1)
     [job] = client.claim_job("mail")
     client.nack(job.job_id, job.lease_token)
@@ -120,7 +120,7 @@ def test_what_is_wrong(page: Page, client: Client) -> None:
 
 def test_values_that_javascript_does_not_have(page: Page, client: Client) -> None:
     """Digits stay, a text that is none is shown as bytes, and what is long is cut."""
-    client.create_topic("t", partitions=1, max_message_bytes=4_000_000)
+    client.admin.create_topic("t", partitions=1, max_message_bytes=4_000_000)
     client.publish("t", Jsonb("[12345678901234567890, 0.12345678901234567890]", dumps=str))
     client.publish("t", body=b"\x00\xff\xfe")
     client.publish("t", body="äöü".encode())
@@ -144,9 +144,9 @@ def test_json_that_python_cannot_read(
 ) -> None:
     monkeypatch.setenv("PGCLIENTENCODING", "latin1")
     text = f'["ä", {"1" * 5001}]'
-    client.create_topic("t", partitions=1)
+    client.admin.create_topic("t", partitions=1)
     client.publish("t", Jsonb(text, dumps=str))
-    client.create_queue("mail")
+    client.admin.create_queue("mail")
     job = client.enqueue("mail", Jsonb(text, dumps=str))
     with Page(dsn) as page:
         whole = page.read("message", topic="t", partition=0, log_offset=1)["content"]
@@ -155,8 +155,8 @@ def test_json_that_python_cannot_read(
 
 
 def test_large_numbers_travel_as_texts(page: Page, client: Client) -> None:
-    client.create_topic("t", partitions=1, max_bytes=2**60)
-    client.create_topic("u", partitions=1, max_bytes=2**53 - 1)
+    client.admin.create_topic("t", partitions=1, max_bytes=2**60)
+    client.admin.create_topic("u", partitions=1, max_bytes=2**53 - 1)
     limits = {one["topic"]: one["max_bytes"] for one in page.read("topics")}
     assert limits == {"t": str(2**60), "u": 2**53 - 1}
 
@@ -185,26 +185,26 @@ def test_large_numbers_travel_as_texts(page: Page, client: Client) -> None:
 def test_what_makes_no_sense(
     page: Page, client: Client, name: str, parameters: Any, status: int, message: str
 ) -> None:
-    client.create_topic("t", partitions=1)
-    client.create_queue("q")
+    client.admin.create_topic("t", partitions=1)
+    client.admin.create_queue("q")
     found, document = page.ask(name, **parameters)
     assert (found, message in document["message"]) == (status, True), document
 
 
 def test_a_read_writes_nothing(page: Page, client: Client) -> None:
     """Its transactions are read only, whatever they call."""
-    client.create_topic("t", deferred=True)
+    client.admin.create_topic("t", deferred=True)
     client.publish("t", 1)
     assert page.read("messages", topic="t")["messages"] == []
     for name in ("topics", "overview", "doctor", "workers", "schedules"):
         page.read(name)
-    assert client.assign_offsets("t") != []
+    assert client.bulk.assign_offsets("t") != []
 
 
 def test_a_database_that_comes_and_goes(page: Page, client: Client) -> None:
     """Connections that are lost are made again; meanwhile it says what is the matter."""
     page.read("overview")
-    client.create_topic("t")
+    client.admin.create_topic("t")
 
     def ended() -> bool:
         rows = client.connection.execute(

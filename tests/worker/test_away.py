@@ -29,7 +29,7 @@ def wait_until(condition: Callable[[], Any]) -> None:
 @pytest.fixture
 def client(connection: psycopg.Connection[Any]) -> Client:
     client = Client(connection)
-    client.create_queue("mail", max_attempts=1)
+    client.admin.create_queue("mail", max_attempts=1)
     return client
 
 
@@ -103,13 +103,13 @@ def test_read_only_for_a_while(
         with refusing():
             go.set()
             wait_until(lambda: warnings(caplog, "is read-only for now"))
-        wait_until(lambda: len(client.archived_jobs("mail")) == 20)
+        wait_until(lambda: len(client.jobs.archived_jobs("mail")) == 20)
         # the first heartbeat may have met the refusal
-        wait_until(client.list_workers)
-        seen = client.list_workers()[0].last_seen_at
-        wait_until(lambda: client.list_workers()[0].last_seen_at > seen)
+        wait_until(client.monitor.list_workers)
+        seen = client.monitor.list_workers()[0].last_seen_at
+        wait_until(lambda: client.monitor.list_workers()[0].last_seen_at > seen)
     assert {*done.values()} == {1}
-    assert client.dead_letters("mail") == []
+    assert client.jobs.dead_letters("mail") == []
 
 
 def test_a_handler_that_writes_in_vain(
@@ -125,8 +125,8 @@ def test_a_handler_that_writes_in_vain(
     worker.handler("mail")(as_handler(handle))
     client.enqueue("mail", 0)
     with working(worker):
-        wait_until(lambda: client.dead_letters("mail"))
-    assert "ReadOnlySqlTransaction" in (client.dead_letters("mail")[0].last_error or "")
+        wait_until(lambda: client.jobs.dead_letters("mail"))
+    assert "ReadOnlySqlTransaction" in (client.jobs.dead_letters("mail")[0].last_error or "")
 
 
 def test_a_reason_is_said_once(
@@ -142,7 +142,7 @@ def test_a_reason_is_said_once(
         return sum("is read-only for now" in record.getMessage() for record in caplog.records)
 
     with working(worker):
-        wait_until(lambda: client.archived_jobs("mail"))
+        wait_until(lambda: client.jobs.archived_jobs("mail"))
         with read_only(client.connection, "pgq worker%"):
             wait_until(lambda: tried() > 5)
     assert warnings(caplog, "is read-only for now") <= 3

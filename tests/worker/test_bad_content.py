@@ -28,7 +28,7 @@ def wait_until(condition: Callable[[], Any]) -> None:
 @pytest.fixture
 def client(connection: psycopg.Connection[Any]) -> Client:
     client = Client(connection)
-    client.create_queue("mail", max_attempts=2, backoff=timedelta(milliseconds=10))
+    client.admin.create_queue("mail", max_attempts=2, backoff=timedelta(milliseconds=10))
     return client
 
 
@@ -81,10 +81,10 @@ def test_a_session_goes_on_naming_them(
     ids = [one.job_id for one in client.enqueue_batch("mail", [long, 1, long, 2])]
     with working(worker):
         wait_until(lambda: done == [1, 2])
-        wait_until(lambda: len(client.dead_letters("mail")) == 2)
-    told = {letter.job_id: letter.last_error or "" for letter in client.dead_letters("mail")}
+        wait_until(lambda: len(client.jobs.dead_letters("mail")) == 2)
+    told = {letter.job_id: letter.last_error or "" for letter in client.jobs.dead_letters("mail")}
     assert all(f"job_id {job_id})" in told[job_id] for job_id in (ids[0], ids[2]))
-    assert all(letter.attempt == 1 for letter in client.dead_letters("mail"))
+    assert all(letter.attempt == 1 for letter in client.jobs.dead_letters("mail"))
 
 
 @pytest.mark.parametrize("batch", [None, 3])
@@ -103,8 +103,8 @@ def test_a_type_that_breaks(
     worker.handler("mail", batch=batch)(as_handler(many if batch else each))
     client.enqueue_batch("mail", [{"name": "good"}, {"name": "bad"}, {"name": "good"}])
     with working(worker):
-        wait_until(lambda: len(done) == 2 and client.dead_letters("mail"))
-    assert [letter.last_error for letter in client.dead_letters("mail")] == ["KeyError: 'bad'"]
+        wait_until(lambda: len(done) == 2 and client.jobs.dead_letters("mail"))
+    assert [letter.last_error for letter in client.jobs.dead_letters("mail")] == ["KeyError: 'bad'"]
 
 
 @pytest.mark.parametrize("result", [float("nan"), "a\0b", "\ud800"])
@@ -112,12 +112,12 @@ def test_a_result_that_the_database_refuses(
     dsn: str, client: Client, kind: Kind, as_handler: As, result: Any
 ) -> None:
     worker = kind(dsn)
-    client.alter_queue("mail", keep_results=True)
+    client.admin.alter_queue("mail", keep_results=True)
     worker.handler("mail")(as_handler(lambda payload: result))
     client.enqueue("mail", 1)
     with working(worker):
-        wait_until(lambda: client.dead_letters("mail"))
-    [letter] = client.dead_letters("mail")
+        wait_until(lambda: client.jobs.dead_letters("mail"))
+    [letter] = client.jobs.dead_letters("mail")
     assert letter.attempt == 2
     assert letter.last_error
 
@@ -132,8 +132,8 @@ def test_an_error_text_that_is_no_text(
     worker.handler("mail")(as_handler(handle))
     client.enqueue("mail", 1)
     with working(worker):
-        wait_until(lambda: client.dead_letters("mail"))
-    [letter] = client.dead_letters("mail")
+        wait_until(lambda: client.jobs.dead_letters("mail"))
+    [letter] = client.jobs.dead_letters("mail")
     assert (letter.attempt, letter.last_error) == (1, "no \\0 such \\ud800 place")
 
 
@@ -149,5 +149,5 @@ def test_a_batch_that_names_other_jobs(
     worker.handler("mail", batch=3)(as_handler(handle))
     client.enqueue("mail", 1)
     with working(worker):
-        wait_until(lambda: client.dead_letters("mail"))
-    assert "was not among its jobs" in (client.dead_letters("mail")[0].last_error or "")
+        wait_until(lambda: client.jobs.dead_letters("mail"))
+    assert "was not among its jobs" in (client.jobs.dead_letters("mail")[0].last_error or "")

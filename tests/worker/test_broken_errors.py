@@ -31,7 +31,7 @@ def wait_until(condition: Callable[[], Any]) -> None:
 @pytest.fixture
 def client(connection: psycopg.Connection[Any]) -> Client:
     client = Client(connection)
-    client.create_queue("mail", max_attempts=2, backoff=timedelta(milliseconds=10))
+    client.admin.create_queue("mail", max_attempts=2, backoff=timedelta(milliseconds=10))
     return client
 
 
@@ -125,9 +125,9 @@ def test_each_is_a_failed_attempt(
     good = [*range(len(ERRORS), len(ERRORS) + 5)]
     client.enqueue_batch("mail", [*range(len(ERRORS)), *good])
     with working(worker):
-        wait_until(lambda: len(client.dead_letters("mail")) == len(ERRORS))
+        wait_until(lambda: len(client.jobs.dead_letters("mail")) == len(ERRORS))
         wait_until(lambda: sorted(done) == good)
-    said = {letter.payload: letter.last_error for letter in client.dead_letters("mail")}
+    said = {letter.payload: letter.last_error for letter in client.jobs.dead_letters("mail")}
     assert said[0] == "NoText: its str() raises"
     assert said[2] == "NotEvenTrue"
     assert said[6] == "ValueError: no reason"
@@ -145,7 +145,7 @@ def test_a_plain_function_beside_tasks(dsn: str, client: Client) -> None:
     worker.handler("mail")(handle)
     client.enqueue_batch("mail", [*range(len(errors))])
     with working(worker):
-        wait_until(lambda: len(client.dead_letters("mail")) == len(errors))
+        wait_until(lambda: len(client.jobs.dead_letters("mail")) == len(errors))
 
 
 def test_outcomes_of_a_batch_that_raise(
@@ -165,8 +165,8 @@ def test_outcomes_of_a_batch_that_raise(
     worker.handler("mail", batch=2)(as_handler(handle))
     client.enqueue("mail", 1)
     with working(worker):
-        wait_until(lambda: client.dead_letters("mail"))
-    assert client.dead_letters("mail")[0].last_error == "NoText: its str() raises"
+        wait_until(lambda: client.jobs.dead_letters("mail"))
+    assert client.jobs.dead_letters("mail")[0].last_error == "NoText: its str() raises"
 
 
 @contextmanager
@@ -198,7 +198,9 @@ def test_a_log_handler_that_raises(
     worker.handler("mail")(as_handler(handle))
     client.enqueue_batch("mail", [0, 1, 2])
     with a_handler(fail), working(worker):
-        wait_until(lambda: len(client.archived_jobs("mail")) == 2 and client.dead_letters("mail"))
+        wait_until(
+            lambda: len(client.jobs.archived_jobs("mail")) == 2 and client.jobs.dead_letters("mail")
+        )
 
 
 @pytest.mark.parametrize("error", [GeneratorExit(), asyncio.CancelledError(), NoText()])
@@ -215,7 +217,7 @@ def test_a_hook_that_raises(
     worker.handler("mail")(as_handler(lambda payload: None))
     client.enqueue("mail", 1)
     with working(worker):
-        wait_until(lambda: client.archived_jobs("mail"))
+        wait_until(lambda: client.jobs.archived_jobs("mail"))
 
 
 def test_a_span_of_an_error_without_a_text_ends() -> None:

@@ -55,7 +55,7 @@ def dsn(request: pytest.FixtureRequest, latin: str) -> str:
 def client(dsn: str) -> Iterator[Client]:
     with psycopg.connect(dsn, autocommit=True, client_encoding="UTF8") as connection:
         client = Client(connection)
-        client.create_queue("mail", max_attempts=2, backoff=timedelta(milliseconds=10))
+        client.admin.create_queue("mail", max_attempts=2, backoff=timedelta(milliseconds=10))
         yield client
 
 
@@ -74,8 +74,8 @@ def test_a_job(
     worker.handler("mail")(as_handler(handle))
     client.enqueue_batch("mail", ["bad", "é"])
     with working(worker):
-        wait_until(lambda: "é" in done and client.dead_letters("mail"))
-    [letter] = client.dead_letters("mail")
+        wait_until(lambda: "é" in done and client.jobs.dead_letters("mail"))
+    [letter] = client.jobs.dead_letters("mail")
     assert (letter.last_error or "").endswith(ESCAPED)
 
 
@@ -83,15 +83,15 @@ def test_a_message(dsn: str, client: Client, kind: Kind, as_handler: As) -> None
     def handle(payload: Any) -> None:
         raise ValueError(TEXT)
 
-    client.create_topic("events", partitions=1)
-    client.create_topic("dead", partitions=1)
-    client.create_group("events", "all", max_attempts=1, dead_letter_topic="dead")
+    client.admin.create_topic("events", partitions=1)
+    client.admin.create_topic("dead", partitions=1)
+    client.admin.create_group("events", "all", max_attempts=1, dead_letter_topic="dead")
     client.publish("events", "é")
     consumer = (Consumer if kind is Worker else AsyncConsumer)("all", conninfo=dsn, concurrency=1)
     consumer.handler("events")(as_handler(handle))
     with working(consumer):
-        wait_until(lambda: client.group_lag("events")[0].lag == 0)
-    [letter] = client.fetch_range("dead", 0, 1, 1)
+        wait_until(lambda: client.monitor.group_lag("events")[0].lag == 0)
+    [letter] = client.bulk.fetch_range("dead", 0, 1, 1)
     assert letter.headers is not None
     assert letter.headers["pgq_error"] == f"ValueError: {ESCAPED}"
 
@@ -105,9 +105,9 @@ def writer(dsn: str) -> Iterator[Client]:
 
 def test_the_client(client: Client, writer: Client) -> None:
     """Each function that takes an error, in a transaction that goes on."""
-    client.create_topic("events", partitions=1)
-    client.create_topic("dead", partitions=1)
-    client.create_group("events", "all", max_attempts=5, dead_letter_topic="dead")
+    client.admin.create_topic("events", partitions=1)
+    client.admin.create_topic("dead", partitions=1)
+    client.admin.create_group("events", "all", max_attempts=5, dead_letter_topic="dead")
     client.publish("events", 1)
     client.enqueue_batch("mail", [1, 2, 3])
     one, two, three = client.claim_job("mail", max_jobs=3)
@@ -119,11 +119,11 @@ def test_the_client(client: Client, writer: Client) -> None:
         assert writer.nack_offsets(
             "events", "all", 0, lease_token=message.lease_token, error=TEXT + LONE
         )
-    errors = {letter.last_error for letter in client.dead_letters("mail")}
+    errors = {letter.last_error for letter in client.jobs.dead_letters("mail")}
     assert errors == {ESCAPED + LONE_ESCAPED}
-    assert client.group_lag("events")[0].last_error == ESCAPED + LONE_ESCAPED
+    assert client.monitor.group_lag("events")[0].last_error == ESCAPED + LONE_ESCAPED
     writer.heartbeat("me", host=TEXT + LONE, details={"why": [TEXT + LONE, 1]})
-    [worker] = client.list_workers()
+    [worker] = client.monitor.list_workers()
     assert (worker.host, worker.details) == (
         ESCAPED + LONE_ESCAPED,
         {"why": [ESCAPED + LONE_ESCAPED, 1]},
@@ -147,7 +147,7 @@ def test_a_name_of_a_host(
     worker = kind(dsn, heartbeat=0.05)
     worker.handler("mail")(as_handler(lambda payload: None))
     with working(worker):
-        wait_until(client.list_workers)
+        wait_until(client.monitor.list_workers)
 
 
 def test_content_that_the_client_lacks(
@@ -158,7 +158,7 @@ def test_content_that_the_client_lacks(
     done: list[Any] = []
     with psycopg.connect(shared_dsn, autocommit=True, client_encoding="UTF8") as connection:
         client = Client(connection)
-        client.create_queue("mail")
+        client.admin.create_queue("mail")
         client.enqueue_batch("mail", ["漢", 1], keys=["€", "a"])
         monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
         worker = kind(shared_dsn)

@@ -27,8 +27,8 @@ ROLE = "pgq_test_silent_worker"
 def client(connection: psycopg.Connection[Any]) -> Client:
     connection.execute("delete from pgq.worker")
     client = Client(connection)
-    client.create_queue("mail")
-    client.create_queue("bills")
+    client.admin.create_queue("mail")
+    client.admin.create_queue("bills")
     return client
 
 
@@ -36,7 +36,7 @@ def seen(client: Client, running: int = 0) -> WorkerInfo:
     """The one worker that is listed, once it has that much to do."""
 
     def found() -> WorkerInfo | None:
-        workers = client.list_workers()
+        workers = client.monitor.list_workers()
         return workers[0] if workers and workers[0].running == running else None
 
     one = wait_until(found, PATIENCE, f"for a worker that runs {running}")
@@ -62,7 +62,7 @@ def test_a_worker(dsn: str, client: Client, kind: Kind) -> None:
         assert later.last_seen_at > first.last_seen_at
         gate.open.set()
         seen(client)
-    assert client.list_workers() == []
+    assert client.monitor.list_workers() == []
 
 
 def test_a_killed_connection(dsn: str, client: Client, kind: Kind, as_handler: As) -> None:
@@ -73,7 +73,7 @@ def test_a_killed_connection(dsn: str, client: Client, kind: Kind, as_handler: A
         before = seen(client)
         assert kill_backends(client.connection, "pgq worker: leases") == 1
         wait_until(lambda: seen(client).last_seen_at > before.last_seen_at, PATIENCE)
-        wait_until(lambda: len(client.list_workers()) == 1, PATIENCE)
+        wait_until(lambda: len(client.monitor.list_workers()) == 1, PATIENCE)
         assert seen(client).worker == before.worker
 
 
@@ -84,8 +84,8 @@ def test_none_at_all(dsn: str, client: Client, kind: Kind, as_handler: As) -> No
     worker.handler("mail")(as_handler(lambda payload: None))
     client.enqueue("mail", 1)
     with working(worker):
-        wait_until(lambda: len(client.archived_jobs("mail")) == 1, PATIENCE)
-        assert client.list_workers() == []
+        wait_until(lambda: len(client.jobs.archived_jobs("mail")) == 1, PATIENCE)
+        assert client.monitor.list_workers() == []
 
 
 @pytest.fixture
@@ -114,11 +114,11 @@ def test_a_role_that_may_not(
     with working(worker):
         wait_until(lambda: "sends no heartbeats" in caplog.text, PATIENCE)
         for number in range(1, 4):
-            wait_until(lambda: len(client.archived_jobs("mail")) == number, PATIENCE)  # noqa: B023
+            wait_until(lambda: len(client.jobs.archived_jobs("mail")) == number, PATIENCE)  # noqa: B023
             client.enqueue("mail", number)
     assert caplog.text.count("sends no heartbeats") == 1
     assert "heartbeats interrupted" not in caplog.text
-    assert client.list_workers() == []
+    assert client.monitor.list_workers() == []
 
 
 def test_an_older_database(
@@ -133,7 +133,7 @@ def test_an_older_database(
         client.enqueue("mail", 1)
         with working(worker):
             wait_until(lambda: "sends no heartbeats" in caplog.text, PATIENCE)
-            wait_until(lambda: len(client.archived_jobs("mail")) == 1, PATIENCE)
+            wait_until(lambda: len(client.jobs.archived_jobs("mail")) == 1, PATIENCE)
     finally:
         client.connection.execute(rename.format("_heartbeat", "heartbeat").encode())
     assert caplog.text.count("sends no heartbeats") == 1
@@ -152,7 +152,7 @@ def test_one_that_is_not_taken(
             holder.execute("lock table pgq.worker")
             client.enqueue("mail", 1)
             wait_until(lambda: "a heartbeat was not taken" in caplog.text, PATIENCE)
-            wait_until(lambda: len(client.archived_jobs("mail")) == 1, PATIENCE)
+            wait_until(lambda: len(client.jobs.archived_jobs("mail")) == 1, PATIENCE)
         wait_until(lambda: seen(client).last_seen_at > before.last_seen_at, PATIENCE)
 
 
@@ -164,9 +164,9 @@ def test_a_name_that_cannot_be_said(
     worker = kind(dsn, poll=0.05, heartbeat=0.02, connect={"client_encoding": "latin1"})
     worker.handler("mail")(as_handler(lambda payload: None))
     with working(worker):
-        [seen] = wait_until(client.list_workers, PATIENCE)
+        [seen] = wait_until(client.monitor.list_workers, PATIENCE)
         client.enqueue("mail", 1)
-        wait_until(lambda: len(client.archived_jobs("mail")) == 1, PATIENCE)
+        wait_until(lambda: len(client.jobs.archived_jobs("mail")) == 1, PATIENCE)
     assert seen.host == r"m\u20ach"
 
 
@@ -180,8 +180,8 @@ def test_more_than_a_heartbeat_can_say(client: Client) -> None:
             "worker", sources, lambda: 0, 10, details=lambda: {"group": "ü" * 9000}
         )
         client.heartbeat(heartbeats.name, **heartbeats.said())
-        [seen] = client.list_workers()
+        [seen] = client.monitor.list_workers()
         assert seen.sources == sorted(sources)[: len(seen.sources)]
         assert 70 < len(seen.sources) <= 1000
         assert seen.details is None
-        assert client.delete_worker(heartbeats.name)
+        assert client.monitor.delete_worker(heartbeats.name)

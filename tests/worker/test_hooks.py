@@ -26,7 +26,7 @@ PARENT = f"00-{TRACE}-b7ad6b7169203331-01"
 @pytest.fixture
 def client(connection: psycopg.Connection[Any]) -> Client:
     client = Client(connection)
-    client.create_queue("mail", max_attempts=1)
+    client.admin.create_queue("mail", max_attempts=1)
     return client
 
 
@@ -64,7 +64,7 @@ def test_what_the_database_refuses_is_told(
         return "a\0b"
 
     ended: list[Any] = []
-    client.alter_queue("mail", keep_results=True)
+    client.admin.alter_queue("mail", keep_results=True)
     worker = kind(dsn, hooks=[Hook()])
     worker.handler("mail")(as_handler(handle))
     client.enqueue("mail", 1)
@@ -170,9 +170,11 @@ def test_messages_are_counted_too(dsn: str, client: Client) -> None:
 
     registry = CollectorRegistry()
     provider, finished = _spans()
-    client.drop_topic("hooked") if "hooked" in {t.topic for t in client.list_topics()} else None
-    client.create_topic("hooked", partitions=1)
-    client.create_group("hooked", "all")
+    client.admin.drop_topic("hooked") if "hooked" in {
+        t.topic for t in client.admin.list_topics()
+    } else None
+    client.admin.create_topic("hooked", partitions=1)
+    client.admin.create_group("hooked", "all")
     client.publish_batch("hooked", [1, 2], headers=[{"traceparent": PARENT}, None])
     consumer = Consumer("all", conninfo=dsn, hooks=[Prometheus(registry), OpenTelemetry(provider)])
     consumer.handler("hooked", batch=10)(lambda payloads: None)
@@ -209,5 +211,5 @@ def test_a_hook_that_fails_stops_nothing(dsn: str, client: Client, caplog: Any) 
     worker.handler("mail")(lambda payload: None)
     client.enqueue("mail", 1)
     with working(worker):
-        wait_until(lambda: client.archived_jobs("mail"), PATIENCE)
+        wait_until(lambda: client.jobs.archived_jobs("mail"), PATIENCE)
     assert "a hook has failed" in caplog.text

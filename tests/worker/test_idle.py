@@ -52,8 +52,8 @@ STATEMENTS = """
 @pytest.fixture
 def client(connection: psycopg.Connection[Any]) -> Client:
     client = Client(connection)
-    client.create_queue("mail", notify=True)
-    client.create_queue("bills", notify=True)
+    client.admin.create_queue("mail", notify=True)
+    client.admin.create_queue("bills", notify=True)
     return client
 
 
@@ -97,7 +97,7 @@ def test_nothing_is_asked(
         monkeypatch.setattr(f"pgq._runtime.{module}._keeper.LOOK_AGAIN", 0.05)
     worker, _ = sleeper(dsn, kind, as_handler, heartbeat=0.05)
     with idle(client, worker):
-        wait_until(client.list_workers, PATIENCE)
+        wait_until(client.monitor.list_workers, PATIENCE)
 
         def rests() -> bool:
             before = client.connection.execute(STATEMENTS).fetchall()
@@ -156,7 +156,7 @@ def test_another_worker_was_killed(dsn: str, client: Client, kind: Kind, as_hand
         with idle(client, worker):
             other.send_signal(signal.SIGKILL)
             other.wait(PATIENCE)
-            [job] = client.peek_jobs("mail", state="leased")
+            [job] = client.jobs.peek_jobs("mail", state="leased")
             assert job.leased_until is not None
             late = (taken.wait_for("job") - job.leased_until).total_seconds()
             assert -0.5 < late < 2.0
@@ -178,18 +178,18 @@ def test_what_is_due_earlier(dsn: str, client: Client, kind: Kind, as_handler: A
         taken.wait_for("retried")
         client.connection.execute("select pgq.redrive('mail', all_jobs => true)")
         taken.wait_for("redriven")
-        client.pause_queue("mail")
+        client.admin.pause_queue("mail")
         client.enqueue("mail", "paused")
         client.enqueue("bills", "meanwhile")
         taken.wait_for("meanwhile")
         assert "paused" not in taken.at
-        client.resume_queue("mail")
+        client.admin.resume_queue("mail")
         taken.wait_for("paused")
 
 
 def test_a_restricted_queue(dsn: str, client: Client, kind: Kind, as_handler: As) -> None:
     """Its notifications have no name."""
-    client.alter_queue("mail", restricted=True)
+    client.admin.alter_queue("mail", restricted=True)
     worker, taken = sleeper(dsn, kind, as_handler)
     with idle(client, worker):
         client.enqueue("mail", 1)
@@ -210,7 +210,7 @@ def test_a_lost_connection(dsn: str, client: Client, kind: Kind, as_handler: As)
 
 def test_a_queue_without_notify(dsn: str, client: Client, kind: Kind, as_handler: As) -> None:
     """The worker looks for itself, and knows when a delayed job is due."""
-    client.alter_queue("mail", notify=False)
+    client.admin.alter_queue("mail", notify=False)
     worker = kind(dsn, poll=2)
     taken = Taken()
     worker.handler("mail")(as_handler(taken))
@@ -222,7 +222,7 @@ def test_a_queue_without_notify(dsn: str, client: Client, kind: Kind, as_handler
 
 def test_what_a_limit_holds_back(dsn: str, client: Client, kind: Kind) -> None:
     """Nothing tells when it may begin: the worker looks again before long."""
-    client.alter_queue("mail", max_leased=1)
+    client.admin.alter_queue("mail", max_leased=1)
     gate = Gate(kind)
     worker = kind(dsn, poll=600, concurrency=2)
     worker.handler("mail")(gate.handler)
@@ -267,7 +267,7 @@ def test_an_older_database(dsn: str, client: Client, kind: Kind, as_handler: As)
 def test_ticks_of_schedules(dsn: str, client: Client, kind: Kind, as_handler: As) -> None:
     """The worker sleeps until one is due, and asks nothing before."""
     ahead = datetime.now(timezone.utc) + timedelta(seconds=4)
-    client.create_schedule(
+    client.schedules.create_schedule(
         "s", queue="mail", payload="tick", every=timedelta(hours=1), starts_at=ahead
     )
     worker, taken = sleeper(dsn, kind, as_handler, schedules=True)

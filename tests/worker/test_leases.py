@@ -27,7 +27,7 @@ def wait_until(condition: Callable[[], Any]) -> Any:
 @pytest.fixture
 def client(connection: psycopg.Connection[Any]) -> Client:
     client = Client(connection)
-    client.create_queue("mail", backoff=timedelta(milliseconds=10))
+    client.admin.create_queue("mail", backoff=timedelta(milliseconds=10))
     return client
 
 
@@ -79,7 +79,7 @@ def test_a_handler_that_takes_its_time_to_stop(dsn: str, client: Client) -> None
 
 def test_jobs_that_were_not_begun_have_not_been_tried(dsn: str, client: Client, kind: Kind) -> None:
     """The one attempt of a queue is used up by the job that was begun alone."""
-    client.alter_queue("mail", max_attempts=1)
+    client.admin.alter_queue("mail", max_attempts=1)
     gate = Gate(kind)
     worker = kind(dsn, concurrency=1)
     worker.handler("mail", prefetch=5)(gate.handler)
@@ -90,7 +90,7 @@ def test_jobs_that_were_not_begun_have_not_been_tried(dsn: str, client: Client, 
         started.stop()
         started.join()
         gate.open.set()
-    assert [letter.payload for letter in client.dead_letters("mail")] == [0]
+    assert [letter.payload for letter in client.jobs.dead_letters("mail")] == [0]
     assert states(client) == (4, 0)
 
 
@@ -100,14 +100,14 @@ def test_a_shorter_lease_of_the_queue(dsn: str, client: Client, kind: Kind) -> N
     # a heartbeat would be the last that this connection has asked
     worker = kind(dsn, concurrency=1, heartbeat=None)
     worker.handler("mail")(gate.handler)
-    client.alter_queue("mail", notify=True)
+    client.admin.alter_queue("mail", notify=True)
     listens = (
         "select from pg_stat_activity"
         " where application_name = 'pgq worker: leases' and query = 'listen pgq_queue'"
     )
     with working(worker):
         wait_until(lambda: client.connection.execute(listens).fetchall())
-        client.alter_queue("mail", lease=timedelta(seconds=1))
+        client.admin.alter_queue("mail", lease=timedelta(seconds=1))
         job_id = client.enqueue("mail", 1).job_id
         wait_until(lambda: gate.begun)
         job = client.get_job(job_id)

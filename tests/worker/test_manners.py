@@ -34,12 +34,12 @@ def wait_until(condition: Callable[[], Any]) -> Any:
 @pytest.fixture
 def client(connection: psycopg.Connection[Any]) -> Client:
     client = Client(connection)
-    client.create_queue("mail", backoff=timedelta(milliseconds=10))
+    client.admin.create_queue("mail", backoff=timedelta(milliseconds=10))
     return client
 
 
 def finished(client: Client) -> int:
-    return len(client.archived_jobs("mail"))
+    return len(client.jobs.archived_jobs("mail"))
 
 
 @pytest.fixture
@@ -183,7 +183,7 @@ def test_a_lease_that_nobody_can_extend_stops_the_handler(
             wait_until(lambda: seen == ["begun", "stopped"])
         wait_until(lambda: finished(client) == 1)
     assert seen == ["begun", "stopped", "begun"]
-    [job] = client.archived_jobs("mail")
+    [job] = client.jobs.archived_jobs("mail")
     assert (job.attempt, job.outcome) == (2, "acked")
 
 
@@ -212,7 +212,7 @@ def test_what_does_not_fit_is_a_dead_letter(dsn: str, client: Client, kind: Kind
 
         function = handle if kind is Worker else handle_in_task
         function.__annotations__ = {"payload": annotation}
-        client.create_queue(queue)
+        client.admin.create_queue(queue)
         worker.handler(queue, **settings)(function)
 
     add("notes", Note)
@@ -222,14 +222,14 @@ def test_what_does_not_fit_is_a_dead_letter(dsn: str, client: Client, kind: Kind
     client.enqueue_batch("models", [{"age": 1}, {"age": "old"}])
     client.enqueue_batch("batches", [{"age": "young"}, {"age": 2}])
     with working(worker):
-        wait_until(lambda: len(got) == 3 and sum(s.dead for s in client.queue_stats()) == 3)
+        wait_until(lambda: len(got) == 3 and sum(s.dead for s in client.monitor.queue_stats()) == 3)
     assert all(one in got for one in ({"text": "a"}, Model(age=1), [Model(age=2)]))
     for queue, name, where in (
         ("notes", "Note", "text"),
         ("models", "Model", "age"),
         ("batches", "Model", "age"),
     ):
-        [letter] = client.dead_letters(queue)
+        [letter] = client.jobs.dead_letters(queue)
         assert letter.attempt == 1
         assert str(letter.last_error).startswith(f"the payload does not fit {name}: ")
         assert where in str(letter.last_error)
@@ -266,7 +266,7 @@ def test_a_kept_cursor_reads_all_that_comes(dsn: str) -> None:
         pool = tasks_pool.Pool(dsn, {}, "pgq worker", 1)
         client = await pool.take()
         assert isinstance(client, AsyncClient)
-        await client.create_queue("kept")
+        await client.admin.create_queue("kept")
         for payload in (1, "a", {"a": [1.5, None]}, None):
             body = b"raw" if payload is None else None
             await client.enqueue("kept", payload, body=body)
@@ -278,7 +278,7 @@ def test_a_kept_cursor_reads_all_that_comes(dsn: str) -> None:
         await client.enqueue_batch("kept", list(range(30)))
         assert len(await client.claim_job("kept", max_jobs=20)) == 20
         assert [job.payload for job in await client.claim_job("kept")] == [20]
-        await client.drop_queue("kept")
+        await client.admin.drop_queue("kept")
         await pool.give(client)
         await pool.close()
 

@@ -141,7 +141,7 @@ def test_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_does_not_fit_is_rejected(dsn: str, connection: psycopg.Connection[Any]) -> None:
     client = Client(connection)
-    client.create_queue("mail")
+    client.admin.create_queue("mail")
     got: list[Order] = []
     worker = Worker(dsn)
 
@@ -152,8 +152,8 @@ def test_what_does_not_fit_is_rejected(dsn: str, connection: psycopg.Connection[
     client.enqueue("mail", ORDER)
     client.enqueue("mail", {**ORDER, "total": "much"})
     with working(worker):
-        wait_until(lambda: got and client.dead_letters("mail"), PATIENCE)
-    [letter] = client.dead_letters("mail")
+        wait_until(lambda: got and client.jobs.dead_letters("mail"), PATIENCE)
+    [letter] = client.jobs.dead_letters("mail")
     assert letter.attempt == 1, "it is not tried again"
     assert str(letter.last_error).startswith("the payload does not fit Order: ")
     assert "total" in str(letter.last_error)
@@ -162,7 +162,7 @@ def test_what_does_not_fit_is_rejected(dsn: str, connection: psycopg.Connection[
 def test_fractions_as_decimals(dsn: str, connection: psycopg.Connection[Any]) -> None:
     """By a decoder that its connections get; whole numbers fit too."""
     client = Client(connection)
-    client.create_queue("mail")
+    client.admin.create_queue("mail")
     exact = AdaptersMap(psycopg.adapters)
     set_json_loads(partial(json.loads, parse_float=Decimal), exact)
     seen: list[Decimal] = []

@@ -60,15 +60,17 @@ def test_one_job_that_ends_its_process(
     dsn: str, client: Client, kind: Kind, tmp_path: Path, attempts: int, idempotent: str
 ) -> None:
     """It is a dead letter soon; the others are done, and none of them has lost an attempt."""
-    client.create_queue("mail", max_attempts=attempts, retention=timedelta(days=1))
+    client.admin.create_queue("mail", max_attempts=attempts, retention=timedelta(days=1))
     path = tmp_path / "begun"
     path.touch()
     client.enqueue_batch("mail", ["good 0", "good 1", "bad", "good 3", "good 4", "good 5"])
     command = [sys.executable, "-c", PROGRAM, kind.__name__, dsn, str(path), idempotent]
 
     def over() -> bool:
-        client.cleanup()
-        return len(client.archived_jobs("mail")) == 5 and bool(client.dead_letters("mail"))
+        client.admin.cleanup()
+        return len(client.jobs.archived_jobs("mail")) == 5 and bool(
+            client.jobs.dead_letters("mail")
+        )
 
     process = subprocess.Popen(command)
     try:
@@ -89,14 +91,14 @@ def test_one_job_that_ends_its_process(
     if not idempotent:
         # what is not finished together is done once, at its first attempt
         assert set(begun.values()) == {1, begun["bad"]}
-        assert {job.attempt for job in client.archived_jobs("mail")} == {1}
+        assert {job.attempt for job in client.jobs.archived_jobs("mail")} == {1}
 
 
 def test_a_job_that_is_held_for_lost_does_not_begin(
     dsn: str, client: Client, kind: Kind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its lease lasts longer in the database than the worker counts: it keeps its only attempt."""
-    client.create_queue("mail", max_attempts=1)
+    client.admin.create_queue("mail", max_attempts=1)
     claims: list[Claim] = []
     init = Claim.__init__
 
@@ -116,5 +118,7 @@ def test_a_job_that_is_held_for_lost_does_not_begin(
     worker.handler("mail", prefetch=2, lease=1.0)(work)
     client.enqueue_batch("mail", ["first", "second"])
     with working(worker):
-        _wait_until(lambda: len(client.archived_jobs("mail")) == 2 or client.dead_letters("mail"))
-    assert (seen, client.dead_letters("mail")) == (["first", "second"], [])
+        _wait_until(
+            lambda: len(client.jobs.archived_jobs("mail")) == 2 or client.jobs.dead_letters("mail")
+        )
+    assert (seen, client.jobs.dead_letters("mail")) == (["first", "second"], [])

@@ -31,7 +31,7 @@ def wait_until(condition: Callable[[], Any]) -> Any:
 @pytest.fixture
 def client(connection: psycopg.Connection[Any]) -> Client:
     client = Client(connection)
-    client.create_queue("mail")
+    client.admin.create_queue("mail")
     return client
 
 
@@ -94,7 +94,7 @@ def test_the_last_value_is_stored_with_a_heartbeat(
 ) -> None:
     """At most one for each heartbeat, though notices wake its connection much more often."""
     long = Long()
-    client.alter_queue("mail", notify=True)
+    client.admin.alter_queue("mail", notify=True)
     worker = kind(dsn, heartbeat=BEAT, concurrency=1)
     worker.handler("mail")(long.plain if plain else long.handler(kind))
     job_id = client.enqueue("mail", "a").job_id
@@ -108,7 +108,7 @@ def test_the_last_value_is_stored_with_a_heartbeat(
         time.sleep(3 * BEAT)
         assert len(calls) == count  # nothing was said since
         long.open.set()
-        wait_until(lambda: client.archived_jobs("mail"))
+        wait_until(lambda: client.jobs.archived_jobs("mail"))
     assert first.progress_at is not None
     assert last.progress_at is not None
     assert last.progress_at > first.progress_at
@@ -201,8 +201,8 @@ def test_what_cannot_be_json_is_refused_at_once(
     worker.handler("mail")(as_handler(handle))
     client.enqueue("mail", 1, max_attempts=1)
     with working(worker):
-        wait_until(lambda: client.archived_jobs("mail") or client.dead_letters("mail"))
-    assert client.dead_letters("mail") == []
+        wait_until(lambda: client.jobs.archived_jobs("mail") or client.jobs.dead_letters("mail"))
+    assert client.jobs.dead_letters("mail") == []
 
 
 def test_values_arrive_as_they_were_said(dsn: str, client: Client, kind: Kind) -> None:
@@ -285,7 +285,7 @@ def test_a_database_without_it(
             until = look(client, job_id).leased_until
             wait_until(lambda: look(client, job_id).leased_until != until)
             long.open.set()
-            wait_until(lambda: client.archived_jobs("mail"))
+            wait_until(lambda: client.jobs.archived_jobs("mail"))
     finally:
         client.connection.execute(rename.format("_set_progress", "set_progress").encode())
     assert caplog.text.count("stores no progress") == 1
@@ -312,7 +312,7 @@ def test_a_role_that_may_not(
         with working(worker):
             wait_until(lambda: "stores no progress" in caplog.text)
             long.open.set()
-            wait_until(lambda: client.archived_jobs("mail"))
+            wait_until(lambda: client.jobs.archived_jobs("mail"))
     finally:
         client.connection.execute(f"drop owned by {role}")
         client.connection.execute(f"drop role {role}")

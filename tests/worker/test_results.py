@@ -26,7 +26,7 @@ def wait_until(condition: Callable[[], Any]) -> None:
 @pytest.fixture
 def client(connection: psycopg.Connection[Any]) -> Client:
     client = Client(connection)
-    client.create_queue(
+    client.admin.create_queue(
         "mail", keep_results=True, max_attempts=2, backoff=timedelta(milliseconds=10)
     )
     return client
@@ -52,21 +52,21 @@ def test_a_result(
         found = ends(client, ids)
     assert {one.state for one in found} == {"finished"}
     assert [one.result for one in found] == [None, *({"twice": n * 2} for n in range(1, 10))]
-    kept = {job.payload: (job.outcome, job.result) for job in client.archived_jobs("mail")}
+    kept = {job.payload: (job.outcome, job.result) for job in client.jobs.archived_jobs("mail")}
     assert kept[0] == ("acked", None)
     assert kept[3] == ("archived", {"twice": 6})
 
 
 def test_a_queue_that_keeps_none(dsn: str, client: Client, kind: Kind, as_handler: As) -> None:
     """What the handler returns may be anything there."""
-    client.create_queue("calls")
+    client.admin.create_queue("calls")
     worker = kind(dsn)
     worker.handler("calls")(as_handler(lambda payload: object()))
     job_id = client.enqueue("calls", 1).job_id
     with working(worker):
         assert ends(client, [job_id]) == [JobResult("gone", None, None, None)]
-        wait_until(lambda: client.archived_jobs("calls"))
-    [job] = client.archived_jobs("calls")
+        wait_until(lambda: client.jobs.archived_jobs("calls"))
+    [job] = client.jobs.archived_jobs("calls")
     assert (job.outcome, job.result) == ("acked", None)
 
 
@@ -89,7 +89,7 @@ def test_a_result_that_is_no_json(
     assert (first.result, third.result) == (1, 3)
     assert second.state == "failed"
     assert "JSON" in str(second.error)
-    assert [attempt.attempt for attempt in client.job_history(ids[1])] == [2, 1]
+    assert [attempt.attempt for attempt in client.jobs.job_history(ids[1])] == [2, 1]
 
 
 def test_the_results_of_a_batch(dsn: str, client: Client, kind: Kind, as_handler: As) -> None:
@@ -183,15 +183,15 @@ def test_results_of_a_batch_that_nobody_keeps(
     dsn: str, client: Client, kind: Kind, as_handler: As
 ) -> None:
     """They might be meant as errors: to take them for done could lose what failed."""
-    client.alter_queue("mail", keep_results=False)
+    client.admin.alter_queue("mail", keep_results=False)
     worker = kind(dsn)
     worker.handler("mail", batch=10)(
         as_handler(lambda payloads, jobs: {job.job_id: "odd" for job in jobs})
     )
     client.enqueue("mail", 1)
     with working(worker):
-        wait_until(lambda: client.dead_letters("mail"))
-    [letter] = client.dead_letters("mail")
+        wait_until(lambda: client.jobs.dead_letters("mail"))
+    [letter] = client.jobs.dead_letters("mail")
     assert letter.last_error == "TypeError: str is no outcome, and the queue keeps no results"
 
 
@@ -244,9 +244,9 @@ def test_who_failed_and_when_it_began(dsn: str, client: Client, kind: Kind, as_h
     before = datetime.now(timezone.utc)
     with working(worker):
         ends(client, ids)
-        wait_until(client.list_workers)
-        [known] = client.list_workers()
-    histories = [client.job_history(number) for number in ids]
+        wait_until(client.monitor.list_workers)
+        [known] = client.monitor.list_workers()
+    histories = [client.jobs.job_history(number) for number in ids]
     assert [[one.error for one in history] for history in histories] == [
         ["never"],
         ["later", "later"],
@@ -272,8 +272,8 @@ def test_who_failed_of_several(
     with working(worker):
         ends(client, ids)
     for number in ids:
-        assert len({one.worker for one in client.job_history(number)} - {None}) == 1
-        assert all(one.began_at for one in client.job_history(number))
+        assert len({one.worker for one in client.jobs.job_history(number)} - {None}) == 1
+        assert all(one.began_at for one in client.jobs.job_history(number))
 
 
 def test_what_was_stopped_says_who_had_it(dsn: str, client: Client, kind: Kind) -> None:
@@ -282,12 +282,12 @@ def test_what_was_stopped_says_who_had_it(dsn: str, client: Client, kind: Kind) 
     worker.handler("mail")(gate.handler)
     job_id = client.enqueue("mail", 1, max_attempts=1).job_id
     with working(worker) as started:
-        wait_until(lambda: gate.begun and client.list_workers())
-        [known] = client.list_workers()
+        wait_until(lambda: gate.begun and client.monitor.list_workers())
+        [known] = client.monitor.list_workers()
         started.stop()
         started.stop()
         started.join()
-    [attempt] = client.job_history(job_id)
+    [attempt] = client.jobs.job_history(job_id)
     assert attempt.error == "the worker was stopped"
     assert attempt.worker == known.worker
     assert attempt.began_at is not None
@@ -301,7 +301,7 @@ def test_a_result_that_cannot_be_stored_says_who(
     job_id = client.enqueue("mail", 1).job_id
     with working(worker):
         ends(client, [job_id])
-    for attempt in client.job_history(job_id):
+    for attempt in client.jobs.job_history(job_id):
         assert attempt.worker
         assert attempt.began_at
 
@@ -312,13 +312,13 @@ def test_a_setting_that_changes(
     """It is read again now and then, with the other settings."""
     runtime = "pgq._runtime._sync" if kind is Worker else "pgq._runtime._async"
     monkeypatch.setattr(f"{runtime}._keeper.LOOK_AGAIN", 0.05)
-    client.alter_queue("mail", keep_results=False, lease=timedelta(seconds=1))
+    client.admin.alter_queue("mail", keep_results=False, lease=timedelta(seconds=1))
     worker = kind(dsn)
     worker.handler("mail")(as_handler(lambda payload: "kept"))
     with working(worker):
         first = client.enqueue("mail", 1).job_id
         assert ends(client, [first])[0].state == "gone"
-        client.alter_queue("mail", keep_results=True)
+        client.admin.alter_queue("mail", keep_results=True)
 
         def is_kept() -> bool:
             job_id = client.enqueue("mail", 2).job_id

@@ -14,6 +14,7 @@ from pgq import AsyncClient, Client
 from pgq.worker import AsyncWorker, Worker
 from pgq.worker._async import _ticking as tasks_ticking
 from pgq.worker._sync import _ticking as threads_ticking
+from support.client import groups
 from support.clock import Clock
 from support.waiting import PATIENCE
 from support.waiting import wait_until as _wait_until
@@ -33,9 +34,9 @@ def client(connection: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch)
     for module in (tasks_ticking, threads_ticking):
         monkeypatch.setattr(module, "EVERY", 0.01)
     client = Client(connection)
-    client.create_queue("mail")
+    client.admin.create_queue("mail")
     for name in ("a", "b", "c"):
-        client.create_schedule(
+        client.schedules.create_schedule(
             name, queue="mail", payload=name, every=timedelta(hours=1), missed="all"
         )
     return client
@@ -43,7 +44,7 @@ def client(connection: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch)
 
 def ticks(client: Client) -> Counter[tuple[str, str]]:
     """How often each tick was written, by the schedule and its time."""
-    done = client.archived_jobs("mail")
+    done = client.jobs.archived_jobs("mail")
     return Counter((job.payload, (job.headers or {})["scheduled_at"]) for job in done)
 
 
@@ -59,11 +60,13 @@ def test_each_tick_once(dsn: str, client: Client, clock: Clock, kind: Kind, as_h
     with working(new_worker()), working(new_worker()):
         for step in range(1, 4):
             clock.advance("20 hours")
-            mine += len(client.run_schedules())
+            mine += len(client.schedules.run_schedules())
             wait_until(lambda: len(ticks(client)) >= 60 * step)  # noqa: B023
     assert {*ticks(client).values()} == {1}
     assert len(ticks(client)) == 180
-    assert [(one.last_error, one.paused) for one in client.list_schedules()] == [(None, False)] * 3
+    assert [(one.last_error, one.paused) for one in client.schedules.list_schedules()] == [
+        (None, False)
+    ] * 3
 
 
 def test_errors_do_not_stop_it(
@@ -79,9 +82,9 @@ def test_errors_do_not_stop_it(
     failures = [1]
     for used in (Client, AsyncClient):
         _fail_once(monkeypatch, used, failures)
-    client.create_queue("gone")
-    client.create_schedule("d", queue="gone", payload=1, every=timedelta(hours=1))
-    client.drop_queue("gone")
+    client.admin.create_queue("gone")
+    client.schedules.create_schedule("d", queue="gone", payload=1, every=timedelta(hours=1))
+    client.admin.drop_queue("gone")
     worker = kind(dsn, poll=0.05, schedules=True)
     worker.handler("mail")(as_handler(lambda payload: None))
     with working(worker):
@@ -97,7 +100,8 @@ def test_errors_do_not_stop_it(
 
 
 def _fail_once(monkeypatch: pytest.MonkeyPatch, used: type[Any], failures: list[int]) -> None:
-    call = used.run_schedules
+    schedules = groups(used)["schedules"]
+    call = schedules.run_schedules
 
     def failing(self: Any, *arguments: Any) -> Any:
         if failures:
@@ -105,4 +109,4 @@ def _fail_once(monkeypatch: pytest.MonkeyPatch, used: type[Any], failures: list[
             raise psycopg.errors.InsufficientPrivilege("not for you")
         return call(self, *arguments)
 
-    monkeypatch.setattr(used, "run_schedules", failing)
+    monkeypatch.setattr(schedules, "run_schedules", failing)

@@ -27,7 +27,7 @@ def wait_until(condition: Callable[[], Any]) -> Any:
 @pytest.fixture
 def client(connection: psycopg.Connection[Any]) -> Client:
     client = Client(connection)
-    client.create_queue("mail", max_attempts=2, backoff=timedelta(milliseconds=10))
+    client.admin.create_queue("mail", max_attempts=2, backoff=timedelta(milliseconds=10))
     return client
 
 
@@ -69,11 +69,13 @@ def test_it_uses_no_attempt(
     worker.handler("mail", **settings)(as_handler(early.many if "batch" in settings else early.one))
     client.enqueue_batch("mail", [1, 10, 2, 11, 12])
     with working(worker):
-        wait_until(lambda: len(client.archived_jobs("mail")) == 5)
+        wait_until(lambda: len(client.jobs.archived_jobs("mail")) == 5)
     assert sorted(early.calls) == sorted(
         [(1, 1), (2, 1), *[(payload, 1) for payload in (10, 11, 12)] * 4]
     )
-    assert {(job.attempt, job.last_error) for job in client.archived_jobs("mail")} == {(1, None)}
+    assert {(job.attempt, job.last_error) for job in client.jobs.archived_jobs("mail")} == {
+        (1, None)
+    }
 
 
 @pytest.mark.parametrize("delay", [timedelta(hours=1), 3600])
@@ -145,7 +147,7 @@ def test_what_cannot_be_is_a_failed_attempt(
     worker = kind(dsn)
     worker.handler("mail", lease=600, **settings)(as_handler(handle))
     with working(worker):
-        wait_until(lambda: client.dead_letters("mail"))
-    [letter] = client.dead_letters("mail")
+        wait_until(lambda: client.jobs.dead_letters("mail"))
+    [letter] = client.jobs.dead_letters("mail")
     assert letter.attempt == 2
     assert error in str(letter.last_error)

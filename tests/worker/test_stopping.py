@@ -36,7 +36,7 @@ def wait_until(condition: Callable[[], Any]) -> Any:
 @pytest.fixture
 def client(connection: psycopg.Connection[Any]) -> Client:
     client = Client(connection)
-    client.create_queue("mail", backoff=timedelta(milliseconds=10))
+    client.admin.create_queue("mail", backoff=timedelta(milliseconds=10))
     return client
 
 
@@ -55,7 +55,7 @@ def test_a_stop_finishes_what_runs_and_gives_back_the_rest(
         started.join()
     assert gate.ended == [0]
     assert states(client) == (4, 0)
-    [job] = client.archived_jobs("mail")
+    [job] = client.jobs.archived_jobs("mail")
     assert job.payload == 0
     assert client.claim_job("mail")[0].attempt == 1, "what was given back has not been tried"
 
@@ -72,7 +72,7 @@ def test_a_second_stop_gives_back_what_runs(dsn: str, client: Client, kind: Kind
         started.join()
         assert states(client) == (2, 0)
         gate.open.set()
-    assert not client.archived_jobs("mail")
+    assert not client.jobs.archived_jobs("mail")
 
 
 def test_patience_has_an_end(dsn: str, client: Client, kind: Kind) -> None:
@@ -104,7 +104,7 @@ def test_heartbeats_keep_a_job(dsn: str, client: Client, kind: Kind) -> None:
         assert before is not None
         wait_until(lambda: (leased_until() or before) > before)
         gate.open.set()
-        wait_until(lambda: client.archived_jobs("mail"))
+        wait_until(lambda: client.jobs.archived_jobs("mail"))
     assert gate.ended == [1]
 
 
@@ -126,7 +126,7 @@ def test_a_thread_may_be_slow_to_go(dsn: str, client: Client) -> None:
     worker.handler("mail")(handle)
     client.enqueue("mail", 1)
     with working(worker):
-        wait_until(lambda: client.archived_jobs("mail"))
+        wait_until(lambda: client.jobs.archived_jobs("mail"))
 
 
 def test_a_lost_lease_stops_the_handler(dsn: str, client: Client, kind: Kind) -> None:
@@ -141,8 +141,8 @@ def test_a_lost_lease_stops_the_handler(dsn: str, client: Client, kind: Kind) ->
         gate.open.set()
         client.enqueue("mail", 2)
         wait_until(lambda: gate.ended == [2])
-        wait_until(lambda: len(client.archived_jobs("mail")) == 2)
-    assert [job.outcome for job in client.archived_jobs("mail")] == ["cancelled", "acked"]
+        wait_until(lambda: len(client.jobs.archived_jobs("mail")) == 2)
+    assert [job.outcome for job in client.jobs.archived_jobs("mail")] == ["cancelled", "acked"]
 
 
 LISTENS = "select count(*) from pg_stat_activity where application_name = 'pgq worker: leases'"
@@ -153,7 +153,7 @@ def test_only_a_notice_wakes_it(
 ) -> None:
     """It would look again after an hour; so too when the connection that listens is a new one."""
     monkeypatch.setattr(_schedule, "SHORTEST", 3600.0)
-    client.alter_queue("mail", notify=True)
+    client.admin.alter_queue("mail", notify=True)
     done: list[int] = []
     worker = kind(dsn, concurrency=1, poll=3600.0)
     worker.handler("mail")(_keep(kind, done))
@@ -162,7 +162,7 @@ def test_only_a_notice_wakes_it(
         """One is enqueued when the look that finished the one before has found nothing."""
         for number in numbers:
             client.enqueue("mail", number)
-            wait_until(lambda: len(client.archived_jobs("mail")) == number)  # noqa: B023
+            wait_until(lambda: len(client.jobs.archived_jobs("mail")) == number)  # noqa: B023
 
     with working(worker):
         in_turn(1, 2, 3)
@@ -174,17 +174,17 @@ def test_only_a_notice_wakes_it(
 
 def test_polling_goes_on_without_notices(dsn: str, client: Client, kind: Kind) -> None:
     """The connection that listens is lost and does not come back; that which claims is there."""
-    client.alter_queue("mail", notify=True)
+    client.admin.alter_queue("mail", notify=True)
     done: list[int] = []
     worker = kind(dsn, concurrency=1, poll=0.2)
     worker.handler("mail", lease=300.0)(_keep(kind, done))
     with working(worker):
         client.enqueue("mail", 1)
-        wait_until(lambda: len(client.archived_jobs("mail")) == 1)
+        wait_until(lambda: len(client.jobs.archived_jobs("mail")) == 1)
         with unreachable(client.connection, dsn, "pgq worker: leases"):
             wait_until(lambda: client.connection.execute(LISTENS).fetchall() == [(0,)])
             client.enqueue("mail", 2)
-            wait_until(lambda: len(client.archived_jobs("mail")) == 2)
+            wait_until(lambda: len(client.jobs.archived_jobs("mail")) == 2)
             assert client.connection.execute(LISTENS).fetchall() == [(0,)]
     assert done == [1, 2]
 
@@ -221,7 +221,7 @@ def test_killed_connections_double_nothing(
     with working(new_worker()):
         wait_until(lambda: states(client) == (0, 0))
     assert sorted(done) == list(range(200))
-    assert len(client.archived_jobs("mail")) == 200
+    assert len(client.jobs.archived_jobs("mail")) == 200
 
 
 @pytest.mark.slow
@@ -231,7 +231,7 @@ def test_a_server_that_restarts(start_server: Callable[..., Server], kind: Kind)
     with psycopg.connect(server.dsn, autocommit=True) as connection:
         connection.execute(install_script())
         client = Client(connection)
-        client.create_queue("mail", lease=timedelta(seconds=8))
+        client.admin.create_queue("mail", lease=timedelta(seconds=8))
         client.enqueue_batch("mail", list(range(300)))
     done: list[int] = []
     worker = kind(server.dsn, concurrency=3, poll=0.2)
@@ -245,7 +245,7 @@ def test_a_server_that_restarts(start_server: Callable[..., Server], kind: Kind)
         with psycopg.connect(server.dsn, autocommit=True) as connection:
             client = Client(connection)
             wait_until(lambda: states(client) == (0, 0))
-            archived = client.archived_jobs("mail")
+            archived = client.jobs.archived_jobs("mail")
     assert sorted(job.payload for job in archived) == list(range(300))
     assert sorted(done) == list(range(300))
 

@@ -33,7 +33,7 @@ def wait_until(condition: Callable[[], Any]) -> None:
 @pytest.fixture
 def client(connection: psycopg.Connection[Any]) -> Client:
     client = Client(connection)
-    client.create_queue("mail", max_attempts=1, backoff=timedelta(milliseconds=10))
+    client.admin.create_queue("mail", max_attempts=1, backoff=timedelta(milliseconds=10))
     return client
 
 
@@ -46,7 +46,7 @@ def stuck() -> Iterator[threading.Event]:
 
 
 def details(client: Client) -> list[Any]:
-    return [worker.details for worker in client.list_workers()]
+    return [worker.details for worker in client.monitor.list_workers()]
 
 
 @pytest.mark.parametrize("mine", [True, False], ids=["of the handler", "of the worker"])
@@ -67,7 +67,7 @@ def test_a_thread_is_given_up(
     client.enqueue_batch("mail", [0, 1, 2])
     with working(worker):
         wait_until(lambda: sorted(done) == [1, 2])
-        [letter] = client.dead_letters("mail")
+        [letter] = client.jobs.dead_letters("mail")
         assert "HandlerTimeout" in (letter.last_error or "")
         assert "timeout of 0.05 s" in (letter.last_error or "")
         wait_until(lambda: details(client) == [{"abandoned": 1}])
@@ -75,7 +75,7 @@ def test_a_thread_is_given_up(
         wait_until(lambda: details(client) == [None])
     assert 0 in done
     assert "is given up after 0.05 s" in caplog.text
-    assert [job.payload for job in client.archived_jobs("mail")] == [1, 2]
+    assert [job.payload for job in client.jobs.archived_jobs("mail")] == [1, 2]
 
 
 def test_a_coroutine_is_cancelled(dsn: str, client: Client) -> None:
@@ -92,7 +92,7 @@ def test_a_coroutine_is_cancelled(dsn: str, client: Client) -> None:
     worker.handler("mail")(handle)
     client.enqueue_batch("mail", [0, 1])
     with working(worker):
-        wait_until(lambda: client.archived_jobs("mail") and client.dead_letters("mail"))
+        wait_until(lambda: client.jobs.archived_jobs("mail") and client.jobs.dead_letters("mail"))
         assert cancelled == [0]
         assert details(client) == [None]
 
@@ -116,11 +116,11 @@ def test_a_coroutine_that_swallows_it_is_given_up(
 
     worker = AsyncWorker(dsn, concurrency=1, heartbeat=0.05)
     worker.handler("mail", timeout=0.05)(handle)
-    client.create_queue("free")
+    client.admin.create_queue("free")
     worker.handler("free")(free)
     client.enqueue_batch("mail", [0, 1])
     with working(worker):
-        wait_until(lambda: client.archived_jobs("mail") and client.dead_letters("mail"))
+        wait_until(lambda: client.jobs.archived_jobs("mail") and client.jobs.dead_letters("mail"))
         wait_until(lambda: details(client) == [{"abandoned": 1}])
         client.enqueue("free", 1)
         wait_until(lambda: details(client) == [None])
@@ -145,7 +145,7 @@ def test_what_was_given_up_can_notice(dsn: str, client: Client, kind: Kind) -> N
     client.enqueue("mail", 0)
     with working(worker):
         assert noticed.wait(2 * PATIENCE)
-        wait_until(lambda: client.dead_letters("mail"))
+        wait_until(lambda: client.jobs.dead_letters("mail"))
 
 
 def test_a_batch_and_what_is_behind_it(
@@ -164,7 +164,7 @@ def test_a_batch_and_what_is_behind_it(
     client.enqueue_batch("mail", [0, 1, 2, 3])
     with working(worker):
         wait_until(lambda: done == [2, 3])
-        wait_until(lambda: len(client.dead_letters("mail")) == 2)
+        wait_until(lambda: len(client.jobs.dead_letters("mail")) == 2)
 
 
 def test_the_job_is_tried_again(
@@ -178,12 +178,12 @@ def test_the_job_is_tried_again(
         if job.attempt == 1:
             stuck.wait(2 * PATIENCE)
 
-    client.alter_queue("mail", max_attempts=3)
+    client.admin.alter_queue("mail", max_attempts=3)
     worker = kind(dsn, concurrency=1, timeout=0.05)
     worker.handler("mail", prefetch=2, lease=300)(handle)
     client.enqueue("mail", 0)
     with working(worker):
-        wait_until(lambda: client.archived_jobs("mail"))
+        wait_until(lambda: client.jobs.archived_jobs("mail"))
     assert attempts == [1, 2]
 
 
@@ -194,7 +194,7 @@ def test_one_thread_serves_many_calls(dsn: str, client: Client) -> None:
     worker.handler("mail")(lambda number: names.add(threading.get_ident()))
     client.enqueue_batch("mail", [*range(20)])
     with working(worker):
-        wait_until(lambda: len(client.archived_jobs("mail")) == 20)
+        wait_until(lambda: len(client.jobs.archived_jobs("mail")) == 20)
     assert len(names) == 1
 
 
@@ -210,7 +210,7 @@ def test_what_a_handler_raises_within_its_time(
     worker.handler("mail")(as_handler(handle))
     client.enqueue("mail", 0)
     with working(worker):
-        wait_until(lambda: client.dead_letters("mail"))
+        wait_until(lambda: client.jobs.dead_letters("mail"))
     assert "given up" not in caplog.text
 
 
@@ -241,7 +241,7 @@ def handle(number):
 
 @pytest.mark.parametrize("how", ["", "async "], ids=["threads", "tasks"])
 def test_a_process_ends_without_it(dsn: str, client: Client, how: str, tmp_path: Path) -> None:
-    client.create_queue("free")
+    client.admin.create_queue("free")
     client.enqueue("mail", 0)
     (tmp_path / "app_hangs.py").write_text(PROGRAM.format(how=how))
     command = [sys.executable, "-m", "pgq", "work", "app_hangs:handlers", "--database", dsn]
@@ -252,7 +252,7 @@ def test_a_process_ends_without_it(dsn: str, client: Client, how: str, tmp_path:
         text=True,
     )
     try:
-        wait_until(lambda: client.dead_letters("mail"))
+        wait_until(lambda: client.jobs.dead_letters("mail"))
         process.terminate()
         out, err = process.communicate(timeout=PATIENCE)
     finally:

@@ -31,12 +31,12 @@ def wait_until(condition: Callable[[], Any]) -> Any:
 @pytest.fixture
 def client(connection: psycopg.Connection[Any]) -> Client:
     client = Client(connection)
-    client.create_queue("mail", backoff=timedelta(milliseconds=10))
+    client.admin.create_queue("mail", backoff=timedelta(milliseconds=10))
     return client
 
 
 def finished(client: Client) -> int:
-    return len(client.archived_jobs("mail"))
+    return len(client.jobs.archived_jobs("mail"))
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def finished(client: Client) -> int:
 def test_claims_that_have_to_be_flushed(
     dsn: str, client: Client, kind: Kind, as_handler: As, settings: dict[str, Any], word: str
 ) -> None:
-    client.create_queue("strict", **settings)
+    client.admin.create_queue("strict", **settings)
     worker = kind(dsn)
     worker.handler("strict", flush_claims=False)(as_handler(lambda payload: None))
     with pytest.raises(ValueError, match=rf'queue "strict" needs flush_claims: it has {word}'):
@@ -146,7 +146,7 @@ def test_a_queue_that_is_limited_later(
     worker = kind(dsn)
     worker.handler("mail", flush_claims=False, lease=0.3)(as_handler(lambda payload: None))
     with working(worker):
-        client.alter_queue("mail", max_leased=5)
+        client.admin.alter_queue("mail", max_leased=5)
         wait_until(lambda: "claims are flushed from now on" in caplog.text)
         client.enqueue("mail", 1)
         wait_until(lambda: finished(client) == 1)

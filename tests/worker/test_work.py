@@ -31,12 +31,12 @@ MOMENT = timedelta(milliseconds=10)
 @pytest.fixture
 def client(connection: psycopg.Connection[Any]) -> Client:
     client = Client(connection)
-    client.create_queue("mail", max_attempts=3, backoff=MOMENT)
+    client.admin.create_queue("mail", max_attempts=3, backoff=MOMENT)
     return client
 
 
 def outcomes(client: Client) -> dict[int, str]:
-    return {job.job_id: job.outcome for job in client.archived_jobs("mail")}
+    return {job.job_id: job.outcome for job in client.jobs.archived_jobs("mail")}
 
 
 def test_jobs_are_done_once(dsn: str, client: Client, kind: Kind, as_handler: As) -> None:
@@ -51,7 +51,7 @@ def test_jobs_are_done_once(dsn: str, client: Client, kind: Kind, as_handler: As
     assert sorted(done[:200]) == list(range(200))
     assert ids <= outcomes(client).keys()
     assert {*outcomes(client).values()} == {"acked"}
-    assert [job.attempt for job in client.archived_jobs("mail")] == [1] * 201
+    assert [job.attempt for job in client.jobs.archived_jobs("mail")] == [1] * 201
 
 
 def test_what_fails_is_tried_again(
@@ -72,7 +72,7 @@ def test_what_fails_is_tried_again(
     with working(worker):
         wait_until(lambda: outcomes(client))
     assert attempts == [1, 2, 3]
-    [job] = client.archived_jobs("mail")
+    [job] = client.jobs.archived_jobs("mail")
     assert job.last_error == "RuntimeError: no \\0 luck \\ud800"
 
 
@@ -86,8 +86,8 @@ def test_what_always_fails_is_a_dead_letter(
     worker.handler("mail")(as_handler(handle))
     client.enqueue("mail", 1)
     with working(worker):
-        wait_until(lambda: client.dead_letters("mail"))
-    [letter] = client.dead_letters("mail")
+        wait_until(lambda: client.jobs.dead_letters("mail"))
+    [letter] = client.jobs.dead_letters("mail")
     assert (letter.attempt, letter.last_error) == (3, "SystemExit: 3")
     records = [record for record in caplog.records if hasattr(record, "job_id")]
     assert [(r.queue, r.attempt, r.outcome) for r in records] == [  # type: ignore[attr-defined]
@@ -115,10 +115,10 @@ def test_what_a_handler_says_is_done(dsn: str, client: Client, kind: Kind, as_ha
     client.enqueue_batch("mail", ["retry", "reject", "release"])
     with working(worker):
         wait_until(lambda: len(outcomes(client)) == 2)
-    jobs = {job.payload: job for job in client.archived_jobs("mail")}
+    jobs = {job.payload: job for job in client.jobs.archived_jobs("mail")}
     assert (jobs["retry"].attempt, jobs["retry"].last_error) == (2, "busy")
     assert (jobs["release"].attempt, jobs["release"].last_error) == (1, None)
-    [letter] = client.dead_letters("mail")
+    [letter] = client.jobs.dead_letters("mail")
     assert (letter.payload, letter.attempt, letter.last_error) == ("reject", 1, "never")
 
 
@@ -158,10 +158,10 @@ def test_batches(dsn: str, client: Client, kind: Kind, as_handler: As) -> None:
     client.enqueue_batch("mail", [*range(50), "text"])
     with working(worker):
         wait_until(lambda: len(outcomes(client)) == 49)
-        wait_until(lambda: len(client.dead_letters("mail")) == 2)
+        wait_until(lambda: len(client.jobs.dead_letters("mail")) == 2)
     assert sum(sizes) == 51
     assert max(sizes) == 10
-    errors = {letter.payload: letter.last_error for letter in client.dead_letters("mail")}
+    errors = {letter.payload: letter.last_error for letter in client.jobs.dead_letters("mail")}
     assert errors == {5: "odd", "text": "the payload is no int: a whole number is wanted"}
 
 
@@ -173,12 +173,12 @@ def test_a_batch_that_fails(dsn: str, client: Client, kind: Kind, as_handler: As
     worker.handler("mail", batch=10)(as_handler(handle))
     client.enqueue_batch("mail", [1, 2, 3])
     with working(worker):
-        wait_until(lambda: len(client.dead_letters("mail")) == 3)
-    assert {letter.last_error for letter in client.dead_letters("mail")} == {"OSError: full"}
+        wait_until(lambda: len(client.jobs.dead_letters("mail")) == 3)
+    assert {letter.last_error for letter in client.jobs.dead_letters("mail")} == {"OSError: full"}
 
 
 def test_queues_share_the_slots(dsn: str, client: Client, kind: Kind, as_handler: As) -> None:
-    client.create_queue("calls")
+    client.admin.create_queue("calls")
     order: list[str] = []
     handlers = Handlers()
     handlers.handler("mail")(as_handler(lambda payload: order.append("mail")))
@@ -192,15 +192,15 @@ def test_queues_share_the_slots(dsn: str, client: Client, kind: Kind, as_handler
 
 
 def test_only_some_queues(dsn: str, client: Client, kind: Kind, as_handler: As) -> None:
-    client.create_queue("calls")
+    client.admin.create_queue("calls")
     handlers = Handlers()
     for queue in ("mail", "calls"):
         handlers.handler(queue)(as_handler(lambda payload: None))
     client.enqueue("mail", 1)
     client.enqueue("calls", 1)
     with working(kind(dsn, handlers, queues=["calls"])):
-        wait_until(lambda: client.archived_jobs("calls"))
-    assert not client.archived_jobs("mail")
+        wait_until(lambda: client.jobs.archived_jobs("calls"))
+    assert not client.jobs.archived_jobs("mail")
 
 
 def test_run_once(dsn: str, client: Client, kind: Kind) -> None:
@@ -236,7 +236,7 @@ def test_run_once_in_a_plain_function_beside_tasks(
     dsn: str, client: Client, batch: int | None
 ) -> None:
     """In its own thread, by the connections of the loop; errors of the effect arrive there."""
-    client.create_queue("other")
+    client.admin.create_queue("other")
     worker = AsyncWorker(dsn, connections=1)
     ran: list[tuple[int, str]] = []
     refused: list[BaseException] = []
@@ -337,7 +337,7 @@ def test_claims_without_a_flush(dsn: str, client: Client, kind: Kind, as_handler
     client.enqueue_batch("mail", list(range(20)))
     with working(worker):
         wait_until(lambda: len(outcomes(client)) == 20)
-    client.create_queue("once", max_attempts=1)
+    client.admin.create_queue("once", max_attempts=1)
     refused = Worker(dsn)
     refused.handler("once", flush_claims=False)(lambda payload: None)
     with pytest.raises(ValueError, match="max_attempts 1"):

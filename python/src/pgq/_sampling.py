@@ -37,22 +37,22 @@ def sample(client: Client) -> Sample:
     """Look once; all of it in one snapshot."""
     with client.connection.transaction():
         found = Sample(time.monotonic(), datetime.now(timezone.utc))
-        for topic in client.topic_stats():
+        for topic in client.monitor.topic_stats():
             found.published[topic.topic] = found.published.get(topic.topic, 0) + topic.last_offset
             found.kept[topic.topic] = found.kept.get(topic.topic, 0) + topic.messages
-        for row in client.group_lag():
+        for row in client.monitor.group_lag():
             name = row.topic, row.consumer_group
             found.committed[name] = found.committed.get(name, 0) + row.committed_offset
             found.lag[name] = found.lag.get(name, 0) + row.lag
             if row.oldest_published_at is not None:
                 known = found.oldest.get(name, row.oldest_published_at)
                 found.oldest[name] = min(known, row.oldest_published_at)
-        found.queues = {row.queue: row for row in client.queue_stats()}
+        found.queues = {row.queue: row for row in client.monitor.queue_stats()}
     # where the role may not, the rest is shown all the same
     with suppress(psycopg.errors.InsufficientPrivilege):
         found.finished = {
             json.loads(str(one.labels))["queue"]: round(one.value / 60, 1)
-            for one in client.metrics()
+            for one in client.monitor.metrics()
             if one.name == "pgq_queue_finished_last_minute" and one.value is not None
         }
     return found

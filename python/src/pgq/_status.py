@@ -39,10 +39,10 @@ def _topics(client: Client) -> Table:
     table = _table("topics", "topic", "partitions", "retention", "messages", "in the last minute")
     messages: dict[str, int] = defaultdict(int)
     recent: dict[str, int] = defaultdict(int)
-    for row in client.topic_stats():
+    for row in client.monitor.topic_stats():
         messages[row.topic] += row.messages
         recent[row.topic] += row.published_last_minute
-    for topic in client.list_topics():
+    for topic in client.admin.list_topics():
         table.add_row(
             topic.topic,
             str(topic.partitions),
@@ -56,7 +56,7 @@ def _topics(client: Client) -> Table:
 def _groups(client: Client) -> Table:
     table = _table("groups", "topic / group", "lag", "oldest unread", "partitions leased")
     groups: dict[tuple[str, str], list[GroupLag]] = defaultdict(list)
-    for row in client.group_lag():
+    for row in client.monitor.group_lag():
         groups[row.topic, row.consumer_group].append(row)
     now = datetime.now(timezone.utc)
     for (topic, group), rows in sorted(groups.items()):
@@ -85,7 +85,7 @@ def _queues(client: Client) -> Table:
         "",
     )
     now = datetime.now(timezone.utc)
-    for row in client.queue_stats():
+    for row in client.monitor.queue_stats():
         counts = (row.ready, row.leased, row.delayed, row.waiting, row.expired, row.dead)
         table.add_row(
             row.queue,

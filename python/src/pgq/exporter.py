@@ -172,7 +172,7 @@ class _Source:
             connection.execute(
                 f"set local statement_timeout = {int(self._timeout * 1000)}".encode()
             )
-            return Client(connection).metrics_text()
+            return Client(connection).monitor.metrics_text()
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None

@@ -2,43 +2,21 @@
 
 from __future__ import annotations
 
-from pgq._async._access import AccessRights
-from pgq._async._bulk import BulkWrites
-from pgq._async._cleanup import Cleanup
 from pgq._async._consuming import Consuming
 from pgq._async._effects import Effects
-from pgq._async._filters import Filters
-from pgq._async._idle import Idle
-from pgq._async._jobs import Jobs
-from pgq._async._metrics import Metrics
-from pgq._async._queues import Queues
+from pgq._async._heartbeats import Heartbeats
+from pgq._async._publishing import Publishing
 from pgq._async._results import Results
-from pgq._async._schedules import Schedules
-from pgq._async._subscriptions import Subscriptions
-from pgq._async._topics import Topics
-from pgq._async._transactions import Transactions
+from pgq._async._working import Working
 
 __all__ = ["AsyncClient"]
 
 
-class AsyncClient(
-    Topics,
-    Consuming,
-    Queues,
-    Jobs,
-    Filters,
-    Idle,
-    Effects,
-    Results,
-    Schedules,
-    Subscriptions,
-    AccessRights,
-    BulkWrites,
-    Metrics,
-    Cleanup,
-    Transactions,
-):
+class AsyncClient(Publishing, Consuming, Working, Results, Effects, Heartbeats):
     """pgq's functions as methods, on a connection that stays the caller's.
+
+    A program's daily calls are methods of the client; the others are in its groups `admin`,
+    `schedules`, `jobs`, `monitor` and `bulk`: ``client.admin.create_topic("orders")``.
 
     Every method is one call of the function of the same name, with the same arguments: it opens no
     transaction and commits nothing, so what it does is part of the caller's transaction, or
@@ -47,7 +25,7 @@ class AsyncClient(
 
     An optional argument that is None, or not given, takes the default of the SQL function, which
     for a job's lease or delay is the queue's own setting. A limit is lifted by its name:
-    ``create_topic("readings", no_limit=["retention"])`` keeps messages for ever.
+    ``client.admin.create_topic("readings", no_limit=["retention"])`` keeps messages for ever.
 
     Durations are timedeltas, times are timezone-aware datetimes.
 

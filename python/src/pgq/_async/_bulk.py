@@ -1,20 +1,20 @@
-"""Writes of many writers at once."""
+"""The group `bulk`: many writers or readers that share their work."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from pgq._async._calling import Calling
-from pgq.messages import BulkWriteState
+from pgq.messages import BulkWriteState, Message, OffsetRange, PackedMessages, PartitionOffsets
 
-__all__ = ["BulkWrites"]
+__all__ = ["Bulk"]
 
 
-class BulkWrites(Calling):
-    """Writes of many writers at once."""
+class Bulk(Calling):
+    """Bulk writes of many writers, and reading by ranges of offsets, as Spark does it."""
 
     async def begin_write(
         self,
@@ -130,3 +130,109 @@ class BulkWrites(Calling):
     async def abort_write(self, write_id: UUID) -> bool:
         """Give up a bulk write, and refuse writers that come later. False: it is not open."""
         return await self._value(bool, "abort_write", write_id=write_id)
+
+    async def claim_offsets(
+        self,
+        topic: str,
+        consumer_group: str,
+        *,
+        max_messages: int | None = None,
+        partition: int | None = None,
+    ) -> OffsetRange | None:
+        """Take messages as `consume` does, and return where they stand.
+
+        None: nothing to read for this member now. Read them with `fetch_range`.
+
+        Raises OffsetOutOfRange when retention has removed the next message.
+        """
+        return await self._row_or_none(
+            OffsetRange,
+            "claim_offsets",
+            topic=topic,
+            consumer_group=consumer_group,
+            max_messages=max_messages,
+            partition=partition,
+        )
+
+    async def fetch_range(
+        self, topic: str, partition: int, first_offset: int, last_offset: int
+    ) -> list[Message]:
+        """Read the messages of a range, both ends included, without any group.
+
+        Raises OffsetOutOfRange when the range is not there (any more) as a whole.
+        """
+        return await self._rows(
+            Message,
+            "fetch_range",
+            topic=topic,
+            partition=partition,
+            first_offset=first_offset,
+            last_offset=last_offset,
+        )
+
+    async def fetch_packed(
+        self,
+        topic: str,
+        partition: int,
+        first_offset: int,
+        last_offset: int,
+        *,
+        first_partition_id: int | None = None,
+    ) -> list[PackedMessages]:
+        """Read the messages of a range as `fetch_range` does, a thousand in an answer.
+
+        `first_partition_id` is what `check_range` said of partition 0: when another topic has the
+        name by now, UnknownPartition is raised.
+        """
+        return await self._rows(
+            PackedMessages,
+            "fetch_packed",
+            topic=topic,
+            partition=partition,
+            first_offset=first_offset,
+            last_offset=last_offset,
+            first_partition_id=first_partition_id,
+        )
+
+    async def list_offsets(
+        self, topic: str, *, published_at: datetime | None = None
+    ) -> list[PartitionOffsets]:
+        """The offsets that each partition has, and the first published at a time or later.
+
+        What is published later gets higher offsets, so ranges planned from here stay as they are.
+        """
+        return await self._rows(
+            PartitionOffsets, "list_offsets", topic=topic, published_at=published_at
+        )
+
+    async def watermark(self, topic: str) -> datetime:
+        """A time before which nothing more will be published to a topic.
+
+        So a window by `published_at` that ends there, or earlier, loses no message of a transaction
+        that is still open.
+        """
+        return await self._value(datetime, "watermark", topic=topic)
+
+    async def assign_offsets(self, topic: str, partition: int | None = None) -> list[OffsetRange]:
+        """Give offsets to what a deferred topic has that was committed and has none; return them.
+
+        Those who consume do it themselves, and others see it when their transaction ends. So call
+        this before a long one, and before `fetch`, `fetch_range` and `list_offsets`.
+        """
+        return await self._rows(OffsetRange, "assign_offsets", topic=topic, partition=partition)
+
+    async def check_range(
+        self, topic: str, partition: int, first_offset: int, last_offset: int
+    ) -> int:
+        """The partition_id of a partition in the view pgq.messages, if all of the range is there.
+
+        Raises OffsetOutOfRange when the range is not there (any more) as a whole.
+        """
+        return await self._value(
+            int,
+            "check_range",
+            topic=topic,
+            partition=partition,
+            first_offset=first_offset,
+            last_offset=last_offset,
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from pgq._async._calling import Calling
-from pgq.messages import CleanupAction, CleanupFailure
+from pgq.messages import CleanupAction
 
 __all__ = ["Cleanup"]
 
@@ -20,10 +20,6 @@ class Cleanup(Calling):
         its own (READ COMMITTED, or ActiveSqlTransaction is raised).
         """
         return await self._rows(CleanupAction, "cleanup")
-
-    async def list_cleanup_failures(self) -> list[CleanupFailure]:
-        """What cleanup fails for, the oldest failure first; a row goes when it works again."""
-        return await self._rows(CleanupFailure, "list_cleanup_failures")
 
     async def repair_clock(
         self, *, longest_lease: timedelta | None = None, max_rows: int | None = None
@@ -45,6 +41,10 @@ class Cleanup(Calling):
         """
         return await self._value(int, "schedule_cleanup", schedule=schedule)
 
+    async def unschedule_cleanup(self) -> bool:
+        """End what :meth:`schedule_cleanup` began; False when there was nothing to end."""
+        return await self._value(bool, "unschedule_cleanup")
+
     async def set_storage_bounds(
         self, *, max_retentions: int | None = None, max_sized_topics: int | None = None
     ) -> None:
@@ -58,7 +58,3 @@ class Cleanup(Calling):
             max_retentions=max_retentions,
             max_sized_topics=max_sized_topics,
         )
-
-    async def unschedule_cleanup(self) -> bool:
-        """End what :meth:`schedule_cleanup` began; False when there was nothing to end."""
-        return await self._value(bool, "unschedule_cleanup")

@@ -1,4 +1,4 @@
-"""Reading a topic, with a consumer group or without one."""
+"""Reading a topic."""
 
 from __future__ import annotations
 
@@ -6,14 +6,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from pgq._async._calling import Calling
-from pgq.messages import (
-    LeasedMessage,
-    Message,
-    OffsetRange,
-    PackedMessages,
-    PartitionOffsets,
-    SeekResult,
-)
+from pgq.messages import LeasedMessage, Message
 
 __all__ = ["Consuming"]
 
@@ -50,112 +43,6 @@ class Consuming(Calling):
             max_messages=max_messages,
             partition=partition,
             max_bytes=max_bytes,
-        )
-
-    async def claim_offsets(
-        self,
-        topic: str,
-        consumer_group: str,
-        *,
-        max_messages: int | None = None,
-        partition: int | None = None,
-    ) -> OffsetRange | None:
-        """Take messages as `consume` does, and return where they stand.
-
-        None: nothing to read for this member now. Read them with `fetch_range`.
-
-        Raises OffsetOutOfRange when retention has removed the next message.
-        """
-        return await self._row_or_none(
-            OffsetRange,
-            "claim_offsets",
-            topic=topic,
-            consumer_group=consumer_group,
-            max_messages=max_messages,
-            partition=partition,
-        )
-
-    async def fetch_range(
-        self, topic: str, partition: int, first_offset: int, last_offset: int
-    ) -> list[Message]:
-        """Read the messages of a range, both ends included, without any group.
-
-        Raises OffsetOutOfRange when the range is not there (any more) as a whole.
-        """
-        return await self._rows(
-            Message,
-            "fetch_range",
-            topic=topic,
-            partition=partition,
-            first_offset=first_offset,
-            last_offset=last_offset,
-        )
-
-    async def fetch_packed(
-        self,
-        topic: str,
-        partition: int,
-        first_offset: int,
-        last_offset: int,
-        *,
-        first_partition_id: int | None = None,
-    ) -> list[PackedMessages]:
-        """Read the messages of a range as `fetch_range` does, a thousand in an answer.
-
-        `first_partition_id` is what `check_range` said of partition 0: when another topic has the
-        name by now, UnknownPartition is raised.
-        """
-        return await self._rows(
-            PackedMessages,
-            "fetch_packed",
-            topic=topic,
-            partition=partition,
-            first_offset=first_offset,
-            last_offset=last_offset,
-            first_partition_id=first_partition_id,
-        )
-
-    async def list_offsets(
-        self, topic: str, *, published_at: datetime | None = None
-    ) -> list[PartitionOffsets]:
-        """The offsets that each partition has, and the first published at a time or later.
-
-        What is published later gets higher offsets, so ranges planned from here stay as they are.
-        """
-        return await self._rows(
-            PartitionOffsets, "list_offsets", topic=topic, published_at=published_at
-        )
-
-    async def watermark(self, topic: str) -> datetime:
-        """A time before which nothing more will be published to a topic.
-
-        So a window by `published_at` that ends there, or earlier, loses no message of a transaction
-        that is still open.
-        """
-        return await self._value(datetime, "watermark", topic=topic)
-
-    async def assign_offsets(self, topic: str, partition: int | None = None) -> list[OffsetRange]:
-        """Give offsets to what a deferred topic has that was committed and has none; return them.
-
-        Those who consume do it themselves, and others see it when their transaction ends. So call
-        this before a long one, and before `fetch`, `fetch_range` and `list_offsets`.
-        """
-        return await self._rows(OffsetRange, "assign_offsets", topic=topic, partition=partition)
-
-    async def check_range(
-        self, topic: str, partition: int, first_offset: int, last_offset: int
-    ) -> int:
-        """The partition_id of a partition in the view pgq.messages, if all of the range is there.
-
-        Raises OffsetOutOfRange when the range is not there (any more) as a whole.
-        """
-        return await self._value(
-            int,
-            "check_range",
-            topic=topic,
-            partition=partition,
-            first_offset=first_offset,
-            last_offset=last_offset,
         )
 
     async def fetch(
@@ -314,31 +201,13 @@ class Consuming(Calling):
             error=self._storable(error),
         )
 
-    async def seek(
-        self,
-        topic: str,
-        consumer_group: str,
-        *,
-        partition: int | None = None,
-        log_offset: int | None = None,
-        published_at: datetime | None = None,
-        start: str | None = None,
-    ) -> list[SeekResult]:
-        """Move a group, in one partition or in all: back to read again, or ahead to skip.
+    async def next_poll(self, topic: str, consumer_group: str) -> datetime | None:
+        """When a poll of the group may next find messages, if nothing is published until then.
 
-        Give one of `log_offset` (with a partition), `published_at` (the first message published
-        then or later is next) and `start`, 'earliest' or 'latest'. Returns the offset read next in
-        each partition. Leases on them are lost.
-
-        Raises OffsetOutOfRange for an offset outside the log.
+        A time in the past: an open transaction holds messages back, look again after a while. None:
+        the group has read everything.
         """
-        return await self._rows(
-            SeekResult,
-            "seek",
-            topic=topic,
-            consumer_group=consumer_group,
-            partition=partition,
-            log_offset=log_offset,
-            published_at=published_at,
-            start=start,
+        due_at: datetime | None = await self._value(
+            datetime, "next_poll", topic=topic, consumer_group=consumer_group
         )
+        return due_at

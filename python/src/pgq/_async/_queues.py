@@ -1,18 +1,18 @@
-"""Queues, their settings, and what is in them."""
+"""Queues, and their settings."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from pgq._async._calling import Calling
-from pgq.messages import ArchivedJob, DeadLetter, Queue, QueueStats
+from pgq.messages import Queue
 
 __all__ = ["Queues"]
 
 
 class Queues(Calling):
-    """Queues, their settings, and what is in them."""
+    """Queues, and their settings."""
 
     async def create_queue(
         self,
@@ -169,46 +169,3 @@ class Queues(Calling):
     async def resume_queue(self, queue: str) -> Queue:
         """End a pause."""
         return await self._row(Queue, "resume_queue", queue=queue)
-
-    async def queue_stats(self, queue: str | None = None) -> list[QueueStats]:
-        """How many jobs are in which state, a row per queue."""
-        return await self._view(QueueStats, "queue_stats", queue=queue)
-
-    async def dead_letters(self, queue: str | None = None) -> list[DeadLetter]:
-        """The jobs that were given up, with their last errors."""
-        return await self._view(DeadLetter, "dead_letters", queue=queue)
-
-    async def fetch_dead_letters(
-        self,
-        queue: str,
-        *,
-        max_jobs: int | None = None,
-        after_died_at: datetime | None = None,
-        after_job_id: int | None = None,
-    ) -> list[DeadLetter]:
-        """A page of the dead letters of a queue (100), those that died first before the others.
-
-        For the next page pass `died_at` and `job_id` of the last one of this page.
-        """
-        return await self._rows(
-            DeadLetter,
-            "fetch_dead_letters",
-            queue=queue,
-            max_jobs=max_jobs,
-            after_died_at=after_died_at,
-            after_job_id=after_job_id,
-        )
-
-    async def fetch_archived_jobs(
-        self, queue: str, *, max_jobs: int | None = None
-    ) -> list[ArchivedJob]:
-        """The archived jobs of a queue that ended last (100), the newest first.
-
-        It reads the end of the archive alone, whatever the archive holds; `archived_jobs` has the
-        older ones too.
-        """
-        return await self._rows(ArchivedJob, "fetch_archived_jobs", queue=queue, max_jobs=max_jobs)
-
-    async def archived_jobs(self, queue: str | None = None) -> list[ArchivedJob]:
-        """The jobs that were finished or have expired, until retention removes them."""
-        return await self._view(ArchivedJob, "archived_jobs", queue=queue)

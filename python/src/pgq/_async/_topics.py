@@ -1,26 +1,18 @@
-"""Topics, publishing to them, and the consumer groups that read them."""
+"""Topics and consumer groups, and their settings."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import timedelta
-from typing import Any
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 
 from pgq._async._calling import Calling
-from pgq.messages import (
-    Group,
-    GroupLag,
-    PublishBatchResult,
-    PublishResult,
-    Topic,
-    TopicStats,
-)
+from pgq.messages import Group, SeekResult, Topic
 
 __all__ = ["Topics"]
 
 
 class Topics(Calling):
-    """Topics, publishing and consumer groups."""
+    """Topics and consumer groups, and their settings."""
 
     async def create_topic(
         self,
@@ -109,73 +101,6 @@ class Topics(Calling):
         """All topics, by name."""
         return await self._rows(Topic, "list_topics")
 
-    async def topic_stats(self, topic: str | None = None) -> list[TopicStats]:
-        """What the topics hold, a row per partition."""
-        return await self._view(TopicStats, "topic_stats", topic=topic)
-
-    async def publish(
-        self,
-        topic: str,
-        payload: Any = None,
-        *,
-        key: str | None = None,
-        headers: Mapping[str, Any] | None = None,
-        partition: int | None = None,
-        idempotency_key: str | None = None,
-        body: bytes | None = None,
-    ) -> PublishResult:
-        """Append one message and return where it stands.
-
-        Messages of one `key` go to one partition and keep their order. Without a key, and without
-        a named partition, any partition that is free takes it. The partition stays locked until
-        the transaction ends, so publish late in a long one. In a deferred topic nothing is locked,
-        and `log_offset` is None.
-
-        With an `idempotency_key` that was given before, within the topic's window, nothing is
-        written: the result says where the first message stands, and `duplicate` is True.
-        """
-        return await self._row(
-            PublishResult,
-            "publish",
-            topic=topic,
-            payload=payload,
-            key=key,
-            headers=headers,
-            partition=partition,
-            idempotency_key=idempotency_key,
-            body=body,
-        )
-
-    async def publish_batch(
-        self,
-        topic: str,
-        payloads: Sequence[Any] | None = None,
-        *,
-        keys: Sequence[str | None] | None = None,
-        headers: Sequence[Mapping[str, Any] | None] | None = None,
-        partition: int | None = None,
-        idempotency_keys: Sequence[str | None] | None = None,
-        bodies: Sequence[bytes] | None = None,
-    ) -> list[PublishBatchResult]:
-        """Append many messages; all are stored or none.
-
-        Lists given beside each other have the same length. Returns the offsets in each partition
-        written to: within it the messages stand in the order of the lists. Messages whose
-        idempotency key was given before are not written; results with `duplicate` say where they
-        stand.
-        """
-        return await self._rows(
-            PublishBatchResult,
-            "publish_batch",
-            topic=topic,
-            payloads=payloads,
-            keys=keys,
-            headers=headers,
-            partition=partition,
-            idempotency_keys=idempotency_keys,
-            bodies=bodies,
-        )
-
     async def create_group(
         self,
         topic: str,
@@ -245,8 +170,31 @@ class Topics(Calling):
         """The groups of a topic, or of all."""
         return await self._rows(Group, "list_groups", topic=topic)
 
-    async def group_lag(
-        self, topic: str | None = None, consumer_group: str | None = None
-    ) -> list[GroupLag]:
-        """How far the groups are behind, a row per partition."""
-        return await self._view(GroupLag, "group_lag", topic=topic, consumer_group=consumer_group)
+    async def seek(
+        self,
+        topic: str,
+        consumer_group: str,
+        *,
+        partition: int | None = None,
+        log_offset: int | None = None,
+        published_at: datetime | None = None,
+        start: str | None = None,
+    ) -> list[SeekResult]:
+        """Move a group, in one partition or in all: back to read again, or ahead to skip.
+
+        Give one of `log_offset` (with a partition), `published_at` (the first message published
+        then or later is next) and `start`, 'earliest' or 'latest'. Returns the offset read next in
+        each partition. Leases on them are lost.
+
+        Raises OffsetOutOfRange for an offset outside the log.
+        """
+        return await self._rows(
+            SeekResult,
+            "seek",
+            topic=topic,
+            consumer_group=consumer_group,
+            partition=partition,
+            log_offset=log_offset,
+            published_at=published_at,
+            start=start,
+        )

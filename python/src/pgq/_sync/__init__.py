@@ -4,43 +4,21 @@
 
 from __future__ import annotations
 
-from pgq._sync._access import AccessRights
-from pgq._sync._bulk import BulkWrites
-from pgq._sync._cleanup import Cleanup
 from pgq._sync._consuming import Consuming
 from pgq._sync._effects import Effects
-from pgq._sync._filters import Filters
-from pgq._sync._idle import Idle
-from pgq._sync._jobs import Jobs
-from pgq._sync._metrics import Metrics
-from pgq._sync._queues import Queues
+from pgq._sync._heartbeats import Heartbeats
+from pgq._sync._publishing import Publishing
 from pgq._sync._results import Results
-from pgq._sync._schedules import Schedules
-from pgq._sync._subscriptions import Subscriptions
-from pgq._sync._topics import Topics
-from pgq._sync._transactions import Transactions
+from pgq._sync._working import Working
 
 __all__ = ["Client"]
 
 
-class Client(
-    Topics,
-    Consuming,
-    Queues,
-    Jobs,
-    Filters,
-    Idle,
-    Effects,
-    Results,
-    Schedules,
-    Subscriptions,
-    AccessRights,
-    BulkWrites,
-    Metrics,
-    Cleanup,
-    Transactions,
-):
+class Client(Publishing, Consuming, Working, Results, Effects, Heartbeats):
     """pgq's functions as methods, on a connection that stays the caller's.
+
+    A program's daily calls are methods of the client; the others are in its groups `admin`,
+    `schedules`, `jobs`, `monitor` and `bulk`: ``client.admin.create_topic("orders")``.
 
     Every method is one call of the function of the same name, with the same arguments: it opens no
     transaction and commits nothing, so what it does is part of the caller's transaction, or
@@ -49,7 +27,7 @@ class Client(
 
     An optional argument that is None, or not given, takes the default of the SQL function, which
     for a job's lease or delay is the queue's own setting. A limit is lifted by its name:
-    ``create_topic("readings", no_limit=["retention"])`` keeps messages for ever.
+    ``client.admin.create_topic("readings", no_limit=["retention"])`` keeps messages for ever.
 
     Durations are timedeltas, times are timezone-aware datetimes.
 

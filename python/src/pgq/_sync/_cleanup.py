@@ -7,7 +7,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from pgq._sync._calling import Calling
-from pgq.messages import CleanupAction, CleanupFailure
+from pgq.messages import CleanupAction
 
 __all__ = ["Cleanup"]
 
@@ -22,10 +22,6 @@ class Cleanup(Calling):
         its own (READ COMMITTED, or ActiveSqlTransaction is raised).
         """
         return self._rows(CleanupAction, "cleanup")
-
-    def list_cleanup_failures(self) -> list[CleanupFailure]:
-        """What cleanup fails for, the oldest failure first; a row goes when it works again."""
-        return self._rows(CleanupFailure, "list_cleanup_failures")
 
     def repair_clock(
         self, *, longest_lease: timedelta | None = None, max_rows: int | None = None
@@ -47,6 +43,10 @@ class Cleanup(Calling):
         """
         return self._value(int, "schedule_cleanup", schedule=schedule)
 
+    def unschedule_cleanup(self) -> bool:
+        """End what :meth:`schedule_cleanup` began; False when there was nothing to end."""
+        return self._value(bool, "unschedule_cleanup")
+
     def set_storage_bounds(
         self, *, max_retentions: int | None = None, max_sized_topics: int | None = None
     ) -> None:
@@ -60,7 +60,3 @@ class Cleanup(Calling):
             max_retentions=max_retentions,
             max_sized_topics=max_sized_topics,
         )
-
-    def unschedule_cleanup(self) -> bool:
-        """End what :meth:`schedule_cleanup` began; False when there was nothing to end."""
-        return self._value(bool, "unschedule_cleanup")

@@ -10,16 +10,17 @@ from uuid import UUID
 
 import psycopg
 
+from pgq._sync._groups import Groups
 from pgq._sync._transactions import Transactions
 from pgq.errors import EffectInterrupted
-from pgq.messages import Effect, EffectState, Job
+from pgq.messages import EffectState, Job
 
 __all__ = ["Effects"]
 
 T = TypeVar("T")
 
 
-class Effects(Transactions):
+class Effects(Transactions, Groups):
     """The effects of jobs."""
 
     def run_once(
@@ -64,7 +65,7 @@ class Effects(Transactions):
         try:
             result = function()
         except nothing_done:
-            self.retry(lambda c: c.delete_effect(*place))
+            self.retry(lambda c: c.jobs.delete_effect(*place))
             raise
         try:
             self.retry(lambda c: c.finish_effect(*place, result=result))
@@ -113,17 +114,3 @@ class Effects(Transactions):
             effect=effect,
             result=result,
         )
-
-    def delete_effect(self, job_id: int, lease_token: UUID, effect: str) -> bool:
-        """Take back that an effect was begun: it has not happened, and is to be run again.
-
-        Whoever began it may say so, and whoever has the job now; an operator finds the token in
-        `effects`. False: it is finished, or was not begun, or another worker has begun it since.
-        """
-        return self._value(
-            bool, "delete_effect", job_id=job_id, lease_token=lease_token, effect=effect
-        )
-
-    def effects(self, queue: str | None = None) -> list[Effect]:
-        """The effects of jobs that are not finished, and their states; see `run_once`."""
-        return self._view(Effect, "effects", queue=queue)

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from pgq._sync._transactions import Transactions
 from pgq.errors import ResultTimeout
-from pgq.messages import JobAttempt, JobResult
+from pgq.messages import JobResult
 
 __all__ = ["Results"]
 
@@ -18,7 +18,7 @@ LONGEST_PAUSE = 1.0
 
 
 class Results(Transactions):
-    """The results of jobs, and the attempts before them."""
+    """The results of jobs."""
 
     def get_result(self, job_id: int) -> JobResult:
         """What has become of a job, with its result.
@@ -27,13 +27,6 @@ class Results(Transactions):
         `retention`, and dead letters in any queue; all others are 'gone'.
         """
         return self._row(JobResult, "get_result", job_id=job_id)
-
-    def job_history(self, job_id: int) -> list[JobAttempt]:
-        """The attempts of a job that did not succeed, the latest first, 20 at most.
-
-        They are kept as long as the `retention` of the queue, also when the job has ended.
-        """
-        return self._rows(JobAttempt, "job_history", job_id=job_id)
 
     def await_result(self, job_id: int, *, timeout: timedelta | None = None) -> JobResult:
         """Wait until a job has ended, and return what has become of it.

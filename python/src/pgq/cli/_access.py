@@ -53,7 +53,7 @@ def add(app: typer.Typer) -> None:
     ) -> None:
         """Show who may do what, of one topic or queue or of all."""
         with connected(database, read_only=True) as client:
-            found = client.list_access(topic=topic, queue=queue)
+            found = client.admin.list_access(topic=topic, queue=queue)
         show_rows(found, json=json, nothing="no grants")
 
     @command(
@@ -75,7 +75,7 @@ def add(app: typer.Typer) -> None:
     ) -> None:
         """Let a role use a topic or queue, which is closed to others from then on."""
         with connected(database) as client:
-            given = client.grant_access(
+            given = client.admin.grant_access(
                 role, access.value, topic=topic, queue=queue, end_dependents=end_dependents
             )
         show_object(given, json=json)
@@ -91,7 +91,7 @@ def add(app: typer.Typer) -> None:
     ) -> None:
         """Take it back; the topic or queue stays closed to roles without access."""
         with connected(database) as client:
-            done = client.revoke_access(
+            done = client.admin.revoke_access(
                 role,
                 None if access is None else access.value,
                 topic=topic,

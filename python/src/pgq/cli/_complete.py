@@ -41,14 +41,18 @@ def _names(
     return complete
 
 
-topic_names = _names(lambda client, given: (one.topic for one in client.list_topics()))
-queue_names = _names(lambda client, given: (one.queue for one in client.list_queues()))
+topic_names = _names(lambda client, given: (one.topic for one in client.admin.list_topics()))
+queue_names = _names(lambda client, given: (one.queue for one in client.admin.list_queues()))
 _groups = _names(
-    lambda client, given: (one.consumer_group for one in client.list_groups(given.get("topic")))
+    lambda client, given: (
+        one.consumer_group for one in client.admin.list_groups(given.get("topic"))
+    )
 )
-_schedules = _names(lambda client, given: (one.schedule for one in client.list_schedules()))
+_schedules = _names(
+    lambda client, given: (one.schedule for one in client.schedules.list_schedules())
+)
 _subscriptions = _names(
-    lambda client, given: (one.subscription for one in client.list_subscriptions())
+    lambda client, given: (one.subscription for one in client.admin.list_subscriptions())
 )
 
 TopicName = Annotated[str, typer.Argument(metavar="TOPIC", autocompletion=topic_names)]

@@ -58,10 +58,10 @@ def _lag(
     """Show how far groups are behind, in each partition."""
     with connected(database, read_only=True) as client:
         if topic is not None:
-            names = [one.consumer_group for one in client.list_groups(topic)]
+            names = [one.consumer_group for one in client.admin.list_groups(topic)]
             if group is not None and group not in names:
                 raise CommandError(f'unknown consumer group "{group}" of topic "{topic}"')
-        rows = client.group_lag(topic, group)
+        rows = client.monitor.group_lag(topic, group)
     show_rows(rows, json=json, columns=_LAG, nothing="no groups")
 
 
@@ -79,7 +79,7 @@ def _seek(
 ) -> None:
     """Move a group back to read again, or ahead to skip; say one of --start, --at, --offset."""
     with connected(database) as client:
-        rows = client.seek(
+        rows = client.admin.seek(
             topic, group, partition=partition, log_offset=offset, published_at=at, start=start
         )
     show_rows(rows, json=json)
@@ -103,7 +103,7 @@ def add(app: typer.Typer) -> None:
     def list_groups(topic: AnyTopic = None, database: Database = "", json: AsJson = False) -> None:
         """Show the groups of a topic, or of all."""
         with connected(database, read_only=True) as client:
-            show_rows(client.list_groups(topic), json=json, nothing="no groups")
+            show_rows(client.admin.list_groups(topic), json=json, nothing="no groups")
 
     @command(groups, "show", examples=["pgq groups show orders billing"])
     def show_group(
@@ -111,10 +111,10 @@ def add(app: typer.Typer) -> None:
     ) -> None:
         """Show one group: its settings, and where it stands in each partition."""
         with connected(database, read_only=True) as client:
-            found = [one for one in client.list_groups(topic) if one.consumer_group == group]
+            found = [one for one in client.admin.list_groups(topic) if one.consumer_group == group]
             if not found:
                 raise CommandError(f'unknown consumer group "{group}" of topic "{topic}"')
-            lags = client.group_lag(topic, group)
+            lags = client.monitor.group_lag(topic, group)
         if json:
             settings = {name: getattr(found[0], name) for name in found[0].__slots__}
             show_object({**settings, "lag": lags}, json=True)
@@ -146,7 +146,7 @@ def add(app: typer.Typer) -> None:
     ) -> None:
         """Create a group; one that is there has to have the settings that are given."""
         with connected(database) as client:
-            made = client.create_group(
+            made = client.admin.create_group(
                 topic,
                 group,
                 start=start,
@@ -171,7 +171,7 @@ def add(app: typer.Typer) -> None:
     ) -> None:
         """Change the settings that are given."""
         with connected(database) as client:
-            changed = client.alter_group(
+            changed = client.admin.alter_group(
                 topic,
                 group,
                 out_of_range=out_of_range,
@@ -188,7 +188,7 @@ def add(app: typer.Typer) -> None:
         """Drop a group with its positions; asks first. The messages stay."""
         with connected(database) as client:
             if not yes:
-                lag = sum(one.lag for one in client.group_lag(topic, group))
+                lag = sum(one.lag for one in client.monitor.group_lag(topic, group))
                 confirm(f'Drop group "{group}" of topic "{topic}", {lag:,} messages behind?', yes)
-            client.drop_group(topic, group)
+            client.admin.drop_group(topic, group)
         write_line(f'dropped group "{group}" of topic "{topic}"')

@@ -80,7 +80,7 @@ def add(app: typer.Typer) -> None:
                 if found is None
                 else {field.name: getattr(found, field.name) for field in fields(found)}
             )
-            history = client.job_history(number)
+            history = client.jobs.job_history(number)
         if shown is None and not history:
             raise CommandError(
                 f"job {number} is gone: it has ended in a queue without keep_results or longer ago "
@@ -114,8 +114,8 @@ def _unfinished(
     client: Client, queue: str, state: str | None, label: str | None, most: int
 ) -> list[Any]:
     if label is None:
-        return list(client.peek_jobs(queue, state=state, max_jobs=most))
-    looked = client.peek_jobs(queue, state=state, max_jobs=LOOKED)
+        return list(client.jobs.peek_jobs(queue, state=state, max_jobs=most))
+    looked = client.jobs.peek_jobs(queue, state=state, max_jobs=LOOKED)
     found = [one for one in looked if one.label == label][:most]
     if len(looked) == LOOKED and len(found) < most:
         print(f"pgq: only the first {LOOKED:,} jobs were looked at", file=sys.stderr)
@@ -125,7 +125,7 @@ def _unfinished(
 def _finished(
     client: Client, queue: str, state: str | None, label: str | None, most: int
 ) -> list[Any]:
-    looked = client.fetch_archived_jobs(queue, max_jobs=most if label is None else LOOKED)
+    looked = client.jobs.fetch_archived_jobs(queue, max_jobs=most if label is None else LOOKED)
     return [one for one in looked if label in (None, one.label)][:most]
 
 
@@ -134,7 +134,7 @@ def _dead(client: Client, queue: str, state: str | None, label: str | None, most
     after: dict[str, Any] = {}
     while len(found) < most:
         size = min(1000, most - len(found)) if label is None else 1000
-        page = client.fetch_dead_letters(queue, max_jobs=size, **after)
+        page = client.jobs.fetch_dead_letters(queue, max_jobs=size, **after)
         found += [one for one in page if label in (None, one.label)]
         if len(page) < size:
             break

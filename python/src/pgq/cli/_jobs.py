@@ -70,18 +70,25 @@ def purge(
         if everything or job is not None:
             if not yes:
                 confirm(f'Remove {_purged(client, name, job)} of queue "{name}"?', yes)
-            removed = client.purge_queue(name, job_id=job, all_jobs=everything or None).taken
+            removed = client.jobs.purge_queue(name, job_id=job, all_jobs=everything or None).taken
             tell(removed, "removed", name, json)
             return
         if dead:
             which = {"dead_only": True}
         Bulk(
-            client, name, client.purge_queue, "Remove", "removed", which, "dead letter", max_jobs
+            client,
+            name,
+            client.jobs.purge_queue,
+            "Remove",
+            "removed",
+            which,
+            "dead letter",
+            max_jobs,
         ).run(dry_run=dry_run, yes=yes, json=json)
 
 
 def _purged(client: Client, queue: str, job: int | None) -> str:
-    stats = client.queue_stats(queue)
+    stats = client.monitor.queue_stats(queue)
     if not stats:
         raise CommandError(f'unknown queue "{queue}"')
     if job is not None:
@@ -176,12 +183,12 @@ def add(app: typer.Typer) -> None:
             raise CommandError("--dry-run, --max-jobs and --per-second are not for --job")
         with connected(database) as client:
             if job is not None:
-                tell(client.redrive(name, job_id=job).taken, "redriven", name, json)
+                tell(client.jobs.redrive(name, job_id=job).taken, "redriven", name, json)
                 return
             Bulk(
                 client,
                 name,
-                client.redrive,
+                client.jobs.redrive,
                 "Redrive",
                 "redriven",
                 {"all_jobs": True} if everything else which,
@@ -231,7 +238,7 @@ def add(app: typer.Typer) -> None:
             Bulk(
                 client,
                 str(of_queue),
-                client.cancel_jobs,
+                client.jobs.cancel_jobs,
                 "Cancel",
                 "cancelled",
                 chosen,
@@ -278,7 +285,7 @@ def add(app: typer.Typer) -> None:
             Bulk(
                 client,
                 str(of_queue),
-                client.retry_jobs,
+                client.jobs.retry_jobs,
                 "Retry",
                 "retried",
                 chosen,

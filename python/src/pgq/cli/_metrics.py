@@ -49,16 +49,16 @@ def add(app: typer.Typer) -> None:
             return
         with connected(database, read_only=True) as client:
             if json:
-                show_rows(client.metrics(), json=True)
+                show_rows(client.monitor.metrics(), json=True)
             else:
-                write_line(client.metrics_text().rstrip("\n"))
+                write_line(client.monitor.metrics_text().rstrip("\n"))
 
     @command(app, "workers", examples=["pgq workers", "pgq workers --json"])
     def workers(database: Database = "", json: AsJson = False) -> None:
         """Show the workers, consumers and push workers that have told of themselves."""
         with connected(database, read_only=True) as client:
             show_rows(
-                client.list_workers(),
+                client.monitor.list_workers(),
                 json=json,
                 columns=(
                     "worker",

@@ -32,7 +32,7 @@ def add(app: typer.Typer) -> None:
         done: list[CleanupAction] = []
         with connected(database) as client:
             for _ in range(1000):
-                actions = client.cleanup()
+                actions = client.admin.cleanup()
                 # a part that failed fails again in the next call
                 known = [one for one in done if one.action == "failed"]
                 done += [one for one in actions if one.action != "more" and one not in known]
@@ -49,7 +49,7 @@ def _subscriptions(app: typer.Typer) -> None:
     def list_subscriptions(database: Database = "", json: AsJson = False) -> None:
         """Show the subscriptions."""
         with connected(database, read_only=True) as client:
-            show_rows(client.list_subscriptions(), json=json, nothing="no subscriptions")
+            show_rows(client.admin.list_subscriptions(), json=json, nothing="no subscriptions")
 
     @command(
         subscriptions,
@@ -76,7 +76,7 @@ def _subscriptions(app: typer.Typer) -> None:
     ) -> None:
         """Let a queue have a job for each message of a topic, or for some of them."""
         with connected(database) as client:
-            made = client.subscribe(
+            made = client.admin.subscribe(
                 subscription,
                 topic,
                 queue,
@@ -92,7 +92,7 @@ def _subscriptions(app: typer.Typer) -> None:
         """End a subscription; asks first. Jobs that it has made stay."""
         with connected(database) as client:
             confirm(f'End subscription "{subscription}"?', yes)
-            client.unsubscribe(subscription)
+            client.admin.unsubscribe(subscription)
         write_line(f'ended subscription "{subscription}"')
 
 
@@ -112,7 +112,7 @@ def _schedules(app: typer.Typer) -> None:
         """Show the schedules, and when each comes next."""
         with connected(database, read_only=True) as client:
             show_rows(
-                client.list_schedules(),
+                client.schedules.list_schedules(),
                 json=json,
                 columns=(*shown, "last_at", "last_error"),
                 nothing="no schedules",
@@ -124,7 +124,7 @@ def _schedules(app: typer.Typer) -> None:
     ) -> None:
         """Show all of a schedule."""
         with connected(database, read_only=True) as client:
-            found = client.list_schedules(schedule)
+            found = client.schedules.list_schedules(schedule)
         if not found:
             raise CommandError(f'unknown schedule "{schedule}"')
         show_object(found[0], json=json)
@@ -165,7 +165,7 @@ def _schedules(app: typer.Typer) -> None:
     ) -> None:
         """Create a schedule; one that is there has to have the settings that are given."""
         with connected(database) as client:
-            made = client.create_schedule(
+            made = client.schedules.create_schedule(
                 schedule,
                 topic=topic,
                 queue=queue,
@@ -188,21 +188,21 @@ def _schedules(app: typer.Typer) -> None:
         """Drop a schedule; asks first. What it has written stays."""
         with connected(database) as client:
             confirm(f'Drop schedule "{schedule}"?', yes)
-            client.drop_schedule(schedule)
+            client.schedules.drop_schedule(schedule)
         write_line(f'dropped schedule "{schedule}"')
 
     @command(schedules, "pause", examples=["pgq schedules pause nightly"])
     def pause_schedule(schedule: ScheduleName, database: Database = "") -> None:
         """Let no tick of a schedule be written until it is resumed."""
         with connected(database) as client:
-            client.pause_schedule(schedule)
+            client.schedules.pause_schedule(schedule)
         write_line(f'schedule "{schedule}" is paused')
 
     @command(schedules, "resume", examples=["pgq schedules resume nightly"])
     def resume_schedule(schedule: ScheduleName, database: Database = "") -> None:
         """End a pause."""
         with connected(database) as client:
-            resumed = client.resume_schedule(schedule)
+            resumed = client.schedules.resume_schedule(schedule)
         write_line(f'schedule "{schedule}" goes on at {instant(resumed.next_at)}')
 
     @command(schedules, "run", examples=["pgq schedules run", "pgq schedules run --max 10"])
@@ -213,7 +213,7 @@ def _schedules(app: typer.Typer) -> None:
     ) -> int:
         """Write what is due of all schedules; exit status 1 where something could not be."""
         with connected(database) as client:
-            rows = client.run_schedules(most)
+            rows = client.schedules.run_schedules(most)
         show_rows(rows, json=json, nothing="nothing was due")
         return 1 if any(row.error is not None for row in rows) else 0
 
@@ -227,5 +227,5 @@ def _schedules(app: typer.Typer) -> None:
     ) -> None:
         """Show the next times of a cron expression, to try it out."""
         with connected(database, read_only=True) as client:
-            times = client.next_ticks(cron, time_zone=time_zone, max_ticks=most)
+            times = client.schedules.next_ticks(cron, time_zone=time_zone, max_ticks=most)
         show_rows([{"tick_at": one} for one in times], json=json, columns=("tick_at",))

@@ -156,7 +156,7 @@ def access(look: Examination) -> None:
             f"revoke all on {names} from {role}; -- and look for default privileges: \\ddp in psql",
         )  # fmt: skip
     known = {"public", *(row["role"] for row in look.ask("roles"))}
-    grants = [one for one in look.client.list_access() if one.role not in known]
+    grants = [one for one in look.client.admin.list_access() if one.role not in known]
     for role in dict.fromkeys(one.role for one in grants):
         targets = dict.fromkeys(
             ("topic", one.topic) if one.topic is not None else ("queue", str(one.queue))
@@ -181,7 +181,7 @@ def _quoted(text: str) -> str:
 
 def cleaning(look: Examination) -> None:
     """Whether somebody calls cleanup, and what it fails for."""
-    for failure in look.client.list_cleanup_failures():
+    for failure in look.client.monitor.list_cleanup_failures():
         of = "" if failure.target is None else f" of {failure.target}"
         look.note(
             "cleanup", ERROR, f"cleanup fails for {failure.part}{of}: {failure.error_code}",
@@ -212,7 +212,7 @@ def cleaning(look: Examination) -> None:
 def schedules(look: Examination) -> None:
     """Whether somebody runs schedules."""
     now = look.ask("clock")[0]["moment"]
-    for row in look.client.list_schedules():
+    for row in look.client.schedules.list_schedules():
         if not row.paused and row.next_at < now - LATE:
             look.note(
                 "schedules", WARNING,
@@ -259,9 +259,9 @@ def dependents(look: Examination) -> None:
 def queues(look: Examination) -> None:
     """Leases that nobody ends, jobs that nobody takes, dead letters that grow."""
     now = look.ask("clock")[0]["moment"]
-    for stats in look.client.queue_stats():
+    for stats in look.client.monitor.queue_stats():
         name = stats.queue
-        for job in look.client.peek_jobs(name, state="leased") if stats.leased else []:
+        for job in look.client.jobs.peek_jobs(name, state="leased") if stats.leased else []:
             if job.leased_until is not None and job.leased_until > now + LONG_LEASE:
                 look.note(
                     "leases", WARNING,
@@ -273,7 +273,7 @@ def queues(look: Examination) -> None:
                 )  # fmt: skip
         stranded = [
             job
-            for job in (look.client.peek_jobs(name, state="ready") if stats.ready else [])
+            for job in (look.client.jobs.peek_jobs(name, state="ready") if stats.ready else [])
             if job.attempt > 0 and job.due_at is not None and job.due_at < now - look.older_than
         ]
         if stranded and not stats.paused:
@@ -286,7 +286,7 @@ def queues(look: Examination) -> None:
                 min(job.due_at for job in stranded if job.due_at is not None),
             )  # fmt: skip
         if stats.dead:
-            recent = look.client.fetch_dead_letters(
+            recent = look.client.jobs.fetch_dead_letters(
                 name, max_jobs=1000, after_died_at=now - timedelta(hours=1), after_job_id=0
             )
             look.note(
@@ -301,8 +301,8 @@ def queues(look: Examination) -> None:
 def groups(look: Examination) -> None:
     """Groups that are so far behind that retention may overtake them, and long leases."""
     now = look.ask("clock")[0]["moment"]
-    kept = {topic.topic: topic.retention for topic in look.client.list_topics()}
-    for row in look.client.group_lag():
+    kept = {topic.topic: topic.retention for topic in look.client.admin.list_topics()}
+    for row in look.client.monitor.group_lag():
         who = f"group {row.consumer_group} of topic {row.topic}, partition {row.partition}"
         retention = kept.get(row.topic)
         if row.oldest_published_at is not None and retention is not None:

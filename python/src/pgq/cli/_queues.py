@@ -106,9 +106,9 @@ def add(app: typer.Typer) -> None:
         """Show the queues and how many jobs each has, by state; with --json, their settings."""
         with connected(database, read_only=True) as client:
             if json:
-                show_rows(client.list_queues(), json=True)
+                show_rows(client.admin.list_queues(), json=True)
             else:
-                show_rows(client.queue_stats(), columns=_STATS, nothing="no queues")
+                show_rows(client.monitor.queue_stats(), columns=_STATS, nothing="no queues")
 
     @command(queues, "stats", examples=["pgq queues stats mail --json"])
     def stats(
@@ -118,7 +118,7 @@ def add(app: typer.Typer) -> None:
     ) -> None:
         """Show how many jobs queues have, by state."""
         with connected(database, read_only=True) as client:
-            rows = client.queue_stats(queue)
+            rows = client.monitor.queue_stats(queue)
         if queue is not None and not rows:
             raise CommandError(f'unknown queue "{queue}"')
         show_rows(rows, json=json, columns=_STATS, nothing="no queues")
@@ -127,10 +127,10 @@ def add(app: typer.Typer) -> None:
     def show_queue(queue: QueueName, database: Database = "", json: AsJson = False) -> None:
         """Show one queue: its settings, and how many jobs it has, by state."""
         with connected(database, read_only=True) as client:
-            found = [one for one in client.list_queues() if one.queue == queue]
+            found = [one for one in client.admin.list_queues() if one.queue == queue]
             if not found:
                 raise CommandError(f'unknown queue "{queue}"')
-            stats = client.queue_stats(queue)
+            stats = client.monitor.queue_stats(queue)
         if json:
             settings = {name: getattr(found[0], name) for name in found[0].__slots__}
             show_object({**settings, "stats": stats[0] if stats else None}, json=True)
@@ -185,7 +185,7 @@ def add(app: typer.Typer) -> None:
         """Create a queue; one that is there has to have the settings that are given."""
         settings = {n: v for n, v in locals().items() if n not in ("queue", "database", "json")}
         with connected(database) as client:
-            made = client.create_queue(queue, **settings)
+            made = client.admin.create_queue(queue, **settings)
         show_object(made, json=json)
 
     @command(
@@ -227,7 +227,7 @@ def add(app: typer.Typer) -> None:
         """Change the settings that are given."""
         settings = {n: v for n, v in locals().items() if n not in ("queue", "database", "json")}
         with connected(database) as client:
-            changed = client.alter_queue(queue, **settings)
+            changed = client.admin.alter_queue(queue, **settings)
         show_object(changed, json=json)
 
     @command(queues, "drop", examples=["pgq queues drop mail"])
@@ -235,7 +235,7 @@ def add(app: typer.Typer) -> None:
         """Drop a queue with all its jobs; asks first."""
         with connected(database) as client:
             if not yes:
-                rows = client.queue_stats(queue)
+                rows = client.monitor.queue_stats(queue)
                 if not rows:
                     raise CommandError(f'unknown queue "{queue}"')
                 [row] = rows
@@ -245,14 +245,14 @@ def add(app: typer.Typer) -> None:
                     "letters?",
                     yes,
                 )
-            client.drop_queue(queue)
+            client.admin.drop_queue(queue)
         write_line(f'dropped queue "{queue}"')
 
     @command(queues, "pause", examples=["pgq queues pause mail"])
     def pause_queue(queue: QueueName, database: Database = "", json: AsJson = False) -> None:
         """Let no job of a queue be claimed; leases that run go on."""
         with connected(database) as client:
-            paused = client.pause_queue(queue)
+            paused = client.admin.pause_queue(queue)
         if json:
             show_object(paused, json=True)
         else:
@@ -262,7 +262,7 @@ def add(app: typer.Typer) -> None:
     def resume_queue(queue: QueueName, database: Database = "", json: AsJson = False) -> None:
         """End a pause."""
         with connected(database) as client:
-            resumed = client.resume_queue(queue)
+            resumed = client.admin.resume_queue(queue)
         if json:
             show_object(resumed, json=True)
         else:

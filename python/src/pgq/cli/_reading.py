@@ -192,10 +192,10 @@ def add(app: typer.Typer) -> None:
                 rows = client.fetch(topic, group, max_messages=most)
                 names = ["partition", "log_offset", "published_at", "key", "content"]
             elif state == "dead":
-                rows = list(client.fetch_dead_letters(str(queue), max_jobs=most))
+                rows = list(client.jobs.fetch_dead_letters(str(queue), max_jobs=most))
                 names = ["job_id", "attempt", "died_at", "key", "last_error", "content"]
             else:
-                rows = list(client.peek_jobs(str(queue), state=state, max_jobs=most))
+                rows = list(client.jobs.peek_jobs(str(queue), state=state, max_jobs=most))
                 names = ["job_id", "state", "attempt", "due_at", "leased_until", "key", "content"]
         if json:
             for row in rows:
@@ -216,7 +216,7 @@ class _Tail:
         self._topic = topic
         self._partition = partition
         self._key = key
-        found = [one for one in client.list_topics() if one.topic == topic]
+        found = [one for one in client.admin.list_topics() if one.topic == topic]
         if not found:
             raise CommandError(f'unknown topic "{topic}"')
         if partition is not None and partition >= found[0].partitions:
@@ -230,10 +230,10 @@ class _Tail:
     def _offsets(self, moment: datetime | None = None) -> list[Any]:
         if self._deferred:
             # a message that has no offset yet cannot be read
-            self._client.assign_offsets(self._topic)
+            self._client.bulk.assign_offsets(self._topic)
         return [
             one
-            for one in self._client.list_offsets(self._topic, published_at=moment)
+            for one in self._client.bulk.list_offsets(self._topic, published_at=moment)
             if self._partition in (None, one.partition)
         ]
 
@@ -280,4 +280,4 @@ class _Tail:
         return found
 
     def _read(self, partition: int, first: int, last: int) -> list[Message]:
-        return self._client.fetch_range(self._topic, partition, first, last)
+        return self._client.bulk.fetch_range(self._topic, partition, first, last)

@@ -43,7 +43,7 @@ def add(app: typer.Typer) -> None:
         """Show the topics and their settings."""
         with connected(database, read_only=True) as client:
             show_rows(
-                client.list_topics(),
+                client.admin.list_topics(),
                 json=json,
                 columns=("topic", "partitions", "retention", "max_bytes", "notify", "deferred"),
                 nothing="no topics",
@@ -53,10 +53,10 @@ def add(app: typer.Typer) -> None:
     def show_topic(topic: TopicName, database: Database = "", json: AsJson = False) -> None:
         """Show one topic: its settings, and what each partition holds."""
         with connected(database, read_only=True) as client:
-            found = [one for one in client.list_topics() if one.topic == topic]
+            found = [one for one in client.admin.list_topics() if one.topic == topic]
             if not found:
                 raise CommandError(f'unknown topic "{topic}"')
-            stats = client.topic_stats(topic)
+            stats = client.monitor.topic_stats(topic)
         if json:
             settings = {name: getattr(found[0], name) for name in found[0].__slots__}
             show_object({**settings, "stats": stats}, json=True)
@@ -103,7 +103,7 @@ def add(app: typer.Typer) -> None:
     ) -> None:
         """Create a topic; one that is there has to have the settings that are given."""
         with connected(database) as client:
-            made = client.create_topic(
+            made = client.admin.create_topic(
                 topic,
                 partitions=partitions,
                 retention=retention,
@@ -135,7 +135,7 @@ def add(app: typer.Typer) -> None:
     ) -> None:
         """Change the settings that are given; the number of partitions can only grow."""
         with connected(database) as client:
-            changed = client.alter_topic(
+            changed = client.admin.alter_topic(
                 topic,
                 partitions=partitions,
                 retention=retention,
@@ -153,12 +153,12 @@ def add(app: typer.Typer) -> None:
         with connected(database) as client:
             if not yes:
                 try:
-                    groups = len(client.list_groups(topic))
+                    groups = len(client.admin.list_groups(topic))
                 except UnknownTopic:
                     raise CommandError(f'unknown topic "{topic}"') from None
-                messages = sum(one.messages for one in client.topic_stats(topic))
+                messages = sum(one.messages for one in client.monitor.topic_stats(topic))
                 confirm(
                     f'Drop topic "{topic}" with {messages:,} messages and {groups:,} groups?', yes
                 )
-            client.drop_topic(topic)
+            client.admin.drop_topic(topic)
         write_line(f'dropped topic "{topic}"')

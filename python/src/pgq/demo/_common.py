@@ -88,14 +88,14 @@ def installed(connection: psycopg.Connection[Any]) -> Iterator[None]:
     finally:
         if not connection.closed:
             with connection.transaction():
-                if not client.list_topics() and not client.list_queues():
+                if not client.admin.list_topics() and not client.admin.list_queues():
                     connection.execute("drop schema pgq cascade")
 
 
 def _is_installed(client: Client) -> bool:
     try:
         client.version()
-        client.list_topics()
+        client.admin.list_topics()
     except (psycopg.errors.InvalidSchemaName, psycopg.errors.UndefinedFunction):
         return False
     return True
@@ -113,13 +113,13 @@ def reserved(client: Client, belongings: Belongings) -> Iterator[None]:
         raise DemoError("another demo is running in this database")
     if one(connection, "select to_regnamespace(%s) is not null", belongings.schema):
         _clear(client, belongings)
-    for topic in client.list_topics():
+    for topic in client.admin.list_topics():
         if topic.topic in belongings.topics:
             raise DemoError(f'there is a topic "{topic.topic}" that the demo did not make')
-    for queue in client.list_queues():
+    for queue in client.admin.list_queues():
         if queue.queue in belongings.queues:
             raise DemoError(f'there is a queue "{queue.queue}" that the demo did not make')
-    for schedule in client.list_schedules():
+    for schedule in client.schedules.list_schedules():
         if schedule.schedule in belongings.schedules:
             raise DemoError(f'there is a schedule "{schedule.schedule}" that the demo did not make')
     try:
@@ -141,15 +141,15 @@ def _settle(connection: psycopg.Connection[Any]) -> None:
 
 def _clear(client: Client, belongings: Belongings) -> None:
     with client.connection.transaction():
-        for schedule in client.list_schedules():
+        for schedule in client.schedules.list_schedules():
             if schedule.schedule in belongings.schedules:
-                client.drop_schedule(schedule.schedule)
-        for topic in client.list_topics():
+                client.schedules.drop_schedule(schedule.schedule)
+        for topic in client.admin.list_topics():
             if topic.topic in belongings.topics:
-                client.drop_topic(topic.topic)
-        for queue in client.list_queues():
+                client.admin.drop_topic(topic.topic)
+        for queue in client.admin.list_queues():
             if queue.queue in belongings.queues:
-                client.drop_queue(queue.queue)
+                client.admin.drop_queue(queue.queue)
         schema = sql.Identifier(belongings.schema)
         client.connection.execute(sql.SQL("drop schema if exists {} cascade").format(schema))
 

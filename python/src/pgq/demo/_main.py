@@ -87,13 +87,13 @@ def run(
         with installed(connection), reserved(client, BELONGINGS):
             with connection.transaction():
                 connection.execute(TABLES)
-                client.create_topic(TOPIC, partitions=PARTITIONS)
-                client.create_group(TOPIC, AIRLINES)
-                client.create_group(TOPIC, AIRPORTS)
-                client.create_queue(QUEUE, lease=JOB_LEASE, notify=True, ordered=True)
-                client.subscribe(QUEUE, TOPIC, QUEUE, routing_key=LATE)
-                client.create_queue(CLOCK)
-                client.create_schedule(
+                client.admin.create_topic(TOPIC, partitions=PARTITIONS)
+                client.admin.create_group(TOPIC, AIRLINES)
+                client.admin.create_group(TOPIC, AIRPORTS)
+                client.admin.create_queue(QUEUE, lease=JOB_LEASE, notify=True, ordered=True)
+                client.admin.subscribe(QUEUE, TOPIC, QUEUE, routing_key=LATE)
+                client.admin.create_queue(CLOCK)
+                client.schedules.create_schedule(
                     CLOCK,
                     queue=CLOCK,
                     payload="tick",
@@ -189,7 +189,7 @@ def _look_for_redelivery(
 
 def _progress(connection: psycopg.Connection[Any]) -> dict[str, int]:
     """How far everything has come, by pgq's own figures and the table of reports."""
-    lag = Client(connection).group_lag(TOPIC)
+    lag = Client(connection).monitor.group_lag(TOPIC)
     airlines = [row for row in lag if row.consumer_group == AIRLINES]
     airports = [row for row in lag if row.consumer_group == AIRPORTS]
     return {

@@ -230,9 +230,11 @@ def keep_time(setting: Setting) -> None:
     with _begin(setting, "clock") as connection:
         client = Client(connection)
         while _going_on(setting):
-            client.run_schedules()
+            client.schedules.run_schedules()
             for job in client.claim_job(CLOCK, max_jobs=10):
-                published = sum(row.last_offset for row in client.group_lag(TOPIC, AIRLINES))
+                published = sum(
+                    row.last_offset for row in client.monitor.group_lag(TOPIC, AIRLINES)
+                )
                 with connection.transaction():
                     connection.execute(
                         "insert into pgq_demo.tick (tick_at, published) values (%s, %s)",

@@ -52,9 +52,9 @@ LABELS = {
 def checks(client: Client, wanted: Expected, outcome: Outcome) -> list[Check]:
     """What has to hold when all is done."""
     connection = client.connection
-    stats = client.topic_stats(TOPIC)
-    lag = client.group_lag(TOPIC)
-    (queue,) = client.queue_stats(QUEUE)
+    stats = client.monitor.topic_stats(TOPIC)
+    lag = client.monitor.group_lag(TOPIC)
+    (queue,) = client.monitor.queue_stats(QUEUE)
     airlines = _figures(connection, "airline")
     airports = _figures(connection, "airport")
     seen = connection.execute(
@@ -73,7 +73,7 @@ def checks(client: Client, wanted: Expected, outcome: Outcome) -> list[Check]:
         " max(tick_at) - min(tick_at)), -1) + 1 = count(distinct tick_at))::integer"
         " from pgq_demo.tick"
     ).fetchone() or (0, 0)
-    archived = client.archived_jobs(QUEUE)
+    archived = client.jobs.archived_jobs(QUEUE)
     stored = sum(row.messages for row in stats)
     dense = all(row.first_offset == 1 and row.last_offset == row.messages for row in stats)
     late = Counter(wanted.badly_delayed)

@@ -78,7 +78,7 @@ def run(
             with connection.transaction():
                 connection.execute("create schema pgq_demo_spark")
                 for topic in BELONGINGS.topics:
-                    client.create_topic(topic, partitions=PARTITIONS)
+                    client.admin.create_topic(topic, partitions=PARTITIONS)
             version = connection.info.server_version // 10000
             console.print(
                 f"PostgreSQL {version} with pgq {client.version()}, Spark {pyspark.__version__}\n"

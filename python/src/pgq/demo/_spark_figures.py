@@ -51,10 +51,12 @@ class Outcome:
 def figures_of(client: Client, topic: str) -> Routes:
     """The routes in a topic added up, read without Spark."""
     routes: Routes = {}
-    for row in client.topic_stats(topic):
+    for row in client.monitor.topic_stats(topic):
         if row.messages == 0:
             continue
-        for message in client.fetch_range(topic, row.partition, row.first_offset, row.last_offset):
+        for message in client.bulk.fetch_range(
+            topic, row.partition, row.first_offset, row.last_offset
+        ):
             route = message.payload
             figures = routes.setdefault((route["origin"], route["dest"]), Figures())
             figures.flights += route["flights"]
@@ -65,7 +67,7 @@ def figures_of(client: Client, topic: str) -> Routes:
 
 def stored(client: Client, topic: str) -> int:
     """How many messages a topic has."""
-    return sum(row.messages for row in client.topic_stats(topic))
+    return sum(row.messages for row in client.monitor.topic_stats(topic))
 
 
 def checks_of(

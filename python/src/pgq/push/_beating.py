@@ -32,7 +32,7 @@ async def beating(
         if heartbeats.on:
             with contextlib.suppress(Exception):
                 await asyncio.wait_for(
-                    connections.run(lambda client: client.delete_worker(heartbeats.name)),
+                    connections.run(lambda client: client.monitor.delete_worker(heartbeats.name)),
                     timeout=2.0,
                 )
 

@@ -119,7 +119,9 @@ class Lease:
         push = self._push
 
         async def give_back(client: AsyncClient) -> bool:
-            groups = {group.consumer_group: group for group in await client.list_groups(push.topic)}
+            groups = {
+                group.consumer_group: group for group in await client.admin.list_groups(push.topic)
+            }
             if push.consumer_group in groups and groups[push.consumer_group].max_attempts is None:
                 return False
             if not await client.nack_offsets(

@@ -66,17 +66,17 @@ class Worker:
         }
         try:
             await self._connections.run(
-                lambda c: c.create_group(
+                lambda c: c.admin.create_group(
                     push.topic, push.consumer_group, start=push.start, **settings
                 )
             )
         except AlreadyExists:
             await self._connections.run(
-                lambda c: c.alter_group(push.topic, push.consumer_group, **settings)
+                lambda c: c.admin.alter_group(push.topic, push.consumer_group, **settings)
             )
         if push.partitions is None:
             return
-        topics = await self._connections.run(lambda c: c.list_topics())
+        topics = await self._connections.run(lambda c: c.admin.list_topics())
         count = {topic.topic: topic.partitions for topic in topics}.get(push.topic, 0)
         for partition in push.partitions:
             if partition >= count:

@@ -53,13 +53,13 @@ def _enqueue(client: Client, query: Query) -> str:
 
 
 def _assign_offsets(client: Client, query: Query) -> str:
-    given = sum(len(one) for one in client.assign_offsets(query.text("topic")))
+    given = sum(len(one) for one in client.bulk.assign_offsets(query.text("topic")))
     return f"{counted(given, 'message', 'messages')} got an offset"
 
 
 def _seek(client: Client, query: Query) -> str:
     topic, group = query.text("topic"), query.text("group")
-    moved = client.seek(
+    moved = client.admin.seek(
         topic,
         group,
         partition=query.number("partition"),
@@ -71,15 +71,15 @@ def _seek(client: Client, query: Query) -> str:
 
 
 def _pause_queue(client: Client, query: Query) -> str:
-    return f"queue {client.pause_queue(query.text('queue')).queue} is paused"
+    return f"queue {client.admin.pause_queue(query.text('queue')).queue} is paused"
 
 
 def _resume_queue(client: Client, query: Query) -> str:
-    return f"queue {client.resume_queue(query.text('queue')).queue} goes on"
+    return f"queue {client.admin.resume_queue(query.text('queue')).queue} goes on"
 
 
 def _redrive(client: Client, query: Query) -> str:
-    count = client.redrive(
+    count = client.jobs.redrive(
         query.text("queue"),
         job_id=query.number("job_id"),
         all_jobs=query.flag("all_jobs"),
@@ -91,14 +91,14 @@ def _redrive(client: Client, query: Query) -> str:
 
 def _purge_dead(client: Client, query: Query) -> str:
     job_id = query.number("job_id")
-    count = client.purge_queue(
+    count = client.jobs.purge_queue(
         query.text("queue"), dead_only=job_id is None or None, job_id=job_id
     ).taken
     return f"removed {counted(count, 'dead letter', 'dead letters')}"
 
 
 def _purge_queue(client: Client, query: Query) -> str:
-    count = client.purge_queue(query.text("queue"), all_jobs=True).taken
+    count = client.jobs.purge_queue(query.text("queue"), all_jobs=True).taken
     return f"removed {counted(count, 'job', 'jobs')}"
 
 
@@ -117,27 +117,27 @@ def _retry_job(client: Client, query: Query) -> str:
 
 
 def _pause_schedule(client: Client, query: Query) -> str:
-    return f"schedule {client.pause_schedule(query.text('schedule')).schedule} is paused"
+    return f"schedule {client.schedules.pause_schedule(query.text('schedule')).schedule} is paused"
 
 
 def _resume_schedule(client: Client, query: Query) -> str:
-    return f"schedule {client.resume_schedule(query.text('schedule')).schedule} goes on"
+    return f"schedule {client.schedules.resume_schedule(query.text('schedule')).schedule} goes on"
 
 
 def _unsubscribe(client: Client, query: Query) -> str:
     name = query.text("subscription")
-    client.unsubscribe(name)
+    client.admin.unsubscribe(name)
     return f"subscription {name} has ended"
 
 
 def _delete_worker(client: Client, query: Query) -> str:
     worker = query.text("worker")
-    known = client.delete_worker(worker, role=query.maybe("role"))
+    known = client.monitor.delete_worker(worker, role=query.maybe("role"))
     return f"{worker} is forgotten" if known else f"{worker} was not known any more"
 
 
 def _cleanup(client: Client, _: Query) -> str:
-    done = [one for one in client.cleanup() if one.action != "more"]
+    done = [one for one in client.admin.cleanup() if one.action != "more"]
     failed = [one.target for one in done if one.action == "failed"]
     if failed:
         return f"cleanup failed: {', '.join(failed)}; pgq cleanup says more"

@@ -28,7 +28,7 @@ def messages(client: Client, query: Query) -> dict[str, Any]:
     before, since = query.numbers("before"), query.numbers("since")
     places = {
         one.partition: one
-        for one in client.list_offsets(topic, published_at=at)
+        for one in client.bulk.list_offsets(topic, published_at=at)
         if only in (None, one.partition)
     }
     if not places:
@@ -76,7 +76,7 @@ def message(client: Client, query: Query) -> dict[str, Any]:
     """One message, with all of its content."""
     topic, partition = query.text("topic"), query.whole("partition")
     offset = query.whole("log_offset")
-    [found] = client.fetch_range(topic, partition, offset, offset)
+    [found] = client.bulk.fetch_range(topic, partition, offset, offset)
     return row(found, WHOLE)
 
 
@@ -123,7 +123,7 @@ class _Run:
             if low > high:
                 return
             try:
-                block = self._client.fetch_range(self._topic, self.partition, low, high)
+                block = self._client.bulk.fetch_range(self._topic, self.partition, low, high)
             except OffsetOutOfRange:  # retention was here meanwhile
                 return
             self.looked_at += len(block)

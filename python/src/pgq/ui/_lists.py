@@ -32,7 +32,7 @@ def jobs(client: Client, query: Query) -> dict[str, Any]:
     queue, state, wanted = query.text("queue"), query.maybe("state"), Filter.of(query)
     most = PAGE
     while True:
-        found = client.peek_jobs(queue, state=state, max_jobs=most)
+        found = client.jobs.peek_jobs(queue, state=state, max_jobs=most)
         shown = [
             one
             for one in found
@@ -59,7 +59,7 @@ def dead(client: Client, query: Query) -> dict[str, Any]:
     goes_on = True
     while goes_on and len(shown) <= PAGE and looked_at < LOOKED_AT and held < HELD:
         most = BLOCK if wanted else PAGE + 1
-        block = client.fetch_dead_letters(
+        block = client.jobs.fetch_dead_letters(
             queue, max_jobs=most, after_died_at=after_at, after_job_id=after_id
         )
         looked_at, held = looked_at + len(block), held + _size(block)
@@ -84,8 +84,8 @@ def finished(client: Client, query: Query) -> dict[str, Any]:
     queue, size = query.text("queue"), query.number("size") or PAGE
     if size not in SIZES:
         raise Problem(400, f"size must be one of {', '.join(map(str, SIZES))}")
-    found = client.fetch_archived_jobs(queue, max_jobs=size)
-    archives = any(one.archive for one in client.list_queues() if one.queue == queue)
+    found = client.jobs.fetch_archived_jobs(queue, max_jobs=size)
+    archives = any(one.archive for one in client.admin.list_queues() if one.queue == queue)
     return {"jobs": [_short(one) for one in found], "archives": archives}
 
 

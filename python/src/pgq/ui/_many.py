@@ -48,12 +48,12 @@ CHOSEN: Mapping[str, Callable[[Client, Query], str]] = {
         "not: they do not wait for a time",
     ),
     "redrive_chosen": _chosen(
-        lambda client, queue, job_id: client.redrive(queue, job_id=job_id).taken,
+        lambda client, queue, job_id: client.jobs.redrive(queue, job_id=job_id).taken,
         lambda count: f"{counted(count, 'dead letter is a job', 'dead letters are jobs')} again",
         "not: they are no dead letters any more, or another job has their unique key",
     ),
     "purge_chosen": _chosen(
-        lambda client, queue, job_id: client.purge_queue(queue, job_id=job_id).taken,
+        lambda client, queue, job_id: client.jobs.purge_queue(queue, job_id=job_id).taken,
         lambda count: f"removed {counted(count, 'dead letter', 'dead letters')}",
         "not: they are no dead letters any more",
     ),
@@ -63,19 +63,19 @@ CHOSEN: Mapping[str, Callable[[Client, Query], str]] = {
 
 
 def _cancel(client: Client, queue: str, wanted: Filter, **given: Any) -> BulkResult:
-    return client.cancel_jobs(queue, **wanted.arguments("due"), **given)
+    return client.jobs.cancel_jobs(queue, **wanted.arguments("due"), **given)
 
 
 def _retry(client: Client, queue: str, wanted: Filter, **given: Any) -> BulkResult:
-    return client.retry_jobs(queue, **wanted.arguments("due"), **given)
+    return client.jobs.retry_jobs(queue, **wanted.arguments("due"), **given)
 
 
 def _redrive(client: Client, queue: str, wanted: Filter, **given: Any) -> BulkResult:
-    return client.redrive(queue, **wanted.arguments("died"), **given)
+    return client.jobs.redrive(queue, **wanted.arguments("died"), **given)
 
 
 def _purge(client: Client, queue: str, wanted: Filter, **given: Any) -> BulkResult:
-    return client.purge_queue(queue, **wanted.arguments("died"), **given)
+    return client.jobs.purge_queue(queue, **wanted.arguments("died"), **given)
 
 
 _TAKES: Mapping[str, Callable[..., BulkResult]] = {

@@ -52,10 +52,10 @@ class Reads:
             "dead": dead,
             "finished": finished,
             "matching": matching,
-            "subscriptions": lambda client, _: client.list_subscriptions(),
+            "subscriptions": lambda client, _: client.admin.list_subscriptions(),
             "schedules": _schedules,
-            "workers": lambda client, _: client.list_workers(),
-            "access": lambda client, _: client.list_access(),
+            "workers": lambda client, _: client.monitor.list_workers(),
+            "access": lambda client, _: client.admin.list_access(),
         }
 
     def answer(self, name: str, query: Query) -> Any:
@@ -104,42 +104,42 @@ def _one(rows: list[Any], what: str, name: str) -> Any:
 
 
 def _topics(client: Client, _: Query) -> Any:
-    return client.list_topics()
+    return client.admin.list_topics()
 
 
 def _topic(client: Client, query: Query) -> dict[str, Any]:
     name = query.text("topic")
-    found = [one for one in client.list_topics() if one.topic == name]
+    found = [one for one in client.admin.list_topics() if one.topic == name]
     return {
         "settings": _one(found, "topic", name),
-        "partitions": client.topic_stats(name),
-        "groups": client.list_groups(name),
-        "subscriptions": [one for one in client.list_subscriptions() if one.topic == name],
-        "schedules": [row(one) for one in client.list_schedules() if one.topic == name],
+        "partitions": client.monitor.topic_stats(name),
+        "groups": client.admin.list_groups(name),
+        "subscriptions": [one for one in client.admin.list_subscriptions() if one.topic == name],
+        "schedules": [row(one) for one in client.schedules.list_schedules() if one.topic == name],
     }
 
 
 def _group(client: Client, query: Query) -> dict[str, Any]:
     topic, name = query.text("topic"), query.text("group")
-    found = [one for one in client.list_groups(topic) if one.consumer_group == name]
+    found = [one for one in client.admin.list_groups(topic) if one.consumer_group == name]
     return {
         "settings": _one(found, "consumer group", name),
-        "partitions": client.group_lag(topic, name),
+        "partitions": client.monitor.group_lag(topic, name),
     }
 
 
 def _queues(client: Client, _: Query) -> Any:
-    return client.list_queues()
+    return client.admin.list_queues()
 
 
 def _queue(client: Client, query: Query) -> dict[str, Any]:
     name = query.text("queue")
-    found = [one for one in client.list_queues() if one.queue == name]
+    found = [one for one in client.admin.list_queues() if one.queue == name]
     return {
         "settings": _one(found, "queue", name),
-        "stats": _one(client.queue_stats(name), "queue", name),
-        "subscriptions": [one for one in client.list_subscriptions() if one.queue == name],
-        "schedules": [row(one) for one in client.list_schedules() if one.queue == name],
+        "stats": _one(client.monitor.queue_stats(name), "queue", name),
+        "subscriptions": [one for one in client.admin.list_subscriptions() if one.queue == name],
+        "schedules": [row(one) for one in client.schedules.list_schedules() if one.queue == name],
     }
 
 
@@ -160,4 +160,4 @@ def _job(client: Client, query: Query) -> dict[str, Any]:
 
 
 def _schedules(client: Client, _: Query) -> Any:
-    return [row(one) for one in client.list_schedules()]
+    return [row(one) for one in client.schedules.list_schedules()]

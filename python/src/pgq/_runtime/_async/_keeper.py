@@ -184,4 +184,4 @@ class Keeper:
         """Whoever ends in order is not listed any more."""
         if self._heartbeats.on:
             with suppress(Exception):
-                await client.delete_worker(self._heartbeats.name)
+                await client.monitor.delete_worker(self._heartbeats.name)

@@ -186,4 +186,4 @@ class Keeper:
         """Whoever ends in order is not listed any more."""
         if self._heartbeats.on:
             with suppress(Exception):
-                client.delete_worker(self._heartbeats.name)
+                client.monitor.delete_worker(self._heartbeats.name)

@@ -75,8 +75,8 @@ class AsyncConsumer(Runner):
         connection = await connect(self._conninfo, self._options, "pgq consumer")
         try:
             client = AsyncClient(connection)
-            supervisor.learn(await client.list_topics(), required=True)
-            known = {(one.topic, one.consumer_group) for one in await client.list_groups()}
+            supervisor.learn(await client.admin.list_topics(), required=True)
+            known = {(one.topic, one.consumer_group) for one in await client.admin.list_groups()}
         finally:
             await connection.close()
         for topic in chosen:

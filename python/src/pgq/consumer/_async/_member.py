@@ -182,7 +182,7 @@ class Member:
         unfit = isinstance(error, (Misfit, UnreadablePayload))
 
         async def give_back(client: AsyncClient) -> float | None:
-            groups = await client.list_groups(lease.handler.topic)
+            groups = await client.admin.list_groups(lease.handler.topic)
             counts = any(
                 one.max_attempts is not None
                 for one in groups

@@ -63,7 +63,7 @@ class Members(Slots):
 
     async def refresh(self, client: AsyncClient) -> list[str]:
         """Read the settings of the topics again."""
-        return ["pgq_topic"] if self.learn(await client.list_topics(), required=False) else []
+        return ["pgq_topic"] if self.learn(await client.admin.list_topics(), required=False) else []
 
     def learn(self, topics: Sequence[Topic], *, required: bool) -> bool:
         """Whether one of the topics sends notices."""

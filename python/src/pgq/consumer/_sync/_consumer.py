@@ -77,8 +77,8 @@ class Consumer(Runner):
         connection = connect(self._conninfo, self._options, "pgq consumer")
         try:
             client = Client(connection)
-            supervisor.learn(client.list_topics(), required=True)
-            known = {(one.topic, one.consumer_group) for one in client.list_groups()}
+            supervisor.learn(client.admin.list_topics(), required=True)
+            known = {(one.topic, one.consumer_group) for one in client.admin.list_groups()}
         finally:
             connection.close()
         for topic in chosen:

@@ -183,7 +183,7 @@ class Member:
         unfit = isinstance(error, (Misfit, UnreadablePayload))
 
         def give_back(client: Client) -> float | None:
-            groups = client.list_groups(lease.handler.topic)
+            groups = client.admin.list_groups(lease.handler.topic)
             counts = any(
                 one.max_attempts is not None
                 for one in groups

@@ -65,7 +65,7 @@ class Members(Slots):
 
     def refresh(self, client: Client) -> list[str]:
         """Read the settings of the topics again."""
-        return ["pgq_topic"] if self.learn(client.list_topics(), required=False) else []
+        return ["pgq_topic"] if self.learn(client.admin.list_topics(), required=False) else []
 
     def learn(self, topics: Sequence[Topic], *, required: bool) -> bool:
         """Whether one of the topics sends notices."""

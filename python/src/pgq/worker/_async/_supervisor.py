@@ -71,7 +71,7 @@ class Supervisor(Slots):
 
     async def refresh(self, client: AsyncClient) -> list[str]:
         """Read the settings of the queues again."""
-        notify = self.learn(await client.list_queues(), required=False)
+        notify = self.learn(await client.admin.list_queues(), required=False)
         return ["pgq_queue"] if notify else []
 
     def learn(self, queues: Sequence[Queue], *, required: bool) -> bool:

@@ -100,4 +100,4 @@ class Ticking:
 
 async def _run(client: AsyncClient) -> list[ScheduleRun]:
     await client.connection.execute(f"set local statement_timeout = '{LONGEST}'".encode())
-    return await client.run_schedules(MOST)
+    return await client.schedules.run_schedules(MOST)

@@ -97,7 +97,7 @@ class AsyncWorker(Runner):
         )
         connection = await connect(self._conninfo, self._options, "pgq worker")
         try:
-            supervisor.learn(await AsyncClient(connection).list_queues(), required=True)
+            supervisor.learn(await AsyncClient(connection).admin.list_queues(), required=True)
         finally:
             await connection.close()
         return supervisor

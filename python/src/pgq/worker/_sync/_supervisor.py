@@ -73,7 +73,7 @@ class Supervisor(Slots):
 
     def refresh(self, client: Client) -> list[str]:
         """Read the settings of the queues again."""
-        notify = self.learn(client.list_queues(), required=False)
+        notify = self.learn(client.admin.list_queues(), required=False)
         return ["pgq_queue"] if notify else []
 
     def learn(self, queues: Sequence[Queue], *, required: bool) -> bool:

@@ -102,4 +102,4 @@ class Ticking:
 
 def _run(client: Client) -> list[ScheduleRun]:
     client.connection.execute(f"set local statement_timeout = '{LONGEST}'".encode())
-    return client.run_schedules(MOST)
+    return client.schedules.run_schedules(MOST)

@@ -99,7 +99,7 @@ class Worker(Runner):
         )
         connection = connect(self._conninfo, self._options, "pgq worker")
         try:
-            supervisor.learn(Client(connection).list_queues(), required=True)
+            supervisor.learn(Client(connection).admin.list_queues(), required=True)
         finally:
             connection.close()
         return supervisor
