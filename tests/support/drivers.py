@@ -157,15 +157,24 @@ _COMMANDS = {
 
 
 def _run(
-    command: list[str], variables: dict[str, str], check: bool = True
+    command: list[str], variables: dict[str, str], check: bool = True, given: str | None = None
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command, env=variables, capture_output=True, text=True, timeout=240, check=check
+        command,
+        env=variables,
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=check,
     )
 
 
-def run_program(path: Path, dsn: str) -> str:
-    """What the program prints; skips where its language or its driver is missing."""
+def run_program(path: Path, dsn: str, given: str | None = None) -> str:
+    """What the program prints, of what is given to it.
+
+    Skips where its language or its driver is missing.
+    """
     variables = environment(dsn)
     if path.suffix == ".go":
         variables |= {"GOPATH": str(GO_PACKAGES), "GO111MODULE": "off", "GOFLAGS": ""}
@@ -174,6 +183,6 @@ def run_program(path: Path, dsn: str) -> str:
         command = _COMMANDS[path.suffix](path)
     except Missing as missing:
         pytest.skip(str(missing))
-    done = _run(command, variables, check=False)
+    done = _run(command, variables, check=False, given=given)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
