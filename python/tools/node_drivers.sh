@@ -1,6 +1,6 @@
 #!/bin/sh
 # Fetch what tests/drivers uses of Node.js into .cache/node, in the versions of its lock file: the
-# drivers of PostgreSQL, and TypeScript.
+# drivers of PostgreSQL, PGlite and TypeScript.
 set -eu
 cd "$(dirname "$0")/../.."
 

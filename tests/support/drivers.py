@@ -157,17 +157,23 @@ _COMMANDS = {
 
 
 def _run(
-    command: list[str], variables: dict[str, str], check: bool = True
+    command: list[str], variables: dict[str, str], check: bool = True, given: str | None = None
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command, env=variables, capture_output=True, text=True, timeout=240, check=check
+        command,
+        env=variables,
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=check,
     )
 
 
-def run_program(path: Path, dsn: str, **more: str) -> str:
-    """What the program prints; skips where its language or its driver is missing.
+def run_program(path: Path, dsn: str, given: str | None = None, **more: str) -> str:
+    """What the program prints, of what is given to it.
 
-    Further arguments are variables of its environment.
+    Skips where its language or its driver is missing. ``more`` are variables of its environment.
     """
     variables = environment(dsn)
     if path.suffix == ".go":
@@ -178,6 +184,6 @@ def run_program(path: Path, dsn: str, **more: str) -> str:
         command = _COMMANDS[path.suffix](path)
     except Missing as missing:
         pytest.skip(str(missing))
-    done = _run(command, variables, check=False)
+    done = _run(command, variables, check=False, given=given)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
