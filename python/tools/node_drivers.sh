@@ -6,18 +6,15 @@ cd "$(dirname "$0")/../.."
 
 source=tests/drivers/node
 folder=.cache/node
+installed=$folder/node_modules/.installed-lock.json
 
-[ -d "$folder/node_modules" ] &&
-    cmp -s "$source/package-lock.json" "$folder/package-lock.json" && exit 0
+cmp -s "$source/package-lock.json" "$installed" && exit 0
 command -v npm >/dev/null || {
     echo "fetching the drivers of Node.js needs npm" >&2
     exit 1
 }
-# the lock file comes last: where it is, all is there
-mkdir -p "$folder/new"
-cp "$source/package.json" "$source/package-lock.json" "$folder/new"
-npm ci --ignore-scripts --no-audit --no-fund --loglevel=error --prefix "$folder/new" >/dev/null
-rm -rf "$folder/node_modules" "$folder/package-lock.json"
-mv "$folder/new/node_modules" "$folder"
-mv "$folder/new/package.json" "$folder/new/package-lock.json" "$folder"
-rmdir "$folder/new"
+mkdir -p "$folder"
+cp "$source/package.json" "$source/package-lock.json" "$folder"
+(cd "$folder" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null)
+# where this file is, all is there
+cp "$source/package-lock.json" "$installed"
