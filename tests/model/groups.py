@@ -52,6 +52,8 @@ class Groups(Topics):
         dead_letter_topic: str | None = None,
     ) -> None:
         self._check_letters(topic, max_attempts, dead_letter_topic)
+        if topic in self.topics and dead_letter_topic is not None:
+            self._topic(dead_letter_topic)
         known = self.topics[topic].groups if topic in self.topics else {}
         if consumer_group in known:
             given = {
@@ -61,8 +63,6 @@ class Groups(Topics):
             }
             check_existing(known[consumer_group], given, ())
         else:
-            if dead_letter_topic is not None:
-                self._topic(dead_letter_topic)
             self._check_both(max_attempts, dead_letter_topic)
             positions = [
                 Position(log.last_offset + 1 if start == "latest" else log.first_offset)
