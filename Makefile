@@ -92,7 +92,7 @@ install: ## PGXS: install the extension files (PG_CONFIG=…)
 
 installcheck: ## PGXS: run pg_regress against an installed server
 
-reference: test-environment ## generate sql/REFERENCE.md, the client's signatures and the golden catalog
+reference: test-environment ## generate the reference, the client's signatures and the golden catalog
 	@$(RUN)/python python/tools/unasync.py
 	@$(RUN)/python python/tools/reference.py
 	@$(RUN)/python python/tools/signatures.py

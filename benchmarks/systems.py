@@ -82,7 +82,7 @@ class System:
         **variables: int,
     ) -> None:
         """Write so many messages or jobs, a multiple of 1000, with bodies of so many bytes."""
-        into = {"messages": "log", "jobs": "queue", "ordered": "ordered"}[what]
+        into = {"messages": "log", "jobs": "queue"}.get(what, what)
         self.do(bench, database, f"fill_{into}", **{what: amount}, **variables, body=body_of(body))
 
     def check(self, bench: Bench, database: Database, what: str, **expected: int) -> None:

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from benchmarks.cells.base import JOB_BODY, LOG_BODY, Cell, Quantity
 from benchmarks.cells.carrying import Carrying
-from benchmarks.cells.deferred import Deferred
 from benchmarks.cells.instructions import instructions
 from benchmarks.cells.snapshot import HeldSnapshot
-from benchmarks.cells.tasks import InOrder, Reading, Task, Working, Writing
+from benchmarks.cells.tasks import InOrder, Keyed, Reading, Task, Working, Writing
 from benchmarks.cells.timed import Timed
+from benchmarks.cells.turns import Turns
 from benchmarks.cells.wal import JobWal, PublishWal
 
 __all__ = ["CELLS"]
@@ -49,6 +49,7 @@ ORDERED_1 = InOrder(scripts={"pgq": "claim_ack"}, clients=1, expected=1_000)
 ORDERED_FEW = replace(ORDERED_1, behind=0)
 # two jobs of each key: who finishes the first brings up the second
 ORDERED_KEYS = replace(ORDERED_1, behind=200_000, keys=100_000)
+UNORDERED = Keyed(scripts={"pgq": "work_keyed"}, clients=12)
 FINISH_1 = replace(WORK_1, scripts=FINISH, in_hand=("pgq",))
 FINISH_100 = replace(WORK_100, scripts=FINISH_MANY, in_hand=("pgq",))
 
@@ -135,14 +136,17 @@ CELLS: Sequence[Cell] = (
     _messages("publish-100", "publish batches of 100, 4 clients", PUBLISH_100, 0.9),
     _messages("publish-1000", "publish batches of 1000, 1 client", PUBLISH_1000, 0.93),
     _messages("publish-16", "publish 1 message, 16 clients, one topic", PUBLISH_16, None),
-    Deferred(
+    Turns(
         name="deferred-16",
         title="publish 1 message, 16 clients, a deferred topic of one partition",
-        task=PUBLISH_16,
+        tasks={
+            "deferred": replace(PUBLISH_16, partitions=1, deferred=True),
+            "ordinary": PUBLISH_16,
+        },
         systems=("pgq",),
         quantities=(
             Quantity(name="rate", unit="messages/s"),
-            Quantity(name="gain", unit="share", target=1.15),
+            Quantity(name="over ordinary", unit="share", target=1.15),
         ),
     ),
     PublishWal(
@@ -186,6 +190,23 @@ CELLS: Sequence[Cell] = (
     _ordered("ordered-few", "job of one key, 1 worker", ORDERED_FEW),
     _ordered("ordered-1", "job of one key, 100,000 behind it, 1 worker", ORDERED_1),
     _ordered("ordered-keys", "job of 100,000 keys, 2 of each, 1 worker", ORDERED_KEYS),
+    Turns(
+        name="ordered-parallel",
+        title="work of 5 ms, 20 keys of one partition, 12 workers of an ordered queue",
+        tasks={
+            "ordered": replace(UNORDERED, ordered=True, in_order=True),
+            "unordered": UNORDERED,
+            "consumer": replace(
+                UNORDERED, scripts={"pgq": "consume_keyed"}, clients=1, in_order=True
+            ),
+        },
+        systems=("pgq",),
+        quantities=(
+            Quantity(name="rate", unit="jobs/s"),
+            Quantity(name="over consumer", unit="share"),
+            Quantity(name="over unordered", unit="share"),
+        ),
+    ),
     _jobs(
         "work-1-unflushed-claim",
         "claim without a flush and finish 1 job, 16 workers",

@@ -11,7 +11,7 @@ from benchmarks.harness import Bench, Database
 from benchmarks.pgbench import Load
 from benchmarks.systems import System
 
-__all__ = ["Flowing", "InOrder", "Place", "Reading", "Task", "Working", "Writing"]
+__all__ = ["Flowing", "InOrder", "Keyed", "Place", "Reading", "Task", "Working", "Writing"]
 
 
 @dataclass
@@ -236,3 +236,39 @@ class InOrder(Working):
         missing = wanted - (place.filled - place.done)
         if missing > 0:
             place.fill("ordered", missing, self.body, keys=self.keys)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Keyed(Task):
+    """Work off a topic of one partition, with messages of keys that take turns."""
+
+    ordered: bool = False
+    """Whether the queue is."""
+    in_order: bool = False
+    """Whether the messages of each key have to be worked on in order, none left out."""
+    keys: int = 20
+    most: int = 3_000
+    """Messages per second to make provision for."""
+
+    def begin(self, place: Place) -> None:
+        place.do("create_keyed", ordered=str(self.ordered).lower())
+
+    def prepare(self, place: Place, seconds: int) -> None:
+        place.fill("keyed", self.most * (seconds + 5), self.body, keys=self.keys)
+
+    def run(self, place: Place, seconds: int) -> float:
+        outcome = place.bench.pgbench(place.database, self.load(place, seconds=seconds))
+        [done] = place.database.row("select count(*) from done")
+        before, place.done = place.done, done
+        return (place.done - before) / outcome.seconds
+
+    def check(self, place: Place) -> None:
+        once = "select count(distinct number) from done"
+        place.database.expect("messages worked on", once, place.done)
+        if self.in_order:
+            late = (
+                f"select count(*) from (select number - lag(number, 1, number - {self.keys})"
+                " over (partition by key order by done_id) as step from done) as steps"
+                f" where step <> {self.keys}"
+            )
+            place.database.expect("messages out of order", late, 0)

@@ -209,4 +209,4 @@ def generate() -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(write(GOLDEN, generate))
+    sys.exit(write(GOLDEN, generate()))

@@ -27,6 +27,8 @@ LANGUAGES = {
     ".psql": "sql",
     ".py": "python",
     ".rb": "ruby",
+    ".sql": "sql",
+    ".yaml": "yaml",
 }
 
 _PROGRAM = re.compile(r"^<!-- (tests/drivers/\S+) -->\n(?:\n```\w+\n.*?^```\n)?", re.M | re.S)
@@ -49,4 +51,4 @@ def generate() -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(write(GUIDE, generate))
+    sys.exit(write(GUIDE, generate()))

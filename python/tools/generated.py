@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,18 +25,18 @@ def installed() -> Iterator[psycopg.Connection[Any]]:
         yield connection
 
 
-def write(path: Path, generate: Callable[[], str], goal: str = "make reference") -> int:
+def write(path: Path, text: str, goal: str = "make reference") -> int:
     """Write a file, or with --check tell by the exit status whether the one there is up to date."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--check", action="store_true", help="compare only, write nothing")
     options = parser.parse_args()
-    text = generate()
     name = path.relative_to(ROOT)
     if path.exists() and path.read_text() == text:
         return 0
     if options.check:
         print(f"{name} is out of date: run {goal}", file=sys.stderr)
         return 1
+    path.parent.mkdir(exist_ok=True)
     path.write_text(text)
     print(f"wrote {name}")
     return 0

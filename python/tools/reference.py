@@ -1,8 +1,9 @@
-"""Write sql/REFERENCE.md: what COMMENT ON says of the API, feature by feature, with examples.
+"""Write the reference: what COMMENT ON says of the API, a page for each feature, with examples.
 
 A feature is a folder of sql/. ``functions.sql`` says in which order features and functions come,
 and its headings (``-- The log: publishing``) are the headings here. Examples stand in the
-``examples.psql`` of each feature, every one below a line ``-- name``.
+``examples.psql`` of each feature, every one below a line ``-- name``. sql/REFERENCE.md is the
+contents, sql/reference/ has the pages.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from api import Column, Function, View, functions, views
 from build import ROOT, included
 from generated import installed, write
 
-__all__ = ["REFERENCE", "Feature", "examples", "features", "generate"]
+__all__ = ["PAGES", "REFERENCE", "Feature", "examples", "features", "generate"]
 
 REFERENCE = ROOT / "sql" / "REFERENCE.md"
+PAGES = ROOT / "sql" / "reference"
 
 LAST = "core"
 """The feature that comes last: what all have in common, of which little is for callers."""
@@ -27,19 +29,20 @@ LAST = "core"
 _VIEW = re.compile(r"^create view pgq\.(\w+)", re.MULTILINE)
 _EXAMPLE = re.compile(r"^-- (\w+)\n(.*?)(?=^-- \w+\n|\Z)", re.MULTILINE | re.DOTALL)
 
-_INTRODUCTION = """\
-<!-- generated from COMMENT ON and examples.psql by python/tools/reference.py: edit those -->
-
+_GENERATED = "<!-- generated from COMMENT ON and examples.psql by python/tools/reference.py -->\n"
+_INTRODUCTION = f"""\
+{_GENERATED}
 # Reference
 
-Every function takes its arguments by name (`topic => 'orders'`). Errors carry the codes listed in
-[README.md](README.md). Whatever names a topic or a queue raises 42501 where the access of the
-caller is not enough, and MQ001 or MQ002, as if it were not there, where he has none; see
-`grant_access`. The examples are for psql, where `\\gset` keeps the columns of a row for later
-statements, which name them like `:job_id` or, as a literal, `:'lease_token'`. Those of a feature
-stand in its `examples.psql`, in an order in which they run. What they `prepare` is what a program
-sends, with placeholders and their types; [drivers.md](../python/docs/drivers.md) shows it in
-other languages.
+Pass arguments by name (`topic => 'orders'`). The codes of errors are explained in
+[Errors](../python/docs/errors.md). A call that names a topic or a queue raises 42501 where your
+role may do something else with it, and MQ001 or MQ002, as if it did not exist, where your role may
+do nothing; see [grant_access](reference/access.md#grant_access).
+
+The examples are for psql: `\\gset` keeps the columns of a row for later statements, which name them
+`:job_id` or, as a literal, `:'lease_token'`. The examples of a page can be run from top to bottom.
+`prepare` stands for what a program sends, with placeholders and their types;
+[Drivers](../python/docs/drivers.md) shows it in other languages.
 """
 
 
@@ -85,23 +88,30 @@ def examples() -> dict[str, str]:
     }
 
 
-def render(api: Iterable[Function | View]) -> Iterator[str]:
-    """The lines of the page."""
+def generate() -> dict[Path, str]:
+    """The contents and the pages, of the sources as they are now."""
+    with installed() as connection:
+        api: list[Function | View] = [*functions(connection), *views(connection)]
     entries = {entry.name: entry for entry in api}
-    shown = [each for each in features().values() if each.functions or each.views]
-    sections = [(each, list(_sections(each))) for each in shown]
-    yield _INTRODUCTION
-    for feature, parts in sections:
-        yield f"- [{feature.title}](#{feature.title.lower().replace(' ', '-')})"
-        for part, names in parts:
-            links = ", ".join(f"[{name}](#{name})" for name in names)
-            yield f"  - {part}: {links}" if part else f"  - {links}"
+    shown = {
+        folder: feature
+        for folder, feature in features().items()
+        if feature.functions or feature.views
+    }
     example = examples()
     first: dict[str, str] = {}
-    for feature, parts in sections:
-        yield f"\n## {feature.title}"
-        for name in (name for _, names in parts for name in names):
-            yield from _entry(entries[name], example.get(name), first)
+    contents = [_INTRODUCTION]
+    pages: dict[Path, str] = {}
+    for folder, feature in shown.items():
+        contents.append(f"- [{feature.title}](reference/{folder}.md)")
+        lines = [f"{_GENERATED}\n# {feature.title}"]
+        for part, names in _sections(feature):
+            links = ", ".join(f"[{name}](reference/{folder}.md#{name})" for name in names)
+            contents.append(f"  - {part}: {links}" if part else f"  - {links}")
+            for name in names:
+                lines += _entry(entries[name], example.get(name), f"{folder}.md", first)
+        pages[PAGES / f"{folder}.md"] = "\n".join(lines) + "\n"
+    return {REFERENCE: "\n".join(contents) + "\n", **pages}
 
 
 def _sections(feature: Feature) -> Iterator[tuple[str, list[str]]]:
@@ -110,11 +120,13 @@ def _sections(feature: Feature) -> Iterator[tuple[str, list[str]]]:
         yield "views", feature.views
 
 
-def _entry(entry: Function | View, example: str | None, first: dict[str, str]) -> Iterator[str]:
-    """One function or view; ``first`` notes where the columns of each named type are."""
+def _entry(
+    entry: Function | View, example: str | None, page: str, first: dict[str, str]
+) -> Iterator[str]:
+    """One function or view; ``first`` has the links to the columns of each named type."""
     summary, _, rest = entry.comment.partition("\n")
     details, _, errors = f"\n{rest}".partition("\nErrors: ")
-    yield f"\n### {entry.name}\n\n{summary}"
+    yield f"\n## {entry.name}\n\n{summary}"
     if details.strip():
         yield f"\n{details.strip()}"
     if example:
@@ -127,12 +139,12 @@ def _entry(entry: Function | View, example: str | None, first: dict[str, str]) -
         for argument in entry.arguments:
             default = "required" if argument.default is None else f"`{argument.default}`"
             yield f"| `{argument.name}` | {argument.type} | {default} |"
-    yield from _result(entry, first)
+    yield from _result(entry, page, first)
     if errors:
         yield f"\nErrors: {errors}"
 
 
-def _result(function: Function, first: dict[str, str]) -> Iterator[str]:
+def _result(function: Function, page: str, first: dict[str, str]) -> Iterator[str]:
     work = "Reads only; can be called by GET." if function.reads_only else "Changes data."
     rows = "one row" if function.returns == "row" else "rows"
     named = function.composite
@@ -143,13 +155,14 @@ def _result(function: Function, first: dict[str, str]) -> Iterator[str]:
     elif not function.columns:
         yield f"\n{work} Returns {rows} of {function.result}."
     elif named in first:
-        where = f"[{first[named]}](#{first[named]})"
-        yield f"\n{work} Returns {rows} of `{named}`, with the columns shown at {where}."
+        where = first[named].removeprefix(page)
+        name = where.partition("#")[2]
+        yield f"\n{work} Returns {rows} of `{named}`, with the columns of [{name}]({where})."
     else:
         yield f"\n{work} Returns {rows} of `{named}`:" if named else f"\n{work} Returns {rows}:"
         yield from _columns(function.columns)
         if named:
-            first[named] = function.name
+            first[named] = f"{page}#{function.name}"
 
 
 def _columns(columns: Iterable[Column]) -> Iterator[str]:
@@ -161,11 +174,5 @@ def _columns(columns: Iterable[Column]) -> Iterator[str]:
         yield f"| `{column.name}` | {column.type} |" + (f" {comment} |" if noted else "")
 
 
-def generate() -> str:
-    """The page of the sources as they are now."""
-    with installed() as connection:
-        return "\n".join(render([*functions(connection), *views(connection)])) + "\n"
-
-
 if __name__ == "__main__":
-    sys.exit(write(REFERENCE, generate))
+    sys.exit(max([write(path, text) for path, text in generate().items()]))

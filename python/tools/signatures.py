@@ -67,4 +67,4 @@ def generate() -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(write(TARGET, generate))
+    sys.exit(write(TARGET, generate()))

@@ -24,26 +24,21 @@ DOCS = "python/docs/"
 MERMAID = ROOT / ".cache" / "mermaid" / "mermaid.min.js"
 
 ELSEWHERE = {
-    "tour.md": "README.md",
-    **{
-        path: path
-        for path in (
-            "CHANGELOG.md",
-            "CONTRIBUTING.md",
-            "benchmarks/PEERS.md",
-            "benchmarks/README.md",
-            "python/PUSH.md",
-            "python/SPARK.md",
-            "python/WORKER.md",
-            "sql/ARCHITECTURE.md",
-            "sql/README.md",
-            "sql/REFERENCE.md",
-            "sql/RULES.md",
-            "sql/addons/metrics/README.md",
-        )
-    },
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "benchmarks/PEERS.md",
+    "benchmarks/README.md",
+    "python/PUSH.md",
+    "python/SPARK.md",
+    "python/WORKER.md",
+    "sql/ARCHITECTURE.md",
+    "sql/README.md",
+    "sql/REFERENCE.md",
+    "sql/RULES.md",
+    "sql/addons/metrics/README.md",
+    *(str(page.relative_to(ROOT)) for page in (ROOT / "sql" / "reference").glob("*.md")),
 }
-"""Pages that are read from where they stand: their paths in the repository, by their names here."""
+"""Pages that are read from where they stand in the repository."""
 
 PLOTS = "<!-- the site shows the plots here -->"
 """The line of benchmarks/README.md that becomes the plots of growth."""
@@ -61,14 +56,14 @@ _LINK = re.compile(
 
 def _path(page: str) -> str:
     """Where the file of a page is in the repository."""
-    return ELSEWHERE.get(page, DOCS + page)
+    return page if page in ELSEWHERE else DOCS + page
 
 
 def _page(path: str) -> str | None:
     """The page of a file of the repository, if it has one."""
     if path.startswith(DOCS):
         return path.removeprefix(DOCS)
-    return next((page for page, place in ELSEWHERE.items() if place == path), None)
+    return path if path in ELSEWHERE else None
 
 
 def _plots() -> list[Path]:
@@ -83,9 +78,8 @@ def _plots() -> list[Path]:
 
 
 def on_files(files: Files, config: Any) -> Files:
-    for page, path in ELSEWHERE.items():
-        if (ROOT / path).exists():
-            files.append(File.generated(config, page, abs_src_path=str(ROOT / path)))
+    for path in sorted(ELSEWHERE):
+        files.append(File.generated(config, path, abs_src_path=str(ROOT / path)))
     for plot in _plots():
         name = f"benchmarks/plots/{plot.name}"
         files.append(File.generated(config, name, abs_src_path=str(plot)))

@@ -24,6 +24,7 @@ RULES = [
     (r"\basyncio\.sleep\b", "time.sleep"),
     (r"\bAwaitable\[(\w+)\]", r"\1"),
     (r"\bAsync(?=(?:Client|Connection|Cursor|Worker|Consumer|Producer)\b)", ""),
+    (r"\bconnect_async\b", "connect"),
     (r"\basync (?=def\b|with\b|for\b)", ""),
     (r"\bawait ", ""),
     (r"\b__a(?=(?:enter|exit)__\b)", "__"),

@@ -10,6 +10,14 @@ select
             select
             from pgq.unique_job as u
             where u.queue_id = d.queue_id and u.unique_key = d.unique_key and u.job_id <> d.job_id
+                -- An expired holder does not count, see _take_key.
+                and (
+                    select
+                        j.expires_at <= pgq._clock()
+                        and (j.lease_token is null or j.visible_at <= pgq._clock())
+                    from pgq.job as j
+                    where j.job_id = u.job_id
+                ) is not true
         )
     )
 from pgq.dead_job as d

@@ -273,6 +273,33 @@ def test_lengths_of_time(pgq: Run, client: Client, given: str, meant: timedelta 
         assert client.admin.list_queues()[0].backoff == meant
 
 
+KEPT = [
+    ("topics", "create", "events", "--retention"),
+    ("topics", "create", "events", "--idempotency-window"),
+    ("queues", "create", "mail", "--retention"),
+    ("queues", "create", "mail", "--job-ttl"),
+    ("queues", "create", "mail", "--idempotency-window"),
+    ("queues", "create", "mail", "--rate-interval"),
+    ("queues", "create", "mail", "--debounce-max"),
+    ("schedules", "create", "nightly", "--queue", "mail", "--every"),
+    ("doctor", "--older-than"),
+]
+
+
+@pytest.mark.parametrize("command", KEPT, ids=" ".join)
+def test_what_is_kept_so_long_needs_a_unit(pgq: Run, command: tuple[str, ...]) -> None:
+    done = pgq(*command, "3")
+    assert done.status == 2
+    assert "'3' has no unit: say 3s, 3h, '3 days'" in " ".join(done.err.replace("│", "").split())
+
+
+@pytest.mark.parametrize("option", ["--lease", "--delay", "--backoff", "--backoff-max"])
+def test_what_waits_takes_seconds(pgq: Run, client: Client, option: str) -> None:
+    assert pgq("queues", "create", "mail", option, "1.5").status == 0
+    name = option.removeprefix("--").replace("-", "_")
+    assert getattr(client.admin.list_queues()[0], name) == timedelta(seconds=1.5)
+
+
 def test_a_narrow_terminal(pgq: Run, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     client.admin.create_topic("orders", partitions=1)
     client.admin.create_group("orders", "billing")

@@ -21,6 +21,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import textwrap
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -34,12 +35,14 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from pgq.embedded import Server
+from site_hook import ELSEWHERE
 from support.house import ROOT, refuse
 from support.postgrest import Postgrest
 
 GUIDES = ROOT / "python" / "docs"
+NAVIGATION = (ROOT / "python" / "mkdocs.yml").read_text().split("\nnav:\n")[1]
 
-ELSEWHERE = {
+TESTED_ELSEWHERE = {
     "command-line.md",
     "drivers.md",
     "replicas.md",
@@ -52,14 +55,19 @@ ELSEWHERE = {
 SEVERAL = "guides/several-databases.md"
 """The page whose SQL goes to two databases."""
 
-SLOW = {"guides/http-jwt.md", SEVERAL, "guides/spark-pipeline.md", "tutorial.md"}
+SLOW = {"guides/http.md", "guides/http-jwt.md", SEVERAL, "guides/spark-pipeline.md", "tutorial.md"}
 """Pages that start another program, or many."""
+
+ALONE = {GUIDES / SEVERAL, GUIDES / "guides" / "spark-pipeline.md", ROOT / "python" / "SPARK.md"}
+"""Pages that have databases or a program of their own."""
 
 NOT_RUN = {
     "guides/from-celery.md": ["Celery's code, for comparison"],
     "guides/from-kafka.md": ["Kafka's code, for comparison"],
     "guides/from-pgmq.md": ["needs the extension pgmq"],
     "guides/from-river.md": ["needs Go and pgx"],
+    "guides/housekeeping.md": ["needs the extension pg_cron", "a line of a crontab"],
+    "guides/http.md": ["the test starts it with these settings"],
     "guides/http-jwt.md": ["the test starts it with these settings"],
     "guides/schedules.md": ["needs the extension pg_cron"],
     SEVERAL: ["the addresses are others each time"],
@@ -67,7 +75,13 @@ NOT_RUN = {
         "it is installed already",
         "the address is another one each time",
     ],
-    "operations.md": ["a line of a crontab", "needs the extension pg_cron"],
+    "install.md": [
+        "pgq is installed already",
+        "it is installed already",
+        "needs the files of the server",
+        "pgq is installed already",
+        "it would remove what other pages use",
+    ],
     "sizing.md": ["formulas"],
     "tutorial.md": [
         "it is installed already",
@@ -80,7 +94,7 @@ NOT_RUN = {
 DOCUMENTS = sorted(
     path
     for path in (
-        *(path for path in GUIDES.rglob("*.md") if path.name not in ELSEWHERE),
+        *(path for path in GUIDES.rglob("*.md") if path.name not in TESTED_ELSEWHERE),
         ROOT / "README.md",
         ROOT / "CONTRIBUTING.md",
         ROOT / "python" / "PUSH.md",
@@ -156,50 +170,78 @@ def _parameters() -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("document", _parameters())
-def test_blocks_run(
-    document: Path,
-    dsn: str,
-    server: Server,
-    monkeypatch: pytest.MonkeyPatch,
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-) -> None:
-    guide = GUIDES in document.parents
-    for name, value in _variables(document, dsn, server).items():
-        if value is None:
-            monkeypatch.delenv(name, raising=False)
-        else:
-            monkeypatch.setenv(name, value)
-    monkeypatch.setenv("CHECKPOINTS", str(tmp_path / "checkpoints"))
-    if "from pyspark" in document.read_text():
-        # what the document builds is then this session, with the JDBC driver among its jars
-        request.getfixturevalue("spark")
-    pgq = tmp_path / "bin" / "pgq"
-    pgq.parent.mkdir()
-    pgq.write_text(f'#!/bin/sh\nexec {sys.executable} -m pgq "$@"\n')
-    pgq.chmod(0o755)
-    programs = f"{pgq.parent}:{Path(sys.executable).parent}:{server.tool('psql').parent}"
-    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
-    monkeypatch.chdir(tmp_path if guide else ROOT)
+@dataclass(frozen=True)
+class Place:
+    """Where documents are run."""
 
-    databases_of_page = [os.environ["DATABASE_URL"]]
-    if document == GUIDES / SEVERAL:
-        shards = request.getfixturevalue("shards")
-        databases_of_page = shards.dsns
-        monkeypatch.setenv("SHARDS", " ".join(shards.urls))
-        monkeypatch.setenv("PGUSER", shards.properties["user"])
-    module: dict[str, Any] = {"__name__": "__documentation__"}
-    roles = _roles(dsn)
-    with ExitStack() as running:
-        running.callback(_drop_roles, dsn, roles)
+    dsn: str
+    server: Server
+    folder: Path
+    request: pytest.FixtureRequest
+
+
+@pytest.fixture
+def place(dsn: str, server: Server, tmp_path: Path, request: pytest.FixtureRequest) -> Place:
+    return Place(dsn, server, tmp_path, request)
+
+
+@pytest.mark.parametrize("document", _parameters())
+def test_blocks_run(document: Path, place: Place) -> None:
+    _run_document(document, place)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backwards", [False, True], ids=["in order", "backwards"])
+def test_pages_run_one_after_the_other(backwards: bool, place: Place) -> None:
+    """In one database: no page needs what another has made, or is in another's way."""
+    listed = [
+        (ROOT / page if page in {*ELSEWHERE, "README.md"} else GUIDES / page)
+        for page in ("README.md", *re.findall(r"[\w/-]+\.md", NAVIGATION))
+    ]
+    pages = [page for page in listed if page in DOCUMENTS and page not in ALONE]
+    assert len(pages) > 30
+    for page in reversed(pages) if backwards else pages:
+        _run_document(page, place)
+
+
+def _run_document(document: Path, place: Place) -> None:
+    guide = GUIDES in document.parents
+    answers = guide or document == ROOT / "README.md"
+    folder = Path(tempfile.mkdtemp(dir=place.folder))
+    with ExitStack() as running, pytest.MonkeyPatch.context() as monkeypatch:
+        for name, value in _variables(document, place.dsn, place.server).items():
+            if value is None:
+                monkeypatch.delenv(name, raising=False)
+            else:
+                monkeypatch.setenv(name, value)
+        monkeypatch.setenv("CHECKPOINTS", str(folder / "checkpoints"))
+        if "from pyspark" in document.read_text():
+            # what the document builds is then this session, with the JDBC driver among its jars
+            place.request.getfixturevalue("spark")
+        pgq = folder / "bin" / "pgq"
+        pgq.parent.mkdir()
+        pgq.write_text(f'#!/bin/sh\nexec {sys.executable} -m pgq "$@"\n')
+        pgq.chmod(0o755)
+        programs = f"{pgq.parent}:{Path(sys.executable).parent}:{place.server.tool('psql').parent}"
+        monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+        monkeypatch.chdir(folder if guide else ROOT)
+
+        databases = [os.environ["DATABASE_URL"]]
+        if document == GUIDES / SEVERAL:
+            shards = place.request.getfixturevalue("shards")
+            databases = shards.dsns
+            monkeypatch.setenv("SHARDS", " ".join(shards.urls))
+            monkeypatch.setenv("PGUSER", shards.properties["user"])
+        module: dict[str, Any] = {"__name__": "__documentation__"}
+        roles = _roles(place.dsn)
+        running.callback(_drop_roles, place.dsn, roles)
         running.callback(_close_connections, module)
         http: Postgrest | None = None
         printed = ""
         for block in blocks(document):
             shell = block.language in ("sh", "bash", "shell")
             if block.language == "sql":
-                for url in databases_of_page:
+                for url in databases:
                     psql = ["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", url]
                     printed = _run(psql, block, block.text)
             elif block.language == "python":
@@ -208,7 +250,7 @@ def test_blocks_run(
                 printed = output.getvalue()
             elif shell and "curl" in block.text:
                 if http is None:
-                    http = running.enter_context(_serve(dsn, document.read_text()))
+                    http = running.enter_context(_serve(place.dsn, document.read_text()))
                 text = re.sub(
                     r"(localhost|127\.0\.0\.1):3000", f"127.0.0.1:{http.port}", block.text
                 )
@@ -217,7 +259,7 @@ def test_blocks_run(
                 printed = _run(["sh", "-e"], block, text)
             elif shell and guide:
                 printed = _run(["sh", "-e"], block, block.text)
-            elif guide and block.language == "text" and block.follows:
+            elif answers and block.language == "text" and block.follows:
                 assert _matches(block.text, printed), f"{block} shows another answer:\n{printed}"
 
 

@@ -1,4 +1,4 @@
-"""sql/REFERENCE.md shows the API as it is in the database, with examples that run."""
+"""The reference shows the API as it is in the database, with examples that run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from pgq.embedded import Server
-from reference import REFERENCE, examples, features
+from reference import PAGES, REFERENCE, examples, features
 from support.house import ROOT, refuse
 from support.pg_cron import STAND_IN
 from support.session import Session
@@ -23,10 +23,9 @@ NOTHING_TO_DO = {"cleanup", "list_cleanup_failures"}
 
 
 def _sections() -> dict[str, str]:
-    """The text of each entry of the page."""
-    found = re.findall(
-        r"^### (\w+)\n(.*?)(?=^###? |\Z)", REFERENCE.read_text(), re.MULTILINE | re.DOTALL
-    )
+    """The text of each entry of the pages."""
+    pages = "".join(page.read_text() for page in sorted(PAGES.glob("*.md")))
+    found = re.findall(r"^## (\w+)\n(.*?)(?=^## |^<!-- |\Z)", pages, re.MULTILINE | re.DOTALL)
     sections = dict(found)
     assert len(sections) == len(found)
     return sections
@@ -122,7 +121,7 @@ def test_results(connection: Session) -> None:
         assert returns, name
         if composite is not None:
             assert f"`{composite}`" in returns[1], name
-            elsewhere = re.search(r"with the columns shown at \[(\w+)\]\(#\1\)", returns[1])
+            elsewhere = re.search(r"with the columns of \[(\w+)\]\(\S*#\1\)", returns[1])
             shown = _table(sections[elsewhere[1]] if elsewhere else section, "column")
             assert shown == _columns(connection, composite), name
         elif table:
@@ -155,10 +154,23 @@ def test_comments_are_whole(connection: Session) -> None:
     )
 
 
-def test_headings_are_those_of_the_contents() -> None:
-    titles = [each.title for each in features().values() if each.functions or each.views]
-    assert re.findall(r"^## (.+)$", REFERENCE.read_text(), re.MULTILINE) == titles
-    assert len(set(titles)) == len(titles)
+def test_contents_name_every_page_and_entry() -> None:
+    titles = {
+        folder: each.title for folder, each in features().items() if each.functions or each.views
+    }
+    contents = REFERENCE.read_text()
+    assert dict(re.findall(r"^- \[(.+)\]\(reference/(\w+)\.md\)$", contents, re.M)) == {
+        title: folder for folder, title in titles.items()
+    }
+    assert sorted(page.stem for page in PAGES.iterdir()) == sorted(titles)
+    for folder, title in titles.items():
+        page = (PAGES / f"{folder}.md").read_text()
+        assert f"\n# {title}\n" in page
+        refuse(
+            name
+            for name in re.findall(r"^## (\w+)$", page, re.MULTILINE)
+            if f"[{name}](reference/{folder}.md#{name})" not in contents
+        )
 
 
 def test_everything_has_an_example_that_uses_it(connection: Session) -> None:

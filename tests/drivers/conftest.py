@@ -1,11 +1,13 @@
-"""A PgBouncer that never gives a client the same server connection twice in a row."""
+"""What programs connect to, and those that are compiled."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from support.node import compiled
 from support.pooler import POOL, PgBouncer
 from support.session import Session
 
@@ -30,3 +32,10 @@ def pgbouncer(dsn: str) -> Iterator[PgBouncer]:
         yield pgbouncer
     finally:
         pgbouncer.close()
+
+
+@pytest.fixture(scope="session")
+def programs() -> Iterator[Path]:
+    """The folder with the compiled programs of tests/drivers/node."""
+    with compiled() as folder:
+        yield folder

@@ -11,7 +11,7 @@ __all__ = ["TICK", "check_jobs"]
 
 TICK = timedelta(seconds=10)
 
-KEPT = ["jobs", "bulk-jobs", "ordered", "followers", "ticks"]
+KEPT = ["jobs", "bulk-jobs", "ordered", "swept", "followers", "ticks", "replaced", "postponed"]
 """Queues that keep what has ended."""
 
 FINISHING = ("ack", "archive_job", "finish_and_claim")
@@ -42,7 +42,13 @@ def _check_ends(evidence: Evidence, queue: str) -> None:
     dead = evidence.ask(
         "select job_id, payload ->> 'name', 'dead' from pgq.dead_letters where queue = %s", [queue]
     )
-    ends = [*archived, *dead]
+    # a purged one is left only with its attempts
+    purged = evidence.ask(
+        "select distinct job_id, name, 'purged' from attempt"
+        " where queue = 'swept' and queue = %s and not job_id = any(%s)",
+        [queue, [job_id for job_id, _, _ in (*archived, *dead)]],
+    )
+    ends = [*archived, *dead, *purged]
     for job_id, count in Counter(job_id for job_id, _, _ in ends).items():
         if count > 1:
             evidence.violate("ended twice", f"job {job_id} of {queue} has {count} ends")
@@ -51,7 +57,7 @@ def _check_ends(evidence: Evidence, queue: str) -> None:
     if done != finished:
         told = f"{queue}: {sorted(done ^ finished)[:5]} are finished, or had their effect, alone"
         evidence.violate("effect", told)
-    if queue in ("followers", "ticks"):
+    if queue in ("followers", "ticks", "replaced", "postponed"):
         return
     names = {job_id: name for job_id, name, _ in ends}
     counts = Counter(names.values())

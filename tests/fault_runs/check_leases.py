@@ -88,6 +88,9 @@ def _check(evidence: Evidence, first: Lease, second: Lease, endings: dict[str, i
         return
     if first.unit.about.get("unflushed") and evidence.crashed(first.unit.began, second.unit.ended):
         return
+    # a dead letter that was redriven does not wait for the lease that has killed it
+    if second.attempt <= first.attempt and evidence.stepped(first.unit.began, second.unit.ended):
+        return
     # two that were under way at once: who was first is told by the clock, if that stood still
     side_by_side = second.unit.began < first.unit.ended
     if side_by_side and evidence.stepped(second.unit.began, second.unit.ended):

@@ -32,13 +32,23 @@ GROUPS: dict[str, dict[str, Any]] = {
 }
 """Settings of the groups of a topic."""
 
+NEWEST = {"unique_until": "claimed", "no_limit": ["job_ttl", "max_attempts", "retention"]}
+
 QUEUES: dict[str, dict[str, Any]] = {
-    "jobs": {"max_attempts": 4, "no_limit": ["job_ttl", "retention"]},
+    "jobs": {"max_attempts": 4, "no_limit": ["job_ttl", "retention"], "keep_results": True},
     "brief-jobs": {"retention": "6 seconds", "no_limit": ["job_ttl", "max_attempts"]},
     "bulk-jobs": {"no_limit": ["job_ttl", "max_attempts", "retention"]},
-    "ordered": {"ordered": True, "no_limit": ["job_ttl", "max_attempts", "retention"]},
+    "ordered": {
+        "ordered": True,
+        "keep_results": True,
+        "no_limit": ["job_ttl", "max_attempts", "retention"],
+    },
     "followers": {"no_limit": ["job_ttl", "max_attempts", "retention"]},
     "ticks": {"no_limit": ["job_ttl", "max_attempts", "retention"]},
+    # each attempt that fails leaves a dead letter
+    "swept": {"max_attempts": 1, "no_limit": ["job_ttl", "retention"], "keep_results": True},
+    "replaced": {**NEWEST, "on_duplicate": "replace", "keep_results": True},
+    "postponed": {**NEWEST, "on_duplicate": "postpone", "debounce_max": "1 second"},
 }
 
 PARTS = [
@@ -65,6 +75,25 @@ create table public.done (
     job_id bigint not null,
     name text not null,
     primary key (queue, job_id)
+);
+create sequence public.place;
+create table public.attempt (
+    place bigint not null default nextval('public.place'),
+    queue text not null,
+    job_id bigint not null,
+    token uuid not null,
+    attempt integer not null,
+    name text,
+    label text,
+    age double precision not null
+);
+create index on public.attempt (job_id);
+create table public.act (
+    place bigint not null default nextval('public.place'),
+    call text not null,
+    wanted text not null,
+    job_id bigint,
+    met text
 );
 create table public.external_offset (partition integer primary key, following bigint not null);
 insert into public.external_offset select n, 1 from generate_series(0, 2) as g (n);

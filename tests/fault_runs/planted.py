@@ -135,6 +135,28 @@ def _stuck_lease(evidence: Evidence, session: Session) -> None:
     assert session.claim_job(queue="followers", lease="1 year")
 
 
+def _newer_before(evidence: Evidence, session: Session) -> None:
+    """The first claim of a key begins after the last of its versions has been enqueued."""
+    claims = [
+        (unit, job["name"])
+        for unit in evidence.of("claim", "end")
+        if unit.done and unit.about.get("queue") == "replaced"
+        for job in unit.told.get("jobs", [])
+    ]
+    for key in {name.rpartition("=")[0] for _, name in claims}:
+        claim = next(unit for unit, name in claims if name.startswith(f"{key}="))
+        later = [
+            unit.ended
+            for unit in evidence.of("replace")
+            if unit.done and unit.began > claim.ended and unit.about["queue"] == "replaced"
+            if any(name.startswith(f"{key}=") for name in unit.about["names"])
+        ]
+        if later:
+            claim.began = claim.ended = later[0] + 1
+            return
+    raise AssertionError("no key had a second version")
+
+
 def _lost_effect(evidence: Evidence, session: Session) -> None:
     unit = next(u for u in evidence.of("exact") if u.done and u.told["places"])
     [topic, [[partition, first, _], *_]] = unit.about["topic"], unit.told["places"]
@@ -231,6 +253,55 @@ PLANTED = {
         "orphan",
         "insert into pgq.message (partition_id, log_offset, published_at, segment)"
         " select 999999, 1, now(), segment from pgq.segment where state = 'open' limit 1",
+    ),
+    "a result lost": _sql("result", "delete from pgq.job_event where event = 'finished'"),
+    "the result of another attempt": _sql(
+        "result",
+        "update pgq.job_event set result = jsonb_set(result, '{by}', '1') where result is not null",
+    ),
+    "a failed attempt that is not noted": _sql(
+        "history", "delete from pgq.job_event where event = 'failed'"
+    ),
+    "a lost attempt that is not noted": _sql(
+        "history", "delete from pgq.job_event where event = 'lost'"
+    ),
+    "an attempt of nobody": _sql(
+        "history",
+        "insert into pgq.job_event (job_id, queue_id, ended_at, segment, attempt, event)"
+        " select j.job_id, q.queue_id, now(), q.segment, 9, 'lost' from pgq.queue as q"
+        f" cross join {_one_of('jobs')} as j where q.queue = 'jobs'",
+    ),
+    "a cancelled job handed out": _sql(
+        "act",
+        "insert into attempt (queue, job_id, token, attempt, age)"
+        " select 'swept', job_id, gen_random_uuid(), 1, 0 from act where call = 'cancel_jobs'",
+    ),
+    "a job that nobody was to cancel": _sql(
+        "act",
+        "update pgq.job_archive set outcome = 'cancelled' where label = 'redrive'",
+    ),
+    "a job that nobody was to redrive": _sql(
+        "act",
+        "insert into act (call, wanted, job_id, met)"
+        " select 'redrive', 'redrive', job_id, 'left' from attempt where queue = 'swept'",
+    ),
+    "a redrive that did nothing": _sql(
+        "act",
+        "insert into act (call, wanted, job_id, met)"
+        " select 'redrive', label, job_id, label from attempt where queue = 'swept'",
+    ),
+    "a job retried outside of the filter": _sql(
+        "act", "update attempt set age = 1, label = 'left' where queue = 'swept'"
+    ),
+    "a letter that nobody was to purge": _sql(
+        "act", "delete from pgq.dead_job where label is not null"
+    ),
+    "an older version after a newer one": Planted("version", _newer_before),
+    "a newest version lost": _sql("version", "delete from done where queue = 'replaced'"),
+    "a version in two jobs": _sql(
+        "version",
+        "insert into attempt (queue, job_id, token, attempt, name, age)"
+        " select queue, -1, gen_random_uuid(), 1, name, 0 from attempt where queue = 'postponed'",
     ),
     "storage that is kept": Planted("storage", _nothing_truncated),
 }

@@ -9,11 +9,14 @@ from typing import Any
 from fault_runs.client import LEVELS, Client, Role, RollBack
 from fault_runs.journal import entries
 
-__all__ = ["PRODUCERS", "bulk_names"]
+__all__ = ["LATE", "PRODUCERS", "bulk_names"]
 
 TOPICS = ["log", "log", "log", "brief", "later", "wide"]
 QUEUES = ["jobs", "jobs", "brief-jobs"]
 ORDERED_KEYS = 10
+
+LATE = 5400
+"""Seconds of a delay that the clock gets over at the end of a round only."""
 
 
 def content(name: str, **more: Any) -> str:
@@ -99,6 +102,50 @@ class Enqueuer(Role):
             told["job_ids"] = [job_id for (job_id,) in found]
             if self.rng.random() < 0.1:
                 raise RollBack
+
+
+class SweptEnqueuer(Role):
+    """Enqueues jobs that an operator is to find by their label, or not to find."""
+
+    def step(self) -> None:
+        label = self.rng.choice(["cancel", "retry", "redrive", "redrive", "purge", "left"])
+        late = label in ("retry", "left")
+        size = 1 if late else self.rng.choice([1, 5, 10])
+        names = [self.client.new_name() for _ in range(size)]
+        with self.client.unit("enqueue", queue="swept", names=names) as told:
+            found = self.client.ask(
+                "select job_id from pgq.enqueue_batch('swept', %s::jsonb[], labels => %s::text[],"
+                " delay => %s * interval '1 second')",
+                [[content(name) for name in names], [label] * size, LATE if late else 0],
+            )
+            told["job_ids"] = [job_id for (job_id,) in found]
+        self.rest()
+
+
+class Replacer(Role):
+    """Enqueues ever newer versions of what stands under its own unique keys."""
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(client)
+        self.version = 0
+
+    def step(self) -> None:
+        queue = self.rng.choice(["replaced", "postponed"])
+        keys = [
+            f"{self.client.name}:{self.rng.randrange(3)}" for _ in range(self.rng.choice([1, 1, 4]))
+        ]
+        names = [f"{key}={self.version + n}" for n, key in enumerate(keys)]
+        self.version += len(keys)
+        with self.client.unit("replace", level=self.rng.choice(LEVELS), queue=queue, names=names):
+            self.client.ask(
+                "select * from pgq.enqueue_batch(%s, %s::jsonb[], unique_keys => %s::text[],"
+                " delay => %s::interval)",
+                [queue, [content(n) for n in names], keys, self.rng.choice([None, "0.2 seconds"])],
+            )
+            if self.rng.random() < 0.1:
+                raise RollBack
+        if self.rng.random() < 0.5:
+            self.rest()
 
 
 class OrderedEnqueuer(Role):
@@ -199,5 +246,7 @@ PRODUCERS = {
     "once": OncePublisher,
     "enqueuer": Enqueuer,
     "ordered": OrderedEnqueuer,
+    "swept": SweptEnqueuer,
+    "replacer": Replacer,
     "bulk": BulkWriter,
 }

@@ -12,10 +12,13 @@ from typing import Any
 
 import psycopg
 
+from fault_runs.check_acts import check_acts
+from fault_runs.check_duplicates import check_duplicates
 from fault_runs.check_house import check_codes, check_house
 from fault_runs.check_jobs import check_jobs
 from fault_runs.check_leases import check_leases
 from fault_runs.check_log import check_groups, check_topics
+from fault_runs.check_results import check_results
 from fault_runs.evidence import Evidence, Violation, read_journals
 from fault_runs.faults import FAR, Breaker
 from fault_runs.journal import Journal, entries
@@ -80,6 +83,9 @@ def check(evidence: Evidence) -> None:
     check_groups(evidence, stored)
     check_leases(evidence)
     check_jobs(evidence)
+    check_results(evidence)
+    check_acts(evidence)
+    check_duplicates(evidence)
 
 
 def play(stage: Stage, seconds: float, seed: str) -> Breaker:

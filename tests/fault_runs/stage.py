@@ -76,15 +76,15 @@ SCENES = {
 
 # A few of each, so that several meet; those that come second go through PgBouncer where it is.
 ROSTER = [
-    *("publisher", "publisher", "once", "enqueuer", "ordered", "bulk"),
+    *("publisher", "publisher", "once", "enqueuer", "ordered", "swept", "replacer", "bulk"),
     *("exact", "exact", "whole", "whole", "external", "leased", "leased", "manual"),
-    *("worker", "worker", "worker", "cleaner", "runner"),
+    *("worker", "worker", "worker", "cleaner", "runner", "operator"),
 ]
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["fault_runs.run_client"])
 
-PRODUCING = ("publisher", "once", "enqueuer", "ordered", "bulk", "runner")
+PRODUCING = ("publisher", "once", "enqueuer", "ordered", "swept", "replacer", "bulk", "runner")
 
 
 @dataclass
@@ -312,7 +312,8 @@ class Stage:
             args=(
                 *(kind, f"{name}.{life}", self.pooler.dsn if pooled else self.wired),
                 *(str(self.journal(name)), f"{self._seed}/{self._lives}"),
-                str(self._enough) if kind in PRODUCING else None,
+                # how many jobs of a replacer wait is bounded by its keys
+                str(self._enough) if kind in PRODUCING and kind != "replacer" else None,
             ),
             daemon=True,
         )

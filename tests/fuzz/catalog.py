@@ -32,7 +32,7 @@ _FUNCTIONS = """
 """
 
 NAMES_A_TARGET = {"topic", "queue", "schedule", "subscription", "job_id", "job_ids", "write_id"}
-"""What names something that access can be restricted to; see the head of sql/REFERENCE.md."""
+"""What names something that access can be restricted to; see sql/REFERENCE.md."""
 
 _WORD = re.compile(r"'([a-z][a-z_]{2,20})'")
 _NUMBER = re.compile(r"(?<![\w.'])(\d{1,18})(?![\w.'])")

@@ -71,7 +71,7 @@ def test_some_of_the_rows(http: Http, select: str) -> None:
 
 
 def test_a_filter_by_what_is_not_selected(http: Http, postgrest: Postgrest) -> None:
-    """README says from which version of PostgREST on this works, and how it is refused before."""
+    """The guide on HTTP says from which version of PostgREST on this works."""
     with urllib.request.urlopen(postgrest.url, timeout=30) as response:
         major = int(response.headers["Server"].removeprefix("postgrest/").partition(".")[0])
     found = http.get("rpc/metrics", name="eq.pgq_info", select="value")

@@ -71,7 +71,8 @@ uniques = st.sampled_from([None, None, "one", "other"])
 # the keys of jobs, by which an ordered queue has them follow each other
 turns = st.sampled_from([None, "k", "k", "l"])
 dead_ends = st.sampled_from([None, "continue", "stop", "stop"])
-# of queues: rate_interval and rate_burst are given as the model has to know them
+# of queues, with what a duplicate does: rate_interval and rate_burst are given as the model has to
+# know them
 limits: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
     [
         *({}, {}, {}, {"max_leased": 2}, {"max_unfinished": 6}),
@@ -79,6 +80,8 @@ limits: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
         *({"max_leased_per_key": 1}, {"max_leased_per_key": 1}, {"max_leased_per_key": 2}),
         {"max_leased_per_key": 1, "max_leased": 2},
         {"rate_limit": 2, "rate_interval": timedelta(seconds=10), "rate_burst": 3},
+        {"on_duplicate": "replace", "keep_results": True, "max_leased": 4},
+        *({"on_duplicate": "replace"}, {"on_duplicate": "postpone"}),
     ]
 )
 # how often a group may fail, and whether its dead letters have where to go: elsewhere they do not

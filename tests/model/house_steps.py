@@ -42,6 +42,13 @@ class HouseSteps(Machine):
             left[job.queue].add(job.job_id)
         for queue, job_ids in left.items():
             self.broker.forget_archived(queue, job_ids)
+        rows = self.run.connections[0].execute(
+            "select q.queue, e.job_id, e.event, e.attempt, e.ended_at from pgq.job_event as e"
+            " inner join pgq.queue as q using (queue_id)"
+        )
+        events = {tuple(row) for row in rows}
+        for queue in self.broker.queues:
+            self.broker.forget_events(queue, {row[1:] for row in events if row[0] == queue})
 
     @rule()
     def hold_a_snapshot(self) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 from psycopg.errors import InvalidParameterValue
 
 from model.content import Content, ends_at
-from model.queues import Queue, Queues
+from model.filters import Filter, Found
+from model.queues import Ended, Queue, Queues
 from pgq import BulkResult, DeadLetter
 
 __all__ = ["Letters"]
@@ -44,6 +45,16 @@ class Letters(Queues):
     def _by_death(self, queue: Queue) -> list[tuple[datetime, int]]:
         return sorted((letter.ended_at, number) for number, letter in queue.dead.items())
 
+    def _find_letters(self, target: Queue, chosen: Filter) -> Found:
+        def meant(letter: Ended) -> bool:
+            return chosen.matches(letter.job, letter.last_error, letter.ended_at)
+
+        return chosen.find(
+            (number, queue is target, queue is target and meant(letter))
+            for queue in self.queues.values()
+            for number, letter in queue.dead.items()
+        )
+
     def purge_queue(
         self,
         got: BulkResult,
@@ -51,20 +62,28 @@ class Letters(Queues):
         *,
         dead_only: bool | None = None,
         all_jobs: bool | None = None,
-        died_before: datetime | None = None,
         job_id: int | None = None,
+        dry_run: bool | None = None,
+        **filters: Any,
     ) -> None:
         purged = self._queue(queue)
-        given = (dead_only or None, all_jobs or None, died_before, job_id)
-        if sum(each is not None for each in given) != 1:
+        chosen = Filter.new(purged, **filters)
+        walks = bool(dry_run) or chosen.max_jobs is not None or chosen.after_id is not None
+        if bool(dead_only) + bool(all_jobs) + (job_id is not None) + chosen.is_given != 1:
             raise InvalidParameterValue
-        gone = [
-            number
-            for died_at, number in self._by_death(purged)
-            if job_id in (None, number) and (died_before is None or died_at < died_before)
-        ]
-        assert got.taken == len(gone) + (len(purged.jobs) if all_jobs else 0)
-        assert got.after_id is None
+        if walks and (all_jobs or job_id is not None):
+            raise InvalidParameterValue
+        if walks or chosen.is_given:
+            found = self._find_letters(purged, chosen)
+            expected = BulkResult(len(found.ids), found.seen, found.after_id)
+            gone = found.ids
+        else:
+            gone = [number for number in purged.dead if job_id in (None, number)]
+            removed = len(gone) + (len(purged.jobs) if all_jobs else 0)
+            expected = BulkResult(removed, removed, None)
+        assert got == expected
+        if dry_run:
+            return
         if all_jobs:
             purged.jobs.clear()
         for number in gone:
@@ -77,31 +96,46 @@ class Letters(Queues):
         *,
         job_id: int | None = None,
         all_jobs: bool | None = None,
-        max_jobs: int | None = None,
         per_second: float | None = None,
+        dry_run: bool | None = None,
+        **filters: Any,
     ) -> None:
         target = self._queue(queue)
-        if (job_id is not None) is bool(all_jobs):
+        chosen = Filter.new(target, **filters)
+        walks = bool(dry_run) or chosen.after_id is not None
+        if (job_id is not None) + bool(all_jobs) + chosen.is_given != 1:
             raise InvalidParameterValue
-        if job_id is not None and (max_jobs is not None or per_second is not None):
+        if job_id is not None and (chosen.max_jobs is not None or per_second is not None or walks):
             raise InvalidParameterValue
         holders = target.key_holders()
-        chosen = [number for _, number in self._by_death(target) if job_id in (None, number)]
-        if max_jobs is not None:
-            keys = {number: target.dead[number].job.unique_key or "" for number in chosen}
-            chosen = [n for n in chosen if holders.get(keys[n], n) == n][:max_jobs]
-        for number in chosen:
-            target.free_key(target.dead[number].job.unique_key, self.now)
-        holders = target.key_holders()
+        numbers = [number for _, number in self._by_death(target) if job_id in (None, number)]
+        after_id = None
+        if walks or chosen.is_given:
+            found = self._find_letters(target, chosen)
+            numbers = [number for number in numbers if number in found.ids]
+            seen, after_id = found.seen, found.after_id
+        else:
+            if chosen.max_jobs is not None:
+                keys = {number: target.dead[number].job.unique_key or "" for number in numbers}
+                numbers = [n for n in numbers if holders.get(keys[n], n) == n][: chosen.max_jobs]
+            seen = len(numbers)
+        # a letter stays one while another job has its key
+        holders = {k: n for k, n in holders.items() if not target.has_expired(n, self.now)}
         stay = set()
-        for number in sorted(chosen):
-            # a letter stays one while another job has its key
+        for number in sorted(numbers):
             key = target.dead[number].job.unique_key
             if key is not None and holders.setdefault(key, number) != number:
                 stay.add(number)
-        revived = [number for number in chosen if number not in stay]
-        assert got.taken == len(revived)
-        assert got.after_id is None
+        revived = [number for number in numbers if number not in stay]
+        assert got == BulkResult(len(revived), seen, after_id)
+        if not dry_run:
+            self._revive(target, numbers, revived, per_second)
+
+    def _revive(
+        self, target: Queue, numbers: list[int], revived: list[int], per_second: float | None
+    ) -> None:
+        for number in numbers:
+            target.free_key(target.dead[number].job.unique_key, self.now)
         apart = timedelta(0) if per_second is None else timedelta(seconds=1 / per_second)
         moments = {number: self.now + place * apart for place, number in enumerate(revived)}
         letters = {number: target.dead.pop(number) for number in revived}
@@ -112,5 +146,6 @@ class Letters(Queues):
             job.last_attempt = False
             job.expires_at = ends_at(moments[number], target.job_ttl)
             job.lease_token = None
+            job.is_newest = False
             job.last_error = letters[number].last_error
             self.place(target, job, moments[number])

@@ -48,7 +48,8 @@ class LimitSteps(QueueSteps):
         known = self.broker.queues.get(queue)
         if queue == "mail" and "max_unfinished" in change:  # see make_queue
             return
-        if known is not None and known.ordered and "max_leased_per_key" in change:
+        per_key = "max_leased_per_key" in change
+        if known is not None and per_key and (known.ordered or known.on_duplicate != "keep"):
             return
         self.fill_queue(queue)
         got = self.step(member, "claim_job", queue, max_jobs=size, lease=lease, label=None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from hypothesis.stateful import invariant, rule
 
@@ -15,6 +16,10 @@ from pgq import Client
 from stored_state import wrong_state
 
 __all__ = ["Looking"]
+
+
+def check_same(found: set[Any], expected: set[Any]) -> None:
+    assert found == expected, f"{found - expected} instead of {expected - found}"
 
 
 class Looking(Machine):
@@ -98,7 +103,7 @@ class Looking(Machine):
             for name, queue in self.broker.queues.items()
             for job in queue.jobs.values()
         }
-        assert found == expected, f"{found - expected} instead of {expected - found}"
+        check_same(found, expected)
 
     @invariant()
     def keys_are_known(self) -> None:
@@ -225,7 +230,7 @@ class Looking(Machine):
         assert {row.queue for row in client.monitor.queue_stats()} == set(self.broker.queues)
         self.look_at_single_jobs(client)
 
-        assert {
+        found = {
             (
                 d.queue,
                 d.job_id,
@@ -238,7 +243,8 @@ class Looking(Machine):
                 str(Content.of(d)),
             )
             for d in client.jobs.dead_letters()
-        } == {
+        }
+        expected = {
             (
                 name,
                 n,
@@ -253,7 +259,8 @@ class Looking(Machine):
             for name, queue in self.broker.queues.items()
             for n, e in queue.dead.items()
         }
-        assert {
+        check_same(found, expected)
+        found = {
             (
                 a.queue,
                 a.job_id,
@@ -267,7 +274,8 @@ class Looking(Machine):
                 str(Content.of(a)),
             )
             for a in client.jobs.archived_jobs()
-        } == {
+        }
+        expected = {
             (
                 name,
                 n,
@@ -283,6 +291,7 @@ class Looking(Machine):
             for name, queue in self.broker.queues.items()
             for n, e in queue.archived.items()
         }
+        check_same(found, expected)
 
     def look_at_single_jobs(self, client: Client) -> None:
         """What get_job says of each job that is not finished, and of dead letters."""

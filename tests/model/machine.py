@@ -34,20 +34,6 @@ READING = ("poll", "consume", "claim_offsets", "nack_offsets")
 Call = tuple[str, tuple[Any, ...], dict[str, Any]]
 
 
-class Waker(Client):
-    """A client that snoozes jobs and retries them, by SQL."""
-
-    def snooze(self, job_id: int, lease_token: UUID, *, delay: timedelta) -> Any:
-        return self._told("release_job(%s, %s, %s)", job_id, lease_token, delay)
-
-    def retry_job(self, job_id: int) -> Any:
-        return self._told("retry_job(%s)", job_id)
-
-    def _told(self, call: str, *arguments: Any) -> Any:
-        rows = self.connection.execute(f"select pgq.{call}".encode(), arguments).fetchall()
-        return rows[0][0]
-
-
 class Run:
     """A database and two members, used for one example after the other."""
 
@@ -58,7 +44,7 @@ class Run:
         self.connections = [psycopg.connect(dsn, autocommit=True) for _ in range(2)]
         for connection in self.connections:
             connection.execute("set time zone 'UTC'")
-        self.clients = [Waker(connection) for connection in self.connections]
+        self.clients = [Client(connection) for connection in self.connections]
         first = self.connections[0]
         # the clock stands still unless a step moves it, so every time can be foretold
         first.execute(
@@ -135,6 +121,13 @@ class Run:
         )
         return frozenset(job_id for (job_id,) in rows)
 
+    def left(self, member: int) -> frozenset[int]:
+        """The jobs that have not ended, and the dead letters, as a member sees them."""
+        rows = self.connections[member].execute(
+            "select job_id from pgq.job union all select job_id from pgq.dead_job"
+        )
+        return frozenset(job_id for (job_id,) in rows)
+
     def parked(self, member: int) -> dict[int, datetime]:
         """Since when the jobs are due that wait for room in their keys."""
         rows = self.connections[member].execute(
@@ -199,6 +192,7 @@ class Machine(RuleBasedStateMachine):
         self.seen: Seen = []
         self.tips: Tips = {}
         self.rooms = Rooms()
+        self.left: frozenset[int] = frozenset()
         self.shown = Shown()
         self.number = 0
 
@@ -206,15 +200,18 @@ class Machine(RuleBasedStateMachine):
 
     def ask(self, member: int, function: str, /, *arguments: Any, **options: Any) -> Any:
         """What the database answers: a value, or the class of the error."""
-        rooms = any(q.max_leased_per_key is not None for q in self.broker.queues.values())
-        rooms = rooms and function in ("claim_job", "finish_and_claim")
+        claims = function in ("claim_job", "finish_and_claim")
+        queues = self.broker.queues.values()
+        rooms = claims and any(q.max_leased_per_key is not None for q in queues)
         holders = self.run.holders(member) if rooms else frozenset()
         try:
             got = method(self.run.clients[member], function)(*arguments, **options)
         except psycopg.Error as error:
             return type(error)
-        if self.broker.subscriptions or any(q.pending for q in self.broker.queues.values()):
+        if self.broker.subscriptions or any(q.pending for q in queues):
             self.seen = self.run.jobs(member)
+        if claims and any(q.on_duplicate != "keep" for q in queues):
+            self.left = self.run.left(member)
         if rooms:
             self.rooms = Rooms(holders, self.run.parked(member))
         if any(topic.deferred for topic in self.broker.topics.values()):
@@ -239,6 +236,7 @@ class Machine(RuleBasedStateMachine):
         broker.assign(tips)
         broker.tips = tips
         broker.rooms = self.rooms
+        broker.left = self.left
         broker.adopt(seen)
         try:
             getattr(broker, function)(got, *arguments, **options)
@@ -294,7 +292,7 @@ class Machine(RuleBasedStateMachine):
         connection.execute("begin")
         try:
             got = self.ask(0, function, *arguments, **options)
-            told = self.seen, self.tips, self.shown
+            told = self.seen, self.tips, self.shown, self.left
             failed = isinstance(got, type)
             self.check(broker, function, got, *arguments, **options)
             held = set() if failed else changed(self.broker, broker)
@@ -313,7 +311,7 @@ class Machine(RuleBasedStateMachine):
         finally:
             connection.execute("commit" if keep else "rollback")
         if keep and not failed:
-            self.seen, self.tips, self.shown = told
+            self.seen, self.tips, self.shown, self.left = told
             self.check(self.broker, function, got, *arguments, **options)
 
     def move_clock(self, by: int) -> None:

@@ -34,7 +34,8 @@ class NoteSteps(QueueSteps):
             for job in got[:2] if isinstance(got, list) else ():
                 token = uuid4() if data.draw(seldom) else job.lease_token
                 undo = data.draw(seldom)
-                self.step(member, "snooze", job.job_id, token, delay=data.draw(delays), undo=undo)
+                later = {"delay": data.draw(delays)}
+                self.step(member, "release_job", job.job_id, token, **later, undo=undo)
             if data.draw(st.booleans()):
                 self.move_clock(10)
             self.retry_some(member, data.draw(choices), data.draw(seldom))

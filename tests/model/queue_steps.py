@@ -35,8 +35,6 @@ from model.machine import Machine
 
 __all__ = ["QueueSteps"]
 
-Limits = dict[str, Any]
-
 
 class QueueSteps(Machine):
     """Jobs, from their enqueue to their end, and the settings of their queues."""
@@ -289,10 +287,12 @@ class QueueSteps(Machine):
         unique_until: str | None = None,
         ordered: bool | None = None,
         after_dead_letter: str | None = None,
-        limits: Limits | None = None,
+        limits: dict[str, Any] | None = None,
     ) -> None:
-        if limits and queue == "mail":  # schedules write there, and would fail now and then
-            limits = {name: most for name, most in limits.items() if name != "max_unfinished"}
+        given = dict(limits or {})
+        if queue == "mail":  # schedules write there, and would fail now and then
+            given.pop("max_unfinished", None)
+        free = "max_leased_per_key" not in given and given.get("on_duplicate") != "postpone"
         self.step(
             0,
             "create_queue",
@@ -301,10 +301,10 @@ class QueueSteps(Machine):
             backoff_max=timedelta(seconds=5),
             backoff_jitter=0.0,
             archive=archive,
-            unique_until=unique_until,
-            ordered=ordered and "max_leased_per_key" not in (limits or {}),
+            unique_until="claimed" if "on_duplicate" in given else unique_until,
+            ordered=ordered and free,
             after_dead_letter=after_dead_letter,
-            **(limits or {}),
+            **given,
         )
 
     @rule(member=members, queue=queues, which=choices, undo=seldom, data=st.data())

@@ -12,7 +12,7 @@ from model.content import Clocked, Content, check_existing
 from model.once import Noted
 from pgq import UnknownQueue
 
-__all__ = ["LAST_LEASE_RAN_OUT", "NEVER", "Ended", "Queue", "Queues", "Waiting"]
+__all__ = ["LAST_LEASE_RAN_OUT", "NEVER", "Ended", "Event", "Queue", "Queues", "Waiting"]
 
 LAST_LEASE_RAN_OUT = "the lease of the last attempt ran out"
 
@@ -54,7 +54,8 @@ class Waiting:
     ``last_attempt``: it was the last one when it was claimed, or has become that since.
     ``due_at``: when it may be claimed once it is the first of its ``ordered_key``, or its key has
     room; None: it is, or has. ``lost_lease``: a claim has put it aside when its lease had run out.
-    ``source``: the topic whose message it is; None: it was enqueued.
+    ``source``: the topic whose message it is; None: it was enqueued. ``is_newest``: while it holds
+    its ``unique_key``: an enqueue gave it that, or its content.
     """
 
     job_id: int
@@ -74,6 +75,7 @@ class Waiting:
     due_at: datetime | None = None
     source: Any = None
     lost_lease: bool = False
+    is_newest: bool = False
 
     def is_over(self, now: datetime) -> bool:
         """Whether its time is over."""
@@ -94,11 +96,26 @@ class Ended:
 
 
 @dataclass
+class Event:
+    """How an attempt of a job went wrong, or how a job has ended."""
+
+    job_id: int
+    event: str
+    attempt: int
+    ended_at: datetime
+    error: str | None = None
+    worker: str | None = None
+    began_at: datetime | None = None
+    result: Any = None
+
+
+@dataclass
 class Queue:
     """A queue with its settings and jobs, by id.
 
     ``shortest`` is its shortest retention so far. ``noted``: its idempotency keys,
-    with the ids of jobs. ``pending``: the jobs of publishes that have no ids yet.
+    with the ids of jobs. ``pending``: the jobs of publishes that have no ids yet. ``newest``: what
+    was enqueued last with each unique key.
     """
 
     lease: timedelta
@@ -133,6 +150,8 @@ class Queue:
     archived: dict[int, Ended] = field(default_factory=dict)
     noted: dict[str, Noted] = field(default_factory=dict)
     pending: list[list[Waiting]] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    newest: dict[str, Content] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.shortest = self.retention
@@ -287,13 +306,28 @@ class Queues(Clocked):
                         self.remove_letter(queue, number)
 
     def expire(self, queue: Queue, job: Waiting) -> None:
-        if queue.archive:
-            self.archive(queue, job, "expired")
+        self.note_lost(queue, job)
+        self.archive(queue, job, "expired")
 
-    def archive(self, queue: Queue, job: Waiting, outcome: str, result: Any = None) -> None:
-        queue.archived[job.job_id] = Ended(
-            job, job.attempt, self.now, job.last_error, outcome, result
-        )
+    def archive(
+        self, queue: Queue, job: Waiting, outcome: str, result: Any = None, *, always: bool = False
+    ) -> None:
+        """Where the settings say so."""
+        if queue.archive or always:
+            queue.archived[job.job_id] = Ended(
+                job, job.attempt, self.now, job.last_error, outcome, result
+            )
+        if queue.keep_results:
+            event = outcome if outcome in ("cancelled", "expired", "replaced") else "finished"
+            self.note(queue, job, event, result=result)
+
+    def note(self, queue: Queue, job: Waiting, event: str, **told: Any) -> None:
+        queue.events.append(Event(job.job_id, event, job.attempt, self.now, **told))
+
+    def note_lost(self, queue: Queue, job: Waiting) -> None:
+        """Whoever takes a job away whose lease has run out notes the attempt."""
+        if job.lease_token is not None:
+            self.note(queue, job, "lost")
 
     def bury(self, queue: Queue, job: Waiting, attempt: int, error: str | None) -> None:
         stops = job.ordered_key is not None and queue.after_dead_letter == "stop"
@@ -303,6 +337,7 @@ class Queues(Clocked):
     def bury_lost(self, queue: Queue, job: Waiting) -> None:
         """Where its worker did not say what was wrong, what the one before had said stays."""
         error = job.last_error
+        self.note_lost(queue, job)
         if job.lease_token is not None:
             error = error or LAST_LEASE_RAN_OUT
             if not error.endswith(LAST_LEASE_RAN_OUT):
@@ -342,6 +377,16 @@ class Queues(Clocked):
             kept = self.shortest_of(target, job)
             assert kept is not None
             assert job.enqueued_at + kept <= self.now
+
+    def forget_events(self, queue: str, left: Collection[tuple[Any, ...]]) -> None:
+        """Retention has removed events: they must have been old enough."""
+        target = self.queues[queue]
+        kept = [e for e in target.events if (e.job_id, e.event, e.attempt, e.ended_at) in left]
+        for event in target.events:
+            if event not in kept:
+                assert target.shortest is not None
+                assert event.ended_at + target.shortest <= self.now
+        target.events = kept
 
     def shortest_of(self, queue: Queue, job: Waiting) -> timedelta | None:
         return queue.shortest

@@ -12,7 +12,7 @@ from model.limits import most_claims
 from model.members import Members
 from model.queues import Queue, Waiting
 from model.topics import Topic
-from model.workers import Workers
+from model.unfinished import Unfinished
 from pgq import AlreadyExists, BulkResult, Job, UnknownSubscription
 
 __all__ = ["Subscription", "Subscriptions", "routes"]
@@ -51,7 +51,7 @@ class Subscription:
 
 
 @dataclass
-class Subscriptions(Members, Workers):
+class Subscriptions(Members, Unfinished):
     """Jobs that a publish makes. They have no ids until the database tells: see `adopt`."""
 
     subscriptions: dict[str, Subscription] = field(default_factory=dict)
@@ -180,7 +180,7 @@ class Subscriptions(Members, Workers):
         pending = self._queue(queue).pending
         runs = sum(map(len, pending)) if options.get("all_jobs") else 0
         if isinstance(got, BulkResult):
-            got = replace(got, taken=got.taken - runs)
+            got = replace(got, taken=got.taken - runs, seen=got.seen - runs)
         super().purge_queue(got, queue, **options)
         if options.get("all_jobs"):
             pending.clear()

@@ -34,6 +34,7 @@ from model.drawn import (
 from model.effect_steps import EffectSteps
 from model.failing_steps import FailingSteps
 from model.house_steps import HouseSteps
+from model.job_lives import JobLives
 from model.limit_steps import LimitSteps
 from model.looking import Looking
 from model.machine import BEGIN, Run
@@ -125,7 +126,7 @@ def run(dsn: str) -> Iterator[Run]:
 
 def compare(
     run: Run,
-    steps: type[Comparison] | type[ScheduleLives] | type[AccessLives],
+    steps: type[Comparison | ScheduleLives | AccessLives | JobLives],
     examples: int,
     length: int,
 ) -> None:
@@ -151,6 +152,18 @@ def compare(
 
 def test_database_and_model_agree(run: Run) -> None:
     compare(run, Comparison, 15, 50)
+
+
+def test_jobs_agree(run: Run) -> None:
+    JobLives.reached = set()
+    compare(run, JobLives, 12, 30)
+    assert JobLives.reached >= {
+        *("cancel_jobs", "retry_jobs", "redrive", "purge_queue"),
+        *("waiting", "leased", "blocked", "finished", "failed"),
+        *("cancelled", "expired", "replaced", "gone"),
+        *("duplicate keep", "duplicate replace", "duplicate postpone"),
+        *("attempt failed", "attempt rejected", "attempt lost"),
+    }
 
 
 def test_schedules_agree(run: Run) -> None:

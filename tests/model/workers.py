@@ -11,6 +11,7 @@ from uuid import UUID
 from psycopg.errors import InvalidParameterValue
 
 from model.content import Content, ends_at
+from model.duplicates import is_outdated, merge
 from model.key_limits import Rooms, judge, park, rise
 from model.letters import Letters
 from model.limits import has_room, most_claims, note_claims
@@ -29,10 +30,12 @@ def waits(job: Waiting, now: datetime) -> bool:
 
 @dataclass
 class Workers(Letters):
-    """Jobs one by one, and as batches. ``due_before``: since when those of the last claim were."""
+    """Jobs one by one, and as batches. ``due_before``: since when those of the last claim were;
+    ``left``: the jobs that it has left in the database, and the dead letters."""
 
     due_before: dict[int, datetime] = field(default_factory=dict)
     rooms: Rooms = field(default_factory=Rooms)
+    left: frozenset[int] = frozenset()
 
     # -- producers -----------------------------------------------------------------------------
 
@@ -65,6 +68,8 @@ class Workers(Letters):
         for added, content, label, key in zip(got, contents, labels, unique_keys, strict=True):
             if key in holders:
                 assert added == EnqueueResult(holders[key], duplicate=True)
+                if target.on_duplicate != "keep":
+                    merge(target, target.jobs[holders[key]], content, delay, self.now)
                 continue
             job_id = added.job_id
             assert job_id > newest
@@ -83,7 +88,10 @@ class Workers(Letters):
                 unique_key=key,
                 max_attempts=max_attempts,
                 ordered_key=content.key if target.ordered else None,
+                is_newest=key is not None,
             )
+            if key is not None:
+                target.newest[key] = content
             self.place(target, job, self.now + (target.delay if delay is None else delay))
 
     def _new_jobs(self, target: Queue, unique_keys: Sequence[str | None]) -> int:
@@ -183,31 +191,63 @@ class Workers(Letters):
         holders = self.rooms.holders
         if limited:
             holders |= rise(target, self.rooms, self.now)
-        free = [
-            job
-            for job in self.due(target, label)
-            if job.job_id not in held and not target.is_exhausted(job)
-        ]
+        free = self._free(target, label, held)
+        if self._end_outdated(target, free[:wanted]):
+            free = self._free(target, label, held)
         taken = free[:wanted]
+        assert not any(is_outdated(target, job, self.now) for job in taken)
         if limited:
             taken, aside = judge(target, free, holders, label, wanted, self.now)
             for job in aside:
+                self.note_lost(target, job)
                 park(job)
         note_claims(target, len(taken), self.now)
         assert [job.job_id for job in got] == [job.job_id for job in taken]
         assert len({job.lease_token for job in got}) <= 1
         self.due_before = {job.job_id: job.visible_at for job in taken}
         for job, claimed in zip(taken, got, strict=True):
+            self.note_lost(target, job)
             job.attempt += 1
             job.last_attempt = target.is_exhausted(job)
             job.visible_at = self.now + (target.lease if lease is None else lease)
             job.lease_token = claimed.lease_token
-            job.lost_lease = False
+            job.lost_lease = job.is_newest = False
             assert claimed.attempt == job.attempt
             assert claimed.leased_until == job.visible_at
             assert claimed.enqueued_at == job.enqueued_at
             assert (claimed.priority, claimed.label) == (job.priority, job.label)
             assert Content.of(claimed) == job.content
+
+    def _free(self, queue: Queue, label: str | None, held: Collection[int]) -> list[Waiting]:
+        """Those that a claim can give."""
+        return [
+            job
+            for job in self.due(queue, label)
+            if job.job_id not in held and not queue.is_exhausted(job)
+        ]
+
+    def _end_outdated(self, queue: Queue, met: Sequence[Waiting]) -> list[Waiting]:
+        """A claim that meets one with a lost lease ends it, and maybe others: `left` tells."""
+        gone = [
+            job
+            for job in queue.jobs.values()
+            if job.job_id not in self.left
+            and job.lease_token is not None
+            and job.visible_at <= self.now
+            and not job.is_over(self.now)
+            and is_outdated(queue, job, self.now)
+        ]
+        assert not gone or any(job in gone for job in met)
+        for job in gone:
+            self.note_lost(queue, job)
+            self._replace(queue, job)
+        return gone
+
+    def _replace(self, queue: Queue, job: Waiting) -> None:
+        """What was enqueued last is still to be worked on."""
+        assert job.content != queue.newest[job.unique_key or ""]
+        self.remove(queue, job)
+        self.archive(queue, job, "replaced")
 
     def finish_and_claim(
         self,
@@ -246,8 +286,7 @@ class Workers(Letters):
         assert sorted(got) == sorted(job.job_id for _, job in held)
         for queue, job in held:
             self.remove(queue, job)
-            if queue.archive or always:
-                self.archive(queue, job, outcome or "archived", result)
+            self.archive(queue, job, outcome or "archived", result, always=always)
 
     def ack_batch(self, got: list[int], job_ids: Sequence[int], lease_token: UUID) -> None:
         self.archive_job_batch(
@@ -262,63 +301,54 @@ class Workers(Letters):
         *,
         delay: timedelta | None,
         error: str | None,
+        worker: str | None = None,
+        began_at: datetime | None = None,
         uncounted: int = 0,
     ) -> None:
         held = sorted(self._held(job_ids, lease_token), key=lambda pair: pair[1].job_id)
         assert sorted(got) == [job.job_id for _, job in held]
         for queue, job in held:
-            # with another one that waits under its key it goes on without
-            if queue.unique_until == "claimed":
-                queue.free_key(job.unique_key, self.now)
-            if queue.key_holders().get(job.unique_key or "", job.job_id) != job.job_id:
-                key, job.unique_key = job.unique_key, None
-            else:
-                key = job.unique_key
+            if not uncounted:
+                self.note(queue, job, "failed", error=error, worker=worker, began_at=began_at)
             backoff = min(queue.backoff * 2 ** (job.attempt - 1), queue.backoff_max)
             job.visible_at = self.now + (backoff if delay is None else delay)
-            job.lease_token = None
             job.last_attempt = False
             job.last_error = error or job.last_error
             job.attempt -= uncounted
             if queue.is_exhausted(job):
-                # an alter_queue may have lowered the limit below what the job had already
-                job.unique_key = key
+                job.lease_token = None
                 self.bury(queue, job, job.attempt, job.last_error)
+                continue
+            # with another one that waits under its key it goes on without, or not at all
+            if queue.unique_until == "claimed":
+                queue.free_key(job.unique_key, self.now)
+            if is_outdated(queue, job, self.now):
+                self._replace(queue, job)
+            elif queue.key_holders().get(job.unique_key or "", job.job_id) != job.job_id:
+                job.unique_key = None
+            job.lease_token = None
 
     def release_job_batch(self, got: list[int], job_ids: Sequence[int], lease_token: UUID) -> None:
         self.nack_batch(got, job_ids, lease_token, delay=timedelta(0), error=None, uncounted=1)
 
-    def snooze(self, got: bool, job_id: int, lease_token: UUID, *, delay: timedelta) -> None:
-        for _, job in self._held([job_id], lease_token):
-            if job.is_over(self.now + delay):
-                raise InvalidParameterValue
-        returned = [job_id] if got else []
-        self.nack_batch(returned, [job_id], lease_token, delay=delay, error=None, uncounted=1)
-
-    def retry_job(self, got: bool, job_id: int) -> None:
-        found = [
-            queue.jobs[job_id]
-            for queue in self.queues.values()
-            if job_id in queue.jobs and waits(queue.jobs[job_id], self.now)
-        ]
-        assert got is bool(found)
-        for job in found:
-            job.visible_at = self.now
-
-    def reject_job(self, got: bool, job_id: int, lease_token: UUID, *, error: str | None) -> None:
+    def reject_job(
+        self, got: bool, job_id: int, lease_token: UUID, *, error: str | None, **told: Any
+    ) -> None:
         held = list(self._held([job_id], lease_token))
         assert got is bool(held)
         for queue, job in held:
+            self.note(queue, job, "rejected", error=error, **told)
             self.bury(queue, job, job.attempt, error or job.last_error)
 
     def cancel_job(self, got: bool, job_id: int) -> None:
         found = [queue for queue in self.queues.values() if job_id in queue.jobs]
         assert got is bool(found)
         for queue in found:
-            job = queue.jobs[job_id]
-            self.remove(queue, job)
-            if queue.archive:
-                self.archive(queue, job, "cancelled")
+            self.cancel(queue, queue.jobs[job_id])
+
+    def cancel(self, queue: Queue, job: Waiting) -> None:
+        self.remove(queue, job)
+        self.archive(queue, job, "cancelled")
 
     def extend_lease_batch(
         self,
@@ -344,8 +374,15 @@ class Workers(Letters):
     def nack(self, got: bool, job_id: int, lease_token: UUID, **options: Any) -> None:
         self.nack_batch([job_id] if got else [], [job_id], lease_token, **options)
 
-    def release_job(self, got: bool, job_id: int, lease_token: UUID) -> None:
-        self.release_job_batch([job_id] if got else [], [job_id], lease_token)
+    def release_job(
+        self, got: bool, job_id: int, lease_token: UUID, *, delay: timedelta | None = None
+    ) -> None:
+        if delay is not None:
+            for _, job in self._held([job_id], lease_token):
+                if job.is_over(self.now + delay):
+                    raise InvalidParameterValue
+        given = {"delay": delay or timedelta(0), "error": None, "uncounted": 1}
+        self.nack_batch([job_id] if got else [], [job_id], lease_token, **given)
 
     def archive_job(self, got: bool, job_id: int, lease_token: UUID, **options: Any) -> None:
         self.archive_job_batch([job_id] if got else [], [job_id], lease_token, **options)

@@ -6,11 +6,13 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date, datetime
 from typing import Any
 
 import psycopg
 import pytest
 
+import pgq
 from pgq import AsyncClient, Client, PublishResult, UnknownTopic
 from pgq.embedded import Server
 from pgq.producer import AsyncProducer, Full, OutcomeUnknown, Producer
@@ -98,6 +100,34 @@ def test_jobs(dsn: str, client: Client) -> None:
     assert [jobs[job_id].payload for job_id in ids] == [*range(20)]
     assert [jobs[job_id].label for job_id in ids] == ["0", "1"] * 10
     assert jobs[urgent.result(0).job_id].body == b"now"
+
+
+def test_values_that_json_does_not_have(dsn: str, client: Client) -> None:
+    def encoder(value: Any) -> Any:
+        return "a complex number" if isinstance(value, complex) else pgq.encode(value)
+
+    with Producer(queue="mail", conninfo=dsn, encoder=encoder) as producer:
+        producer.enqueue({"on": date(2030, 1, 1), "number": 1j}, delay=0)
+        with pytest.raises(TypeError, match=r"^payload\.at: naive datetime; give it a time zone$"):
+            producer.enqueue({"at": datetime(2030, 1, 1)})
+        with pytest.raises(TypeError, match=r"^headers\.at: nan is not in JSON$"):
+            producer.enqueue(1, headers={"at": float("nan")})
+    [job] = client.claim_job("mail", max_jobs=2)
+    assert job.payload == {"on": "2030-01-01", "number": "a complex number"}
+
+
+@pytest.mark.parametrize("kind", [Producer, AsyncProducer], ids=["threads", "tasks"])
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"encoder": 3}, "encoder is 3, must be a function"),
+        ({"linger": "1"}, "linger is '1': give a timedelta or seconds"),
+        ({"timeout": True}, "timeout is True: give a timedelta or seconds"),
+    ],
+)
+def test_settings_that_are_refused(kind: type[Any], settings: dict[str, Any], error: str) -> None:
+    with pytest.raises(TypeError, match=error):
+        kind("events", **settings)
 
 
 def test_what_is_refused_fails_alone(dsn: str, client: Client) -> None:

@@ -20,6 +20,7 @@ from support.client import groups, methods
 from support.session import Session
 
 NOT_FUNCTIONS = {
+    "close",
     "retry",
     "run_once",
     "wait",

@@ -17,7 +17,7 @@ from pgq.local_spark import SparkSetupError, find_jdbc_driver
 from support.house import ROOT
 from support.java import JAVA_OPTIONS
 
-__all__ = ["PROGRAMS", "environment", "run_program"]
+__all__ = ["GO_PACKAGES", "PROGRAMS", "environment", "run_program"]
 
 PROGRAMS = ROOT / "tests" / "drivers" / "programs"
 
@@ -170,15 +170,16 @@ def _run(
     )
 
 
-def run_program(path: Path, dsn: str, given: str | None = None) -> str:
+def run_program(path: Path, dsn: str, given: str | None = None, **more: str) -> str:
     """What the program prints, of what is given to it.
 
-    Skips where its language or its driver is missing.
+    Skips where its language or its driver is missing. ``more`` are variables of its environment.
     """
     variables = environment(dsn)
     if path.suffix == ".go":
         variables |= {"GOPATH": str(GO_PACKAGES), "GO111MODULE": "off", "GOFLAGS": ""}
         variables["GOCACHE"] = str(ROOT / ".cache" / "go")
+    variables |= more
     try:
         command = _COMMANDS[path.suffix](path)
     except Missing as missing:

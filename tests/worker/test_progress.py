@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
+from datetime import date, datetime
 from typing import Any
 
 import psycopg
@@ -203,6 +204,25 @@ def test_what_cannot_be_json_is_refused_at_once(
     with working(worker):
         wait_until(lambda: client.jobs.archived_jobs("mail") or client.jobs.dead_letters("mail"))
     assert client.jobs.dead_letters("mail") == []
+
+
+def test_values_that_json_does_not_have(dsn: str, client: Client, kind: Kind) -> None:
+    def encoder(value: Any) -> Any:
+        return "a complex number" if isinstance(value, complex) else pgq.encode(value)
+
+    long = Long()
+    long.silent = True
+    worker = kind(dsn, heartbeat=BEAT, encoder=encoder)
+    worker.handler("mail")(long.handler(kind))
+    job_id = client.enqueue("mail", 1).job_id
+    with working(worker):
+        [job] = wait_until(lambda: long.jobs)
+        with pytest.raises(TypeError, match=r"progress\.at: naive datetime; give it a time zone"):
+            job.set_progress({"at": datetime(2030, 1, 1)})
+        job.set_progress({"on": date(2030, 1, 1), "number": 1j})
+        said = {"on": "2030-01-01", "number": "a complex number"}
+        wait_until(lambda: look(client, job_id).progress == said)
+        long.open.set()
 
 
 def test_values_arrive_as_they_were_said(dsn: str, client: Client, kind: Kind) -> None:

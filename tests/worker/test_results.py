@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
+import pgq
 from pgq import Client, JobResult
 from pgq.worker import AsyncWorker, Reject, Retry, Worker
 from support.waiting import PATIENCE
@@ -90,6 +91,29 @@ def test_a_result_that_is_no_json(
     assert second.state == "failed"
     assert "JSON" in str(second.error)
     assert [attempt.attempt for attempt in client.jobs.job_history(ids[1])] == [2, 1]
+
+
+@pytest.mark.parametrize("batch", [None, 3])
+def test_values_that_json_does_not_have(
+    dsn: str, client: Client, kind: Kind, as_handler: As, batch: int | None
+) -> None:
+    def encoder(value: Any) -> Any:
+        return "a complex number" if isinstance(value, complex) else pgq.encode(value)
+
+    naive, at = datetime(2030, 1, 1), datetime(2030, 1, 1, tzinfo=timezone.utc)
+    said: list[Any] = [{"at": at}, {"number": 1j}, {"at": naive}]
+
+    def many(payloads: list[int], jobs: list[Any]) -> dict[int, Any]:
+        return {job.job_id: said[job.payload] for job in jobs}
+
+    worker = kind(dsn, encoder=encoder)
+    worker.handler("mail", batch=batch)(as_handler(many if batch else lambda n: said[n]))
+    ids = [found.job_id for found in client.enqueue_batch("mail", [0, 1, 2])]
+    with working(worker):
+        first, second, third = ends(client, ids)
+    assert first.result == {"at": "2030-01-01T00:00:00+00:00"}
+    assert second.result == {"number": "a complex number"}
+    assert "result.at: naive datetime; give it a time zone" in str(third.error)
 
 
 def test_the_results_of_a_batch(dsn: str, client: Client, kind: Kind, as_handler: As) -> None:

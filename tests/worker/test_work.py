@@ -323,6 +323,13 @@ def test_what_is_refused(dsn: str, client: Client) -> None:
         worker.handler("a", batch=0)
     with pytest.raises(TypeError, match="must take a payload"):
         worker.handler("a")(lambda: None)
+    for setting in ("poll", "grace", "heartbeat", "timeout"):
+        with pytest.raises(TypeError, match=f"{setting} is '1': give a timedelta or seconds"):
+            Worker(dsn, **{setting: "1"})  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="lease is True: give a timedelta or seconds"):
+        worker.handler("other", lease=True)(lambda payload: None)
+    with pytest.raises(TypeError, match="encoder is 3, must be a function"):
+        Worker(dsn, encoder=3)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="concurrency"):
         Worker(concurrency=0)
     unknown = Worker(dsn)

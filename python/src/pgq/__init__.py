@@ -1,14 +1,16 @@
 """pgq: a message broker inside PostgreSQL.
 
-`Client` and `AsyncClient` call the functions of the schema pgq on a psycopg connection that stays
-the caller's. What they return and raise is in `pgq.messages` and `pgq.errors`, and here.
+`connect` and `connect_async` make a client, which calls the functions of the schema pgq; `Client`
+and `AsyncClient` do so on a psycopg connection that stays the caller's. What they return and raise
+is in `pgq.messages` and `pgq.errors`, and here.
 """
 
 from __future__ import annotations
 
 from pgq import _other
-from pgq._async import AsyncClient
-from pgq._sync import Client
+from pgq._async import AsyncClient, connect_async
+from pgq._encoding import encode
+from pgq._sync import Client, connect
 from pgq._unreadable import Unreadable
 from pgq.errors import (
     AlreadyExists,
@@ -118,6 +120,9 @@ __all__ = [
     "UnreadablePayload",
     "WorkerInfo",
     "WriteLost",
+    "connect",
+    "connect_async",
+    "encode",
     "translated",
 ]
 

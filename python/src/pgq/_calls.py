@@ -8,39 +8,30 @@ from dataclasses import fields
 from typing import Any
 
 import psycopg
-from psycopg.types.json import Json, Jsonb
 
+from pgq._durations import IN_SECONDS, duration
+from pgq._encoding import Encoding
 from pgq._signatures import SIGNATURES
 
 
-def _jsonb(value: Any) -> Jsonb | None:
-    if value is None or isinstance(value, Jsonb):
-        return value
-    if isinstance(value, Json):
-        return Jsonb(value.obj, value.dumps)
-    return Jsonb(value)
-
-
-def _jsonb_array(values: Any) -> list[Jsonb | None] | None:
-    return None if values is None else [_jsonb(value) for value in values]
-
-
-def _array(values: Any) -> list[Any] | None:
-    return None if values is None else list(values)
-
-
-_ADAPT = {
-    "jsonb": _jsonb,
-    "jsonb[]": _jsonb_array,
-    "text[]": _array,
-    "bytea[]": _array,
-    "integer[]": _array,
-    "bigint[]": _array,
-}
+def _adapted(name: str, kind: str, value: Any, encoding: Encoding) -> Any:
+    """An argument as psycopg is to send it."""
+    if value is None:
+        return None
+    if kind == "jsonb":
+        return encoding.jsonb(name, value)
+    if kind == "jsonb[]":
+        return [encoding.jsonb(f"{name}[{place}]", one) for place, one in enumerate(value)]
+    if kind == "interval":
+        return duration(name, value, numbers=name in IN_SECONDS)
+    return list(value) if kind.endswith("[]") else value
 
 
 def call(
-    function: str, arguments: Mapping[str, Any], returns: type[Any] | str | None
+    function: str,
+    arguments: Mapping[str, Any],
+    returns: type[Any] | str | None,
+    encoding: Encoding,
 ) -> tuple[bytes, list[Any]]:
     """Build the call of a function; arguments that are None take their defaults.
 
@@ -52,10 +43,7 @@ def call(
     given = tuple(
         name for name, value in arguments.items() if value is not None or name in required
     )
-    values = []
-    for name in given:
-        adapt = _ADAPT.get(types[name])
-        values.append(adapt(arguments[name]) if adapt else arguments[name])
+    values = [_adapted(name, types[name], arguments[name], encoding) for name in given]
     known = (function, given, returns)
     if known not in _statements:
         _statements[known] = _call_statement(*known)

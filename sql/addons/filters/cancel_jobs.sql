@@ -38,7 +38,8 @@ begin
         for update;
     end if;
 
-    -- The last job of a key first: else each would unblock the next one.
+    -- Blocked jobs first: else the first job of their key would unblock the next one, with another
+    -- time, or expire it.
     return query
     select
         case
@@ -48,7 +49,7 @@ begin
                 from (
                     select f.job_id
                     from unnest(found_jobs.ids) as f (job_id)
-                    order by f.job_id desc
+                    order by (select j.due_at is null from pgq.job as j where j.job_id = f.job_id)
                 ) as i
             )
         end,

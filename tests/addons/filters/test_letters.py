@@ -55,6 +55,15 @@ def test_letters_that_hold_their_own_keys(connection: Session) -> None:
     assert connection.redrive(queue=queue, label="x") == (2, 2, None)
 
 
+def test_a_key_whose_holder_has_expired(connection: Session, clock: Clock) -> None:
+    queue = new_queue(connection, job_ttl="1 hour")
+    letter(connection, queue, label="x", unique_key="u")
+    enqueue(connection, queue, unique_key="u")
+    clock.advance("2 hours")
+    assert connection.redrive(queue=queue, label="x", dry_run=True) == (1, 1, None)
+    assert connection.redrive(queue=queue, label="x") == (1, 1, None)
+
+
 def test_a_held_letter_does_not_end_a_walk(connection: Session) -> None:
     queue, ids = held_letters(connection)
     after_id = None

@@ -179,6 +179,20 @@ def test_a_blocked_job_has_the_time_at_which_it_would_be_due(connection: Session
     assert set(outcomes(connection, queue)) == {first, blocked}
 
 
+def test_a_blocked_job_of_a_lower_id_goes_too(connection: Session, clock: Clock) -> None:
+    """A redriven one waits for one that came later, which goes at the same time."""
+    queue = ordered_queue(connection)
+    redriven = add_one(connection, "redrive", queue, key="k", label="x")
+    first = add(connection, queue)
+    assert connection.redrive(queue=queue, job_id=redriven).taken == 1
+    clock.advance("1 second")
+    due = {"due_before": row(connection, "select pgq._clock()")[0]}
+    assert connection.cancel_jobs(queue=queue, **due, dry_run=True) == (2, 2, None)
+    assert connection.cancel_jobs(queue=queue, **due) == (2, 2, None)
+    assert set(outcomes(connection, queue)) == {first, redriven}
+    assert broken(connection) == []
+
+
 def test_jobs_of_a_limited_key(connection: Session) -> None:
     """Jobs that wait for their key go, and its limit still holds."""
     queue = new_queue(connection, max_leased_per_key=1, backoff="0")

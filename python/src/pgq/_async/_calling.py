@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from itertools import starmap
 from typing import Any, TypeVar, cast
 
 from psycopg import AsyncConnection, AsyncCursor
 from psycopg.rows import TupleRow, tuple_row
+from psycopg.types.json import Json, Jsonb
 
 from pgq._calls import call, storable, view
+from pgq._encoding import Encoding
 from pgq._json import read_json_quickly, rows_with_unreadable
 from pgq.errors import translated
 
@@ -21,8 +24,9 @@ T = TypeVar("T")
 class Calling:
     """The caller's connection, and the calls on it."""
 
-    def __init__(self, connection: AsyncConnection[Any]) -> None:
+    def __init__(self, connection: AsyncConnection[Any], encoding: Encoding) -> None:
         self._connection = connection
+        self._encoding = encoding
 
     @property
     def connection(self) -> AsyncConnection[Any]:
@@ -30,9 +34,7 @@ class Calling:
         return self._connection
 
     async def _rows(self, returns: type[T], function: str, /, **arguments: Any) -> list[T]:
-        return list(
-            starmap(returns, await self._fetch(*call(function, arguments, returns), arguments))
-        )
+        return list(starmap(returns, await self._called(function, arguments, returns)))
 
     async def _row_or_none(self, returns: type[T], function: str, /, **arguments: Any) -> T | None:
         rows = await self._rows(returns, function, **arguments)
@@ -42,12 +44,10 @@ class Calling:
         return (await self._rows(returns, function, **arguments))[0]
 
     async def _column(self, column: str, function: str, /, **arguments: Any) -> list[Any]:
-        return [
-            value for (value,) in await self._fetch(*call(function, arguments, column), arguments)
-        ]
+        return [value for (value,) in await self._called(function, arguments, column)]
 
     async def _value(self, returns: type[T], function: str, /, **arguments: Any) -> T:
-        ((value,),) = await self._fetch(*call(function, arguments, None), arguments)
+        ((value,),) = await self._called(function, arguments, None)
         return cast("T", value)
 
     async def _view(self, returns: type[T], name: str, /, **conditions: str | None) -> list[T]:
@@ -55,9 +55,18 @@ class Calling:
             starmap(returns, await self._fetch(*view(name, returns, conditions), conditions))
         )
 
+    async def _called(
+        self, function: str, arguments: Mapping[str, Any], returns: type[Any] | str | None
+    ) -> list[TupleRow]:
+        statement, values = call(function, arguments, returns, self._encoding)
+        return await self._fetch(statement, values, arguments)
+
     def _storable(self, value: Any) -> Any:
         """What is only to be read by people: with escapes where the database cannot have it."""
-        return storable(value, self._connection.info)
+        if isinstance(value, (Json, Jsonb)):
+            return value
+        plain = json.loads(self._encoding.text("value", value))
+        return storable(plain, self._connection.info)
 
     async def _fetch(
         self, statement: bytes, values: list[Any], arguments: Mapping[str, Any]

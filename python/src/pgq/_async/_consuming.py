@@ -103,7 +103,7 @@ class Consuming(Calling):
         *,
         max_messages: int | None = None,
         partition: int | None = None,
-        lease: timedelta | None = None,
+        lease: timedelta | float | None = None,
         max_bytes: int | None = None,
     ) -> list[LeasedMessage]:
         """Lease the next messages of one partition.
@@ -134,7 +134,7 @@ class Consuming(Calling):
         partition: int,
         lease_token: UUID,
         *,
-        lease: timedelta | None = None,
+        lease: timedelta | float | None = None,
     ) -> bool:
         """Let the lease last for `lease` (30 seconds) from now; it is never shortened.
 
@@ -176,7 +176,7 @@ class Consuming(Calling):
         lease_token: UUID | None = None,
         first_offset: int | None = None,
         last_offset: int | None = None,
-        delay: timedelta | None = None,
+        delay: timedelta | float | None = None,
         error: str | None = None,
     ) -> bool:
         """Give messages back that could not be processed, to come again at once or after `delay`.

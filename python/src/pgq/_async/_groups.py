@@ -20,24 +20,24 @@ class Groups(Calling):
     @cached_property
     def admin(self) -> Admin:
         """Topics, groups, queues and subscriptions with their settings, access, and cleanup."""
-        return Admin(self._connection)
+        return Admin(self._connection, self._encoding)
 
     @cached_property
     def schedules(self) -> Schedules:
         """Schedules, and writing what is due."""
-        return Schedules(self._connection)
+        return Schedules(self._connection, self._encoding)
 
     @cached_property
     def jobs(self) -> Jobs:
         """Look at the jobs of a queue, and act on many of them."""
-        return Jobs(self._connection)
+        return Jobs(self._connection, self._encoding)
 
     @cached_property
     def monitor(self) -> Monitor:
         """Figures of topics, queues and groups, the workers, and failures of cleanup."""
-        return Monitor(self._connection)
+        return Monitor(self._connection, self._encoding)
 
     @cached_property
     def bulk(self) -> Bulk:
         """Bulk writes of many writers, and reading by ranges of offsets, as Spark does it."""
-        return Bulk(self._connection)
+        return Bulk(self._connection, self._encoding)

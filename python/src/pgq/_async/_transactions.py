@@ -13,6 +13,7 @@ import psycopg
 from psycopg.pq import TransactionStatus
 
 from pgq._async._calling import Calling
+from pgq._durations import duration, seconds
 from pgq.errors import RETRYABLE
 
 __all__ = ["Transactions"]
@@ -29,7 +30,7 @@ class Transactions(Calling):
         function: Callable[[C], Awaitable[T]],
         *,
         attempts: int | None = None,
-        backoff: timedelta | None = None,
+        backoff: timedelta | float | None = None,
     ) -> T:
         """Run `function` in a transaction, and again when it fails because of others beside it.
 
@@ -42,7 +43,7 @@ class Transactions(Calling):
         The connection must not be in a transaction: ProgrammingError.
         """
         most = 5 if attempts is None else attempts
-        longest = timedelta(milliseconds=20) if backoff is None else backoff
+        longest = 0.02 if backoff is None else seconds("backoff", backoff, zero=True)
         if most < 1:
             raise ValueError(f"attempts is {attempts}, must be at least 1")
         self._require_idle("retry")
@@ -63,8 +64,8 @@ class Transactions(Calling):
         *,
         topic: str | None = None,
         queue: str | None = None,
-        timeout: timedelta | None = None,
-        interval: timedelta | None = None,
+        timeout: timedelta | float | None = None,
+        interval: timedelta | float | None = None,
     ) -> T:
         """Run `function` until it returns something, or `timeout` (30 s) has passed: a long poll.
 
@@ -81,10 +82,8 @@ class Transactions(Calling):
 
         The connection must not be in a transaction: ProgrammingError.
         """
-        whole = 30.0 if timeout is None else timeout.total_seconds()
-        step = 1.0 if interval is None else interval.total_seconds()
-        if step <= 0:
-            raise ValueError("interval must be positive")
+        whole = 30.0 if timeout is None else duration("timeout", timeout).total_seconds()
+        step = 1.0 if interval is None else seconds("interval", interval)
         self._require_idle("wait")
         bells = set()
         if topic is not None:
@@ -130,10 +129,10 @@ class Transactions(Calling):
             )
 
 
-def pause(attempt: int, backoff: timedelta) -> float:
+def pause(attempt: int, backoff: float) -> float:
     """Seconds to wait after the failed attempt of that number: doubling, at random from half of it.
 
     The longest wait is 64 times the first.
     """
-    longest = backoff.total_seconds() * 2.0 ** min(attempt - 1, 6)
+    longest = backoff * 2.0 ** min(attempt - 1, 6)
     return longest * random.uniform(0.5, 1.0)

@@ -23,7 +23,7 @@ class Working(Calling):
         *,
         key: str | None = None,
         headers: Mapping[str, Any] | None = None,
-        delay: timedelta | None = None,
+        delay: timedelta | float | None = None,
         run_at: datetime | None = None,
         priority: int | None = None,
         label: str | None = None,
@@ -67,7 +67,7 @@ class Working(Calling):
         *,
         keys: Sequence[str | None] | None = None,
         headers: Sequence[Mapping[str, Any] | None] | None = None,
-        delay: timedelta | None = None,
+        delay: timedelta | float | None = None,
         run_at: datetime | None = None,
         priority: int | None = None,
         labels: Sequence[str | None] | None = None,
@@ -104,7 +104,7 @@ class Working(Calling):
         queue: str,
         *,
         max_jobs: int | None = None,
-        lease: timedelta | None = None,
+        lease: timedelta | float | None = None,
         label: str | None = None,
         max_bytes: int | None = None,
         prefetch: bool | None = None,
@@ -160,7 +160,7 @@ class Working(Calling):
         job_ids: Sequence[int] | None = None,
         lease_token: UUID | None = None,
         max_jobs: int | None = None,
-        lease: timedelta | None = None,
+        lease: timedelta | float | None = None,
         label: str | None = None,
         max_bytes: int | None = None,
         prefetch: bool | None = None,
@@ -189,7 +189,7 @@ class Working(Calling):
         job_id: int,
         lease_token: UUID,
         *,
-        delay: timedelta | None = None,
+        delay: timedelta | float | None = None,
         error: str | None = None,
         worker: str | None = None,
         began_at: datetime | None = None,
@@ -215,7 +215,7 @@ class Working(Calling):
         job_ids: Sequence[int],
         lease_token: UUID,
         *,
-        delay: timedelta | None = None,
+        delay: timedelta | float | None = None,
         error: str | None = None,
         worker: str | None = None,
         began_at: datetime | None = None,
@@ -233,7 +233,7 @@ class Working(Calling):
         )
 
     async def release_job(
-        self, job_id: int, lease_token: UUID, *, delay: timedelta | None = None
+        self, job_id: int, lease_token: UUID, *, delay: timedelta | float | None = None
     ) -> bool:
         """Give a job back unused: the attempt does not count.
 
@@ -353,7 +353,7 @@ class Working(Calling):
         )
 
     async def extend_lease(
-        self, job_id: int, lease_token: UUID, *, lease: timedelta | None = None
+        self, job_id: int, lease_token: UUID, *, lease: timedelta | float | None = None
     ) -> bool:
         """Let a job's lease last for `lease` (the queue's) from now; it is never shortened.
 
@@ -368,7 +368,7 @@ class Working(Calling):
         job_ids: Sequence[int],
         lease_token: UUID,
         *,
-        lease: timedelta | None = None,
+        lease: timedelta | float | None = None,
         begun: Sequence[int] | None = None,
     ) -> list[int]:
         """Extend the leases of jobs of one claim; returns the ids of those it extended.

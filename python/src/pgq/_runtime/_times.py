@@ -1,22 +1,13 @@
-"""Durations as callers give them, and waits that grow."""
+"""Waits that grow, and turns that end."""
 
 from __future__ import annotations
 
 import random
-from datetime import timedelta
 
-__all__ = ["LONGEST_TURN", "Backoff", "seconds"]
+__all__ = ["LONGEST_TURN", "Backoff"]
 
 LONGEST_TURN = 0.01
 """Seconds after which handlers that wait for nothing let others run: the heartbeats among them."""
-
-
-def seconds(name: str, value: float | timedelta, *, zero: bool = False) -> float:
-    """A duration in seconds; ValueError when it is not positive."""
-    found = value.total_seconds() if isinstance(value, timedelta) else float(value)
-    if found < 0 or (found == 0 and not zero):
-        raise ValueError(f"{name} is {value}, must be {'at least 0' if zero else 'more than 0'}")
-    return found
 
 
 class Backoff:

@@ -4,18 +4,29 @@
 
 from __future__ import annotations
 
+from types import TracebackType
+from typing import Any, TypeVar
+
+from psycopg import Connection
+
 from pgq._sync._consuming import Consuming
 from pgq._sync._effects import Effects
 from pgq._sync._heartbeats import Heartbeats
 from pgq._sync._publishing import Publishing
 from pgq._sync._results import Results
 from pgq._sync._working import Working
+from pgq._encoding import Encoder, Encoding, encode
+from pgq._open_work import warn_if_open, watch
 
-__all__ = ["Client"]
+__all__ = ["Client", "connect"]
+
+C = TypeVar("C", bound="Client")
 
 
 class Client(Publishing, Consuming, Working, Results, Effects, Heartbeats):
     """pgq's functions as methods, on a connection that stays the caller's.
+
+    `pgq.connect` makes one with a connection of its own.
 
     A program's daily calls are methods of the client; the others are in its groups `admin`,
     `schedules`, `jobs`, `monitor` and `bulk`: ``client.admin.create_topic("orders")``.
@@ -29,9 +40,11 @@ class Client(Publishing, Consuming, Working, Results, Effects, Heartbeats):
     for a job's lease or delay is the queue's own setting. A limit is lifted by its name:
     ``client.admin.create_topic("readings", no_limit=["retention"])`` keeps messages for ever.
 
-    Durations are timedeltas, times are timezone-aware datetimes.
+    Durations are timedeltas; for a lease, a delay, a backoff or a timeout a number is seconds.
+    Times are timezone-aware datetimes.
 
-    Payloads, headers and results are JSON values. To send JSON's own null, pass
+    Payloads, headers and results are JSON values, and what the `encoder` makes of others:
+    `pgq.encode` by default, which knows dataclasses and times. To send JSON's own null, pass
     ``psycopg.types.json.Jsonb(None)``. A body is raw bytes, and stands in the place of the payload.
 
     The client needs no prepared statements: a connection with ``prepare_threshold=None`` behind a
@@ -44,6 +57,67 @@ class Client(Publishing, Consuming, Working, Results, Effects, Heartbeats):
     does not exist. An enqueue raises QueueFull where the queue has as many jobs as it may have.
     """
 
+    _owns_connection = False
+
+    def __init__(self, connection: Connection[Any], *, encoder: Encoder = encode) -> None:
+        if not isinstance(connection, Connection):
+            raise TypeError(
+                "Client takes a psycopg.Connection, not a"
+                f" {type(connection).__name__}; pgq.connect(conninfo) makes both"
+            )
+        super().__init__(connection, Encoding(encoder))
+        watch(connection)
+
+    def __enter__(self: C) -> C:
+        self._require_own()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is not None:
+            self._connection.close()
+        else:
+            self.close()
+
+    def close(self) -> None:
+        """Close the connection that `pgq.connect` has made.
+
+        Without autocommit, a transaction that is open is rolled back, with a RuntimeWarning.
+        """
+        self._require_own()
+        if not self._connection.closed:
+            warn_if_open(self._connection.pgconn)
+        self._connection.close()
+
+    def _require_own(self) -> None:
+        if not self._owns_connection:
+            raise TypeError("the connection of this client is yours: close that")
+
     def version(self) -> str:
         """The version of pgq that is installed in the database."""
         return self._value(str, "version")
+
+
+def connect(
+    conninfo: str = "", *, encoder: Encoder = encode, **options: Any
+) -> Client:
+    """Connect, and return a client that closes its connection at the end of its block.
+
+    The connection is in autocommit: what a call has done is committed when it returns. Other
+    options are those of psycopg's connect; with ``autocommit=False`` call
+    ``client.connection.commit()``.
+    """
+    if not isinstance(conninfo, str):
+        raise TypeError(
+            f"connect takes a connection string, not a {type(conninfo).__name__};"
+            " Client(connection) uses a connection that is there"
+        )
+    Encoding(encoder)  # one that is none is refused before there is a connection
+    connection = Connection.connect(conninfo, **{"autocommit": True, **options})
+    client = Client(connection, encoder=encoder)
+    client._owns_connection = True
+    return client

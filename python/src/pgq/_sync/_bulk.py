@@ -26,7 +26,7 @@ class Bulk(Calling):
         producer: str | None = None,
         seq: int | None = None,
         atomic: bool | None = None,
-        timeout: timedelta | None = None,
+        timeout: timedelta | float | None = None,
     ) -> BulkWriteState:
         """Begin a write of many writers to a topic or a queue.
 
@@ -62,7 +62,7 @@ class Bulk(Calling):
         keys: Sequence[str | None] | None = None,
         headers: Sequence[Mapping[str, Any] | None] | None = None,
         partition: int | None = None,
-        delay: timedelta | None = None,
+        delay: timedelta | float | None = None,
         priority: int | None = None,
         labels: Sequence[str | None] | None = None,
         last_chunk: bool | None = None,

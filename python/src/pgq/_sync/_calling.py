@@ -4,14 +4,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from itertools import starmap
 from typing import Any, TypeVar, cast
 
 from psycopg import Connection, Cursor
 from psycopg.rows import TupleRow, tuple_row
+from psycopg.types.json import Json, Jsonb
 
 from pgq._calls import call, storable, view
+from pgq._encoding import Encoding
 from pgq._json import read_json_quickly, rows_with_unreadable
 from pgq.errors import translated
 
@@ -23,8 +26,9 @@ T = TypeVar("T")
 class Calling:
     """The caller's connection, and the calls on it."""
 
-    def __init__(self, connection: Connection[Any]) -> None:
+    def __init__(self, connection: Connection[Any], encoding: Encoding) -> None:
         self._connection = connection
+        self._encoding = encoding
 
     @property
     def connection(self) -> Connection[Any]:
@@ -32,9 +36,7 @@ class Calling:
         return self._connection
 
     def _rows(self, returns: type[T], function: str, /, **arguments: Any) -> list[T]:
-        return list(
-            starmap(returns, self._fetch(*call(function, arguments, returns), arguments))
-        )
+        return list(starmap(returns, self._called(function, arguments, returns)))
 
     def _row_or_none(self, returns: type[T], function: str, /, **arguments: Any) -> T | None:
         rows = self._rows(returns, function, **arguments)
@@ -44,12 +46,10 @@ class Calling:
         return (self._rows(returns, function, **arguments))[0]
 
     def _column(self, column: str, function: str, /, **arguments: Any) -> list[Any]:
-        return [
-            value for (value,) in self._fetch(*call(function, arguments, column), arguments)
-        ]
+        return [value for (value,) in self._called(function, arguments, column)]
 
     def _value(self, returns: type[T], function: str, /, **arguments: Any) -> T:
-        ((value,),) = self._fetch(*call(function, arguments, None), arguments)
+        ((value,),) = self._called(function, arguments, None)
         return cast("T", value)
 
     def _view(self, returns: type[T], name: str, /, **conditions: str | None) -> list[T]:
@@ -57,9 +57,18 @@ class Calling:
             starmap(returns, self._fetch(*view(name, returns, conditions), conditions))
         )
 
+    def _called(
+        self, function: str, arguments: Mapping[str, Any], returns: type[Any] | str | None
+    ) -> list[TupleRow]:
+        statement, values = call(function, arguments, returns, self._encoding)
+        return self._fetch(statement, values, arguments)
+
     def _storable(self, value: Any) -> Any:
         """What is only to be read by people: with escapes where the database cannot have it."""
-        return storable(value, self._connection.info)
+        if isinstance(value, (Json, Jsonb)):
+            return value
+        plain = json.loads(self._encoding.text("value", value))
+        return storable(plain, self._connection.info)
 
     def _fetch(
         self, statement: bytes, values: list[Any], arguments: Mapping[str, Any]

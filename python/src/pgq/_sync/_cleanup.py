@@ -24,7 +24,7 @@ class Cleanup(Calling):
         return self._rows(CleanupAction, "cleanup")
 
     def repair_clock(
-        self, *, longest_lease: timedelta | None = None, max_rows: int | None = None
+        self, *, longest_lease: timedelta | float | None = None, max_rows: int | None = None
     ) -> list[CleanupAction]:
         """Take back what was written while the clock was ahead; returns what was done.
 

@@ -27,7 +27,7 @@ class Heartbeats(Calling):
         running: int | None = None,
         started_at: datetime | None = None,
         details: Any = None,
-        beat: timedelta | None = None,
+        beat: timedelta | float | None = None,
     ) -> None:
         """Note that a worker is alive; those of this package do so themselves.
 

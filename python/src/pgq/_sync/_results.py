@@ -8,6 +8,7 @@ import time
 from datetime import timedelta
 
 from pgq._sync._transactions import Transactions
+from pgq._durations import duration
 from pgq.errors import ResultTimeout
 from pgq.messages import JobResult
 
@@ -28,7 +29,9 @@ class Results(Transactions):
         """
         return self._row(JobResult, "get_result", job_id=job_id)
 
-    def await_result(self, job_id: int, *, timeout: timedelta | None = None) -> JobResult:
+    def await_result(
+        self, job_id: int, *, timeout: timedelta | float | None = None
+    ) -> JobResult:
         """Wait until a job has ended, and return what has become of it.
 
         It calls `get_result`, first every 20 ms, then less often, at last every second; no
@@ -42,7 +45,9 @@ class Results(Transactions):
         job of a transaction that is still open elsewhere is 'gone', as if it had never been.
         """
         self._require_idle("await_result")
-        deadline = None if timeout is None else time.monotonic() + timeout.total_seconds()
+        deadline = None
+        if timeout is not None:
+            deadline = time.monotonic() + duration("timeout", timeout).total_seconds()
         pause = FIRST_PAUSE
         while True:
             with self._connection.transaction():

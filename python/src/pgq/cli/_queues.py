@@ -11,7 +11,7 @@ from pgq.cli._complete import QueueName
 from pgq.cli._house import AsJson, CommandError, Database, Yes, command, confirm, connected, family
 from pgq.cli._jobs import purge
 from pgq.cli._output import show_object, show_rows, write_line
-from pgq.cli._values import a_span
+from pgq.cli._values import a_span, a_wait
 
 __all__ = ["add"]
 
@@ -59,9 +59,9 @@ DebounceMax = Annotated[
 ]
 PerKey = Annotated[int | None, _number("so many jobs of one key at workers at most", min=1)]
 Lease = Annotated[
-    timedelta | None, a_span("a claimed job belongs to its worker so long; default: 30s")
+    timedelta | None, a_wait("a claimed job belongs to its worker so long; default: 30s")
 ]
-Delay = Annotated[timedelta | None, a_span("a new job waits so long; default: not at all")]
+Delay = Annotated[timedelta | None, a_wait("a new job waits so long; default: not at all")]
 Ttl = Annotated[
     timedelta | None, a_span("an unfinished job expires after so long; default: 14 days")
 ]
@@ -69,9 +69,9 @@ Retention = Annotated[
     timedelta | None, a_span("finished jobs and dead letters are kept so long; default: 14 days")
 ]
 Backoff = Annotated[
-    timedelta | None, a_span("the wait after the first failure, then doubled; default: 1s")
+    timedelta | None, a_wait("the wait after the first failure, then doubled; default: 1s")
 ]
-BackoffMax = Annotated[timedelta | None, a_span("the longest wait between attempts; default: 1h")]
+BackoffMax = Annotated[timedelta | None, a_wait("the longest wait between attempts; default: 1h")]
 Window = Annotated[timedelta | None, a_span("idempotency keys count so long; default: 1 day")]
 RateInterval = Annotated[timedelta | None, a_span("see --rate-limit; default: 1s")]
 NoLimit = Annotated[

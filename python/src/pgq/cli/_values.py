@@ -9,7 +9,16 @@ from typing import Any, NoReturn
 
 import typer
 
-__all__ = ["a_moment", "a_span", "headers_of", "json_of", "moment_of", "span_of"]
+__all__ = [
+    "a_moment",
+    "a_span",
+    "a_wait",
+    "headers_of",
+    "json_of",
+    "moment_of",
+    "span_of",
+    "wait_of",
+]
 
 _UNITS = {
     "ms": 0.001,
@@ -30,8 +39,8 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)")
 _CLOCK = re.compile(r"(\d+):(\d\d)(?::(\d\d(?:\.\d+)?))?")
 
 
-def span_of(text: str) -> timedelta:
-    """A length of time: 90s, 1h 30m, '7 days', 00:01:30; a bare number is seconds."""
+def span_of(text: str, *, numbers: bool = False) -> timedelta:
+    """A length of time: 90s, 1h 30m, '7 days', 00:01:30; a bare number only with `numbers`."""
     if isinstance(text, timedelta):
         return text
     rest = text.strip().lower()
@@ -41,6 +50,8 @@ def span_of(text: str) -> timedelta:
         seconds += int(hours) * 3600 + int(minutes) * 60 + float(left)
         rest = rest.replace(clock.group(), "", 1).strip()
     if re.fullmatch(r"\d+(\.\d+)?", rest):
+        if not numbers and not clock:
+            raise typer.BadParameter(f"{text!r} has no unit: say {rest}s, {rest}h, '{rest} days'")
         return timedelta(seconds=seconds + float(rest))
     if not rest and not clock:
         _refuse(text)
@@ -55,6 +66,11 @@ def span_of(text: str) -> timedelta:
         return timedelta(seconds=seconds)
     except OverflowError:
         _refuse(text)
+
+
+def wait_of(text: str) -> timedelta:
+    """The same; a bare number is seconds."""
+    return span_of(text, numbers=True)
 
 
 def _refuse(text: str) -> NoReturn:
@@ -83,8 +99,13 @@ def moment_of(text: str) -> datetime:
 
 
 def a_span(text: str) -> Any:
-    """An option that is a length of time."""
+    """An option that is a length of time, with its unit."""
     return typer.Option(parser=span_of, metavar="TIME", help=text)
+
+
+def a_wait(text: str) -> Any:
+    """An option that is a length of time, where a number is seconds."""
+    return typer.Option(parser=wait_of, metavar="TIME", help=text)
 
 
 def a_moment(text: str) -> Any:

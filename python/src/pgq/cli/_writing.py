@@ -18,7 +18,7 @@ from pgq.cli._complete import QueueName, TopicName
 from pgq.cli._house import AsJson, CommandError, Database, command, connected
 from pgq.cli._input import Format, Item
 from pgq.cli._output import Raw, as_json, write_line
-from pgq.cli._values import a_moment, a_span, headers_of, json_of
+from pgq.cli._values import a_moment, a_wait, headers_of, json_of
 
 __all__ = ["add"]
 
@@ -55,7 +55,7 @@ SkipBad = Annotated[
 ]
 AllOrNone = Annotated[bool, typer.Option("--all-or-none", help="all in one transaction")]
 IdempotencyKey = Annotated[str | None, typer.Option(help="of the one PAYLOAD")]
-Delay = Annotated[timedelta | None, a_span("due so long from now; default: that of the queue")]
+Delay = Annotated[timedelta | None, a_wait("due so long from now; default: that of the queue")]
 RunAt = Annotated[datetime | None, a_moment("due then, in place of --delay")]
 
 _FORMATS = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from itertools import groupby
 from typing import Any
 
 import psycopg
-from psycopg.types.json import Json, Jsonb
+from psycopg.types.json import Jsonb
 
 from pgq.messages import PublishBatchResult, PublishResult
 
@@ -72,19 +71,6 @@ class Place:
 
     log_offset: int
     key: str | None
-
-
-def as_json(value: Any) -> Jsonb:
-    """Make the text of a JSON value now, so that its error is the caller's and nobody else's."""
-    if isinstance(value, (Json, Jsonb)):
-        dumps = value.dumps or json.dumps
-        value = value.obj
-        return Jsonb(dumps(value), _as_is)
-    return Jsonb(json.dumps(value), _as_is)
-
-
-def _as_is(text: Any) -> Any:
-    return text
 
 
 def runs(entries: Iterable[Entry]) -> Iterator[list[Entry]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeVar
 
-from pgq._runtime._times import seconds
+from pgq._durations import seconds
 from pgq.messages import Job, Queue
 from pgq.worker._payloads import reader
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from pgq._durations import duration
+
 __all__ = [
     "Misfit",
     "Outcome",
@@ -28,7 +30,7 @@ class Retry(Outcome):
     def __init__(self, error: str | None = None, *, delay: timedelta | float | None = None) -> None:
         super().__init__(error)
         self.error = error
-        self.delay = timedelta(seconds=delay) if isinstance(delay, (int, float)) else delay
+        self.delay = None if delay is None else duration("delay", delay)
 
 
 class Reject(Outcome):
@@ -52,7 +54,7 @@ class Snooze(Outcome):
 
     def __init__(self, delay: timedelta | float) -> None:
         super().__init__(f"again in {delay}{' s' * isinstance(delay, (int, float))}")
-        self.delay = timedelta(seconds=delay) if isinstance(delay, (int, float)) else delay
+        self.delay = duration("delay", delay)
 
 
 class Misfit(Exception):

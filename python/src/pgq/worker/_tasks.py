@@ -20,6 +20,7 @@ class Across:
 
     def __init__(self, pool: Pool) -> None:
         self.client = Borrowing(pool)
+        self.encoding = pool.encoding
         self.loop = asyncio.get_running_loop()
 
     def ask(self, call: Callable[[Across], Any]) -> Any:

@@ -12,6 +12,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow, scalar_row, tuple_row
 
 from pgq._async import AsyncClient
+from pgq._encoding import DEFAULT, Encoding
 from pgq._json import read_json_quickly
 from pgq._runtime._tasks import Semaphore
 
@@ -100,11 +101,19 @@ class Keeping(AsyncClient):
 class Pool:
     """Connections that are made when they are needed; the one used last is taken first."""
 
-    def __init__(self, conninfo: str, options: Mapping[str, Any], name: str, size: int) -> None:
+    def __init__(
+        self,
+        conninfo: str,
+        options: Mapping[str, Any],
+        name: str,
+        size: int,
+        encoding: Encoding = DEFAULT,
+    ) -> None:
         self._conninfo = conninfo
         self._options = options
         self._name = name
         self._permits = Semaphore(size)
+        self.encoding = encoding
         self._free: list[AsyncClient] = []
 
     async def take(self) -> AsyncClient:
@@ -114,7 +123,8 @@ class Pool:
             while (client := self._idle()) is not None:
                 if not client.connection.closed:
                     return client
-            return Keeping(await connect(self._conninfo, self._options, self._name))
+            connection = await connect(self._conninfo, self._options, self._name)
+            return Keeping(connection, encoder=self.encoding.encoder)
         except BaseException:
             self._permits.release()
             raise

@@ -14,6 +14,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow, scalar_row, tuple_row
 
 from pgq._sync import Client
+from pgq._encoding import DEFAULT, Encoding
 from pgq._json import read_json_quickly
 from pgq._runtime._threads import Semaphore
 
@@ -102,11 +103,19 @@ class Keeping(Client):
 class Pool:
     """Connections that are made when they are needed; the one used last is taken first."""
 
-    def __init__(self, conninfo: str, options: Mapping[str, Any], name: str, size: int) -> None:
+    def __init__(
+        self,
+        conninfo: str,
+        options: Mapping[str, Any],
+        name: str,
+        size: int,
+        encoding: Encoding = DEFAULT,
+    ) -> None:
         self._conninfo = conninfo
         self._options = options
         self._name = name
         self._permits = Semaphore(size)
+        self.encoding = encoding
         self._free: list[Client] = []
 
     def take(self) -> Client:
@@ -116,7 +125,8 @@ class Pool:
             while (client := self._idle()) is not None:
                 if not client.connection.closed:
                     return client
-            return Keeping(connect(self._conninfo, self._options, self._name))
+            connection = connect(self._conninfo, self._options, self._name)
+            return Keeping(connection, encoder=self.encoding.encoder)
         except BaseException:
             self._permits.release()
             raise

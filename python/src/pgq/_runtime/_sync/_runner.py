@@ -12,12 +12,13 @@ from typing import Any, Protocol
 
 import psycopg
 
+from pgq._durations import seconds
 from pgq._runtime._sync._keeper import Keeper
 from pgq._runtime._sync._slots import Slots
 from pgq._runtime._errors import Logger
 from pgq._runtime._heartbeats import Heartbeats
 from pgq._runtime._threads import Running, Wakeup, signals, spawn
-from pgq._runtime._times import Backoff, seconds
+from pgq._runtime._times import Backoff
 
 __all__ = ["LONGEST_CALM", "Runner", "Slot"]
 

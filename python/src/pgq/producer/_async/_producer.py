@@ -11,12 +11,12 @@ from types import TracebackType
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from psycopg.types.json import Jsonb
-
+from pgq._durations import seconds
+from pgq._encoding import Encoder, Encoding, encode
 from pgq._runtime._tasks import Future, Running, Wakeup, answer, new_future, spawn
-from pgq._runtime._times import seconds
+from pgq.messages import EnqueueResult, PublishResult
 from pgq.producer._async._sender import Sender
-from pgq.producer._entries import Entry, Full, as_json
+from pgq.producer._entries import Entry, Full
 
 __all__ = ["AsyncProducer"]
 
@@ -42,6 +42,8 @@ class AsyncProducer:
     batch that could not be written for want of a connection within `timeout` (30 s), counted from
     its youngest message, fails with the error of that, a `psycopg.OperationalError`.
 
+    `encoder` makes JSON of payloads and headers, as that of a client does.
+
     Not more than `max_pending` (100,000) wait at a time; the next one is refused with `Full`.
     """
 
@@ -57,11 +59,13 @@ class AsyncProducer:
         idempotent: bool = False,
         timeout: timedelta | float = 30.0,
         connect: Mapping[str, Any] | None = None,
+        encoder: Encoder = encode,
     ) -> None:
         if (topic is None) == (queue is None):
             raise ValueError("topic, queue: exactly one is needed")
         if not 1 <= max_batch <= max_pending:
             raise ValueError("max_batch must be at least 1, and at most max_pending")
+        self._encoding = Encoding(encoder)
         self._topic = topic
         self._queue = queue
         self._linger = seconds("linger", linger, zero=True)
@@ -99,7 +103,7 @@ class AsyncProducer:
         headers: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
         body: bytes | None = None,
-    ) -> Future[Any]:
+    ) -> Future[PublishResult | None]:
         """Publish to the topic; returns a future of its `PublishResult`, as of `Client.publish`.
 
         It is None where the message is written and nobody says where: the batch went to several
@@ -116,7 +120,7 @@ class AsyncProducer:
         *,
         key: str | None = None,
         headers: Mapping[str, Any] | None = None,
-        delay: timedelta | None = None,
+        delay: timedelta | float | None = None,
         run_at: datetime | None = None,
         priority: int | None = None,
         label: str | None = None,
@@ -124,7 +128,7 @@ class AsyncProducer:
         unique_key: str | None = None,
         max_attempts: int | None = None,
         body: bytes | None = None,
-    ) -> Future[Any]:
+    ) -> Future[EnqueueResult]:
         """Enqueue in the queue; returns a future of its `EnqueueResult`, as of `Client.enqueue`.
 
         Jobs whose `delay`, `run_at`, `priority` and `max_attempts` differ go in batches of their
@@ -185,8 +189,8 @@ class AsyncProducer:
     ) -> Future[Any]:
         if (payload is None) == (body is None):
             raise ValueError("payload, body: exactly one is needed")
-        value: Jsonb | None = None if payload is None else as_json(payload)
-        more: Jsonb | None = None if headers is None else as_json(headers)
+        value = self._encoding.jsonb("payload", payload)
+        more = self._encoding.jsonb("headers", headers)
         future: Future[Any] = new_future()
         entry = Entry(future, time.monotonic(), value, body, headers=more, **fields)
         entry.idempotency_key = idempotency_key

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -144,7 +143,7 @@ class Execution:
                 result = run(content, supervisor.running_job(job, claim))
             else:
                 result = run(content)
-            result = _text(result) if handler.keep_results else None
+            result = self._text(result) if handler.keep_results else None
         except Cancelled as cancelled:
             error = self._stopped(claim, cancelled)
         except BaseException as failed:
@@ -208,7 +207,7 @@ class Execution:
             claim.lost -= claim.running
             return
         claim.running = _NONE
-        results, failures = _split({} if error is not None else each, handler.keep_results)
+        results, failures = self._split({} if error is not None else each, handler.keep_results)
         stored = self._archive_together(claim, results)
         outcomes = []
         for job in jobs:
@@ -331,30 +330,28 @@ class Execution:
         """What `job_history` shows of an attempt beside its error."""
         return {"worker": self._supervisor.name, "began_at": claim.began_at}
 
+    def _text(self, result: object) -> str | None:
+        """A result as JSON; None: there is none."""
+        return None if result is None else self._supervisor.pool.encoding.text("result", result)
+
+    def _split(self, each: Mapping[int, Any], keep: bool) -> tuple[dict[int, Any], dict[int, Any]]:
+        """What a batch handler has said of its jobs: results, and what else has become of them."""
+        results: dict[int, Any] = {}
+        failures: dict[int, Any] = {}
+        for number, said in each.items():
+            if not keep or said is None or issubclass(type(said), BaseException):
+                failures[number] = said
+                continue
+            try:
+                results[number] = self._text(said)
+            except BaseException as refused:  # a class of the handler's may raise anything
+                failures[number] = refused
+        return results, failures
+
     def _told(self, tell: Any) -> bool | None:
         # False may be the second answer to what was asked twice: it is not taken for a loss.
         held: bool | None = self._supervisor.report(self._wakeup, "finish a job", tell)
         return held
-
-
-def _text(result: object) -> str | None:
-    """A result as JSON; None: there is none."""
-    return None if result is None else json.dumps(result, allow_nan=False)
-
-
-def _split(each: Mapping[int, Any], keep: bool) -> tuple[dict[int, str], dict[int, Any]]:
-    """What a batch handler has said of its jobs: results, and what else has become of them."""
-    results: dict[int, str] = {}
-    failures: dict[int, Any] = {}
-    for number, said in each.items():
-        if not keep or said is None or issubclass(type(said), BaseException):
-            failures[number] = said
-            continue
-        try:
-            results[number] = json.dumps(said, allow_nan=False)
-        except BaseException as refused:  # a class of the handler's may raise anything
-            failures[number] = refused
-    return results, failures
 
 
 def _outcome(error: object) -> tuple[str, dict[str, Any]]:

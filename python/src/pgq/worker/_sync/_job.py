@@ -53,7 +53,7 @@ class RunningJob(Job):
         What is said between the last heartbeat and the end of the handler is not stored, nor what
         is said after the lease was lost. TypeError or ValueError: the value cannot be JSON.
         """
-        self._claim.progress[self.job_id] = as_json(progress)
+        self._claim.progress[self.job_id] = as_json(progress, self._pool.encoding)
 
     def run_once(
         self,

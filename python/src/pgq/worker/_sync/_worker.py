@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import psycopg
 
 from pgq._sync import Client
+from pgq._encoding import Encoder, Encoding, encode
 from pgq._runtime._sync._housekeeping import Housekeeping
 from pgq._runtime._sync._pool import Pool, connect
 from pgq._runtime._sync._runner import Runner
@@ -43,6 +44,7 @@ class Worker(Runner):
     None: never. timeout: of handlers that have none of their own (for ever). hooks: see
     `pgq.worker.hooks`. housekeeping: on one more connection it calls `cleanup` every minute, and
     `run_schedules` when a tick is due; with a `poll` that is longer, every 2 minutes at most.
+    encoder: makes JSON of results and progress, as that of a client does.
     """
 
     what = "worker"
@@ -62,6 +64,7 @@ class Worker(Runner):
         hooks: Sequence[Hook] = (),
         housekeeping: bool = False,
         connect: Mapping[str, Any] | None = None,
+        encoder: Encoder = encode,
     ) -> None:
         super().__init__(
             conninfo,
@@ -79,6 +82,7 @@ class Worker(Runner):
         self._queues = None if queues is None else [*queues]
         self._reports = Reports(hooks)
         self._housekeeping = housekeeping
+        self._encoding = Encoding(encoder)
 
     def handler(self, queue: str, **settings: Any) -> Callable[[F], F]:
         """Let the decorated function do the jobs of a queue: see `Handlers.handler`."""
@@ -93,7 +97,7 @@ class Worker(Runner):
             chosen = {queue: chosen[queue] for queue in self._queues}
         if not chosen:
             raise ValueError("there is no handler")
-        pool = Pool(self._conninfo, self._options, "pgq worker", self._connections)
+        pool = Pool(self._conninfo, self._options, "pgq worker", self._connections, self._encoding)
         supervisor = Supervisor(
             chosen, pool, self._reports, self._poll, self._timeout, self._heartbeat
         )

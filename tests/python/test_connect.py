@@ -1,0 +1,116 @@
+"""Clients with a connection of their own, and what is told of work that nobody has committed."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import subprocess
+import sys
+import warnings
+from typing import Any
+
+import psycopg
+import pytest
+
+import pgq
+from pgq import AsyncClient, Client
+from support.session import Connect
+
+
+def test_a_client_with_a_connection_of_its_own(dsn: str, mail: Client) -> None:
+    with pgq.connect(dsn, application_name="mine") as client:
+        assert client.connection.autocommit
+        assert client.connection.info.get_parameters()["application_name"] == "mine"
+        client.enqueue("mail", 1)
+        assert [job.payload for job in mail.claim_job("mail")] == [1]
+    assert client.connection.closed
+
+
+def test_in_tasks(dsn: str, mail: Client) -> None:
+    async def steps() -> None:
+        async with await pgq.connect_async(dsn) as client:
+            await client.enqueue("mail", 1)
+            assert [job.payload for job in mail.claim_job("mail")] == [1]
+        assert client.connection.closed
+        other = await pgq.connect_async(dsn)
+        await other.close()
+        assert other.connection.closed
+
+    asyncio.run(steps())
+
+
+def test_an_error_closes_it_too(dsn: str) -> None:
+    with pytest.raises(KeyError), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pgq.connect(dsn, autocommit=False) as client:
+            client.version()
+            raise KeyError
+    assert client.connection.closed
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda connection: Client("dbname=x"), r"Client takes a psycopg.Connection, not a str;"),
+        (
+            lambda connection: AsyncClient(connection),
+            r"AsyncClient takes a psycopg.AsyncConnection, not a Session; pgq.connect_async\(con",
+        ),
+        (lambda connection: pgq.connect(connection), r"not a Session; Client\(connection\) uses"),
+        (
+            lambda connection: asyncio.run(pgq.connect_async(connection)),
+            r"not a Session; AsyncClient\(connection\) uses",
+        ),
+        (lambda connection: pgq.connect("", encoder=3), "encoder is 3, must be a function"),
+        (lambda connection: Client(connection, encoder="x"), "encoder is 'x', must be a function"),
+        (lambda connection: Client(connection).close(), "is yours: close that"),
+        (lambda connection: Client(connection).__enter__(), "is yours: close that"),
+    ],
+)
+def test_what_is_refused(connection: Any, call: Any, error: str) -> None:
+    with pytest.raises(TypeError, match=error):
+        call(connection)
+
+
+def test_what_was_not_committed_is_told(dsn: str, mail: Client) -> None:
+    client = pgq.connect(dsn, autocommit=False)
+    client.enqueue("mail", 1)
+    with pytest.warns(RuntimeWarning, match="nothing of it was committed"):
+        client.close()
+    assert mail.claim_job("mail") == []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        client.close()
+        with pgq.connect(dsn, autocommit=False) as client:
+            client.enqueue("mail", 2)
+            client.connection.commit()
+    assert [job.payload for job in mail.claim_job("mail")] == [2]
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_connection_that_is_forgotten(dsn: str) -> None:
+    connections = [psycopg.connect(dsn)]
+    for _ in range(2):
+        Client(connections[0]).version()
+    with pytest.warns(RuntimeWarning, match="nothing of it was committed") as told:
+        connections.clear()
+    assert len([one for one in told if one.category is RuntimeWarning]) == 1
+
+
+def test_a_connection_that_ends_well(connect: Connect) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        session = connect()
+        Client(session).version()
+        session.commit()
+        session.close()
+        del session
+        gc.collect()
+
+
+def test_a_program_that_ends(dsn: str) -> None:
+    script = "import sys, psycopg, pgq; c = psycopg.connect(sys.argv[1]); pgq.Client(c).version()"
+    done = subprocess.run(
+        [sys.executable, "-c", script, dsn], capture_output=True, text=True, check=True
+    )
+    assert "RuntimeWarning: a connection that pgq has used ends in a transaction" in done.stderr
