@@ -72,24 +72,15 @@ def other_at(line: str, module: Any, act: Callable[[], Any]) -> Iterator[None]:
         sys.settrace(before)
 
 
-class Connection:
-    """A connection that is open."""
-
-    closed = False
-
-
-class Free:
-    """A client of a pool."""
-
-    connection = Connection()
-
-
-def test_two_threads_want_the_last_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pgq._runtime._sync._pool.connect", lambda *_: Connection())
-    pool = _pool.Pool("", {}, "", 2)
-    pool._free.append(Free())  # type: ignore[arg-type]
+def test_two_threads_want_the_last_connection(dsn: str) -> None:
+    pool = _pool.Pool(dsn, {}, "", 2)
+    free = pool.take()
+    pool.give(free)
     with other_at("_free.pop()", _pool, pool._free.clear):
-        assert pool.take().connection is not Free.connection
+        taken = pool.take()
+    assert taken is not free
+    for client in (free, taken):
+        client.connection.close()
 
 
 def test_a_bell_that_rings_as_its_slot_wakes_up() -> None:
