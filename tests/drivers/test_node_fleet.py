@@ -25,7 +25,7 @@ from support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
-KILLS = 4
+KILLS = 6
 """Of each kind of worker, each when its kind has done so many turns more."""
 STEP = 10
 AHEAD = 60
@@ -57,8 +57,8 @@ $$;
 
 create function public.end_turn(turn bigint, is_lost boolean) returns void
 language sql as $$
-    update public.turn set ended_at = clock_timestamp(), lost = is_lost where number = turn;
-    select pg_advisory_unlock(job_id) from public.turn where number = turn and alone
+    update public.turn set ended_at = clock_timestamp(), lost = is_lost where number = $1;
+    select pg_advisory_unlock(job_id) from public.turn where number = $1 and alone
 $$;
 """
 

@@ -1,5 +1,5 @@
 // A worker for tests: node program.js QUEUE OPTIONS, with options of Worker as JSON. Payloads say
-// what the handler does. It prints a line of JSON when a job begins, and when its signal is aborted.
+// what the handler does. It prints a line of JSON when a job begins and when its signal is aborted.
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
