@@ -1,12 +1,13 @@
-// A worker for tests: node program.js QUEUE OPTIONS, with options of Worker as JSON. Payloads say what
-// the handler does. It prints a line of JSON when a job begins, and when its signal is aborted.
+// A worker for tests: node program.js QUEUE OPTIONS, with options of Worker as JSON. Payloads say
+// what the handler does. It prints a line of JSON when a job begins and when its signal is aborted.
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import type { Job } from "./calls.js";
 import { Reject, Retry, Snooze, Worker } from "./worker.js";
 
-const connection = { connectionString: process.env.DATABASE_URL, application_name: "pgq_test_node" };
+const connectionString = process.env.DATABASE_URL;
+const connection = { connectionString, application_name: "pgq_test_node" };
 const pool = new pg.Pool({ ...connection, max: 20 });
 const gate = once(process.stdin, "data"); // the test opens it
 const snoozed = new Set<string>();
@@ -19,10 +20,10 @@ function say(event: string, { job_id, attempt }: Job): void {
 async function turn({ n }: { n: number }, job: Job, signal: AbortSignal): Promise<unknown> {
   const client = await pool.connect();
   try {
-    const { rows } = await client.query("select public.begin_turn($1, $2, 'node') as turns",
+    const { rows } = await client.query("select * from public.begin_turn($1, $2, 'node')",
       [job.job_id, job.key]);
     await sleep(Math.random() * 40);
-    await client.query("select public.end_turn($1, $2)", [job.job_id, signal.aborted]);
+    await client.query("select public.end_turn($1, $2)", [rows[0].turn, signal.aborted]);
     if (rows[0].turns === 1 && n % 7 === 0) throw new Error("the first turn fails");
     if (rows[0].turns === 1 && n % 11 === 0) throw new Snooze(0.01);
     return n % 2 ? undefined : n * n;
@@ -37,7 +38,7 @@ async function handler(payload: any, job: Job, signal: AbortSignal): Promise<unk
     case "turn":
       return turn(payload, job, signal);
     case "wait": // until the gate opens; deaf to its signal
-      signal.addEventListener("abort", () => say(signal.reason.constructor.name, job));
+      signal.addEventListener("abort", () => say(signal.reason.message, job));
       await gate;
       return "waited";
     case "fail":

@@ -38,7 +38,7 @@ export class LeaseLost extends Error {} // why a signal is aborted: another work
 export class Stopped extends Error {} // or this one ends
 
 type Held = { job: calls.Job; payload: string | null; controller: AbortController; beganAt: Date;
-  renewal: NodeJS.Timeout };
+  working: boolean; renewal: NodeJS.Timeout };
 
 /** Milliseconds for a timer, which takes no more than 31 bits. */
 const milliseconds = (seconds: number) => Math.min(Math.max(seconds * 1000, 0), 2 ** 31 - 1);
@@ -54,6 +54,7 @@ export class Worker {
   #ended = new AbortController();
   #woken = false;
   #wake = () => {};
+  #wakeUp = () => { this.#woken = true; this.#wake(); };
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(options: Options) {
@@ -97,7 +98,7 @@ export class Worker {
   /** Begin nothing new, and end when running jobs have ended. Again: give them back now. */
   stop(): void {
     const stopped = new Stopped("the worker was stopped");
-    if (this.#stops++) return this.#held.forEach(({ controller }) => controller.abort(stopped));
+    if (this.#stops++) return this.#held.forEach((held) => this.#abort(held, stopped));
     setTimeout(() => this.stop(), milliseconds(this.#options.grace ?? 30)).unref();
     this.#wakeUp();
   }
@@ -156,21 +157,25 @@ export class Worker {
     let asking = false;
     const renewal = setInterval(async () => {
       const now = performance.now();
-      if (now >= from + lease * 900) controller.abort(new LeaseLost("the lease ran out"));
+      if (now >= from + lease * 900) this.#abort(held, new LeaseLost("the lease ran out"));
       if (asking || now < from + lease * 333 || controller.signal.aborted) return;
       asking = true;
       try {
         const { rows } = await this.#pool.query(calls.EXTEND, [job.job_id, job.lease_token, lease]);
         if (rows[0].held) from = now;
-        else controller.abort(new LeaseLost("the lease was lost"));
+        else this.#abort(held, new LeaseLost("the lease was lost"));
       } catch (error) {
         this.#log(`job ${job.job_id}: the lease was not extended: ${calls.text(error)}`);
       }
       asking = false;
     }, milliseconds(lease / 12));
-    const held = { job, payload, controller, beganAt: new Date(), renewal };
+    const held = { job, payload, controller, beganAt: new Date(), working: true, renewal };
     this.#held.add(held);
     return held;
+  }
+
+  #abort(held: Held, reason: Error): void {
+    if (held.working) held.controller.abort(reason);
   }
 
   #letGo(held: Held): void {
@@ -186,7 +191,7 @@ export class Worker {
     try {
       const payload = held.payload === null ? null : JSON.parse(held.payload);
       const run = async () => this.#options.handler(payload, job, signal);
-      const result = await Promise.race([run(), aborted]);
+      const result = await Promise.race([run(), aborted]).finally(() => held.working = false);
       if (result == null || !this.#settings.keep_results) return true;
       const refused = await this.#tell(held, calls.ARCHIVE, JSON.stringify(result));
       if (refused) await this.#conclude(held, refused);
@@ -256,11 +261,6 @@ export class Worker {
       const timer = setTimeout(resolve, milliseconds(Math.min(wait, longest)));
       this.#wake = () => { clearTimeout(timer); resolve(); };
     });
-  }
-
-  #wakeUp(): void {
-    this.#woken = true;
-    this.#wake();
   }
 
   /** Hear of new jobs. Behind a pooler in transaction mode nothing is heard, and `poll` counts. */
