@@ -149,7 +149,7 @@ def _fleet(dsn: str, programs: Path, folder: Path) -> Iterator[Fleet]:
 def test_a_mixed_fleet_under_kills(
     programs: Path, dsn: str, client: Client, tmp_path: Path, ordered: bool
 ) -> None:
-    client.create_queue(
+    client.admin.create_queue(
         "mail",
         lease=LEASE,
         backoff=timedelta(milliseconds=10),

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def client(connection: psycopg.Connection[Any]) -> Client:
     client = Client(connection)
-    client.create_queue("mail", backoff=timedelta(milliseconds=10), keep_results=True)
+    client.admin.create_queue("mail", backoff=timedelta(milliseconds=10), keep_results=True)
     return client
 
 
