@@ -13,7 +13,7 @@ from pathlib import Path
 
 from support.house import ROOT, refuse
 
-_UNHELD = 130
+_UNHELD = 129
 """How many promises have no test; it only shrinks."""
 
 
