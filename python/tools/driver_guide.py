@@ -1,6 +1,6 @@
-"""Put the programs of tests/drivers into the guide, python/docs/drivers.md.
+"""Put the programs of tests/drivers into the pages of python/docs/drivers.
 
-A program stands in the guide below a comment with its path, in a block of its language. What is
+A program stands in a page below a comment with its path, in a block of its language. What is
 there is replaced by the file as it is now.
 """
 
@@ -15,7 +15,7 @@ from generated import write
 
 __all__ = ["GUIDE", "generate", "shown"]
 
-GUIDE = ROOT / "python" / "docs" / "drivers.md"
+GUIDE = ROOT / "python" / "docs" / "drivers"
 
 LANGUAGES = {
     ".c": "c",
@@ -35,20 +35,20 @@ _PROGRAM = re.compile(r"^<!-- (tests/drivers/\S+) -->\n(?:\n```\w+\n.*?^```\n)?"
 
 
 def shown() -> list[str]:
-    """The programs that the guide shows, by their paths."""
-    return _PROGRAM.findall(GUIDE.read_text())
+    """The programs that the pages show, by their paths."""
+    return [name for page in GUIDE.glob("*.md") for name in _PROGRAM.findall(page.read_text())]
 
 
-def generate() -> str:
-    """The guide with the programs as they are now."""
+def generate() -> dict[Path, str]:
+    """The pages with the programs as they are now."""
 
     def block(match: re.Match[str]) -> str:
         path = Path(match[1])
         text = (ROOT / path).read_text()
         return f"<!-- {path} -->\n\n```{LANGUAGES[path.suffix]}\n{text}```\n"
 
-    return _PROGRAM.sub(block, GUIDE.read_text())
+    return {page: _PROGRAM.sub(block, page.read_text()) for page in sorted(GUIDE.glob("*.md"))}
 
 
 if __name__ == "__main__":
-    sys.exit(write(GUIDE, generate()))
+    sys.exit(max([write(page, text) for page, text in generate().items()]))

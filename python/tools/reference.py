@@ -42,7 +42,7 @@ do nothing; see [grant_access](reference/access.md#grant_access).
 The examples are for psql: `\\gset` keeps the columns of a row for later statements, which name them
 `:job_id` or, as a literal, `:'lease_token'`. The examples of a page can be run from top to bottom.
 `prepare` stands for what a program sends, with placeholders and their types;
-[Drivers](../python/docs/drivers.md) shows it in other languages.
+[Drivers](../python/docs/drivers/index.md) shows it in other languages.
 """
 
 

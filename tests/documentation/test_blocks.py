@@ -34,6 +34,7 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
+import pgq
 from pgq.embedded import Server
 from site_hook import ELSEWHERE
 from support.house import ROOT, refuse
@@ -44,7 +45,7 @@ NAVIGATION = (ROOT / "python" / "mkdocs.yml").read_text().split("\nnav:\n")[1]
 
 TESTED_ELSEWHERE = {
     "command-line.md",
-    "drivers.md",
+    *(str(page.relative_to(GUIDES)) for page in (GUIDES / "drivers").glob("*.md")),
     "replicas.md",
     "ui.md",
     "upgrade.md",
@@ -94,7 +95,11 @@ NOT_RUN = {
 DOCUMENTS = sorted(
     path
     for path in (
-        *(path for path in GUIDES.rglob("*.md") if path.name not in TESTED_ELSEWHERE),
+        *(
+            path
+            for path in GUIDES.rglob("*.md")
+            if str(path.relative_to(GUIDES)) not in TESTED_ELSEWHERE
+        ),
         ROOT / "README.md",
         ROOT / "CONTRIBUTING.md",
         ROOT / "python" / "PUSH.md",
@@ -117,6 +122,11 @@ _BLOCK = re.compile(
     r"(?P<skipped> *<!-- not run: [^\n]+ -->\n+)?"
     r"^(?P<indent> *)```(?P<language>\w*)\n(?P<text>.*?)^(?P=indent)```$",
     re.MULTILINE | re.DOTALL,
+)
+
+_MADE = re.compile(
+    r"\b(?:create_(?:topic|queue|schedule)|subscribe)\(\s*(?:\w+ ?=>? ?)?['\"]([^'\"]+)"
+    r"|\bcreate (?:table|view|role|schema|function) (\w+)",
 )
 
 
@@ -200,8 +210,13 @@ def test_pages_run_one_after_the_other(backwards: bool, place: Place) -> None:
     ]
     pages = [page for page in listed if page in DOCUMENTS and page not in ALONE]
     assert len(pages) > 30
+    failed = []
     for page in reversed(pages) if backwards else pages:
-        _run_document(page, place)
+        try:
+            _run_document(page, place)
+        except Exception as error:
+            failed.append(f"{_relative(page)}: {error}")
+    refuse(failed)
 
 
 def _run_document(document: Path, place: Place) -> None:
@@ -316,6 +331,8 @@ def _serve(dsn: str, text: str) -> Postgrest:
 
 def _close_connections(module: dict[str, Any]) -> None:
     for value in module.values():
+        if isinstance(value, pgq.Client):
+            value = value.connection
         if isinstance(value, psycopg.Connection):
             value.close()
 
@@ -361,6 +378,21 @@ def test_python_can_be_typed(guide: Path) -> None:
             if complete is not None:
                 typed.clear()
         assert not typed, f"{block} does not end"
+
+
+def test_no_two_pages_make_the_same() -> None:
+    """A name of its own for what a page makes: who tries two pages in one database has both."""
+    pages: dict[str, set[str]] = {}
+    for document in DOCUMENTS:
+        for block in _every_block(document):
+            for quoted, plain in _MADE.findall(block.text):
+                pages.setdefault(quoted or plain, set()).add(_relative(document))
+    assert len(pages) > 60
+    refuse(
+        f"{name!r} is made on {', '.join(sorted(where))}: rename it on all pages but one"
+        for name, where in sorted(pages.items())
+        if len(where) > 1
+    )
 
 
 def test_what_is_not_run_is_known() -> None:

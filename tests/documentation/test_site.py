@@ -83,6 +83,21 @@ def test_it_loads_nothing_from_elsewhere(site: Path) -> None:
     assert (site / "assets" / "mermaid.min.js").stat().st_size > 1_000_000
 
 
+@pytest.mark.parametrize(
+    ("words", "page"),
+    [
+        ("docker", "use-in-your-project.html"),
+        ("timeout", "python/WORKER.html"),
+        ("delete a topic", "guides/consuming.html"),
+    ],
+)
+def test_the_search_finds_it_in_a_heading(site: Path, words: str, page: str) -> None:
+    index = json.loads((site / "search" / "search_index.json").read_text())
+    found = [part for part in index["docs"] if words in part["title"].lower()]
+    assert page in {part["location"].partition("#")[0] for part in found}
+    assert all(part["text"] for part in found)
+
+
 def test_plots_are_drawn_from_the_figures(site: Path) -> None:
     results = json.loads((ROOT / "benchmarks" / "growth.json").read_text())
     page = (site / "benchmarks" / "index.html").read_text()

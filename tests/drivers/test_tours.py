@@ -1,6 +1,6 @@
 """The same tour in every driver, directly and through PgBouncer in transaction mode.
 
-Each program is the example of its driver in python/docs/drivers.md. It prints the lines of
+Each program is the example of its driver in python/docs/drivers. It prints the lines of
 transcript.txt, and leaves in the database what an independent query finds: nothing twice.
 """
 

@@ -1,7 +1,7 @@
 """What goes wrong without an error in one driver or another, as the guide says, or no longer does.
 
 Each program does it the wrong way, so that the warning beside the right one in
-python/docs/drivers.md stays true.
+python/docs/drivers stays true.
 """
 
 from __future__ import annotations

@@ -45,11 +45,11 @@ def test_the_example(
         connection.execute(_block("sql").encode())
     local = text.replace("https://hooks.example.com/orders", receiver.url)
     run_push(f"{local}allow_private = true\n", None)
-    log.publish(topic="orders", payload={"order": 1}, key="customer 7")
+    log.publish(topic="web-orders", payload={"order": 1}, key="customer 7")
     (request,) = receiver.wait_for(1)
     assert Webhook(SECRET).verify(request.body, request.headers) == request.content
     assert request.headers["x-source"] == "shop"
-    wait_until(lambda: sum(committed_offsets(log, "orders", "billing")) == 1, PATIENCE)
+    wait_until(lambda: sum(committed_offsets(log, "web-orders", "billing")) == 1, PATIENCE)
 
 
 def test_the_role_may_do_all(
