@@ -53,7 +53,8 @@ def around(
                     raise TypeError(f"middleware: {made!r} needs a handler that is a coroutine")
                 stack.enter_context(made)
             result = invoke(content, job)
-            if middleware and inspect.isawaitable(result):
+            if middleware and inspect.iscoroutine(result):
+                result.close()
                 raise TypeError("middleware: the handler must be a coroutine function itself")
             return result
 
