@@ -112,21 +112,21 @@ def test_what_a_handler_says_is_done(
         worker.stop()
         worker.join()
     failed = ("fail", "retry", "reject", "late", "nul")
-    errors = {name: client.job_history(ids[name])[0].error for name in failed}
+    errors = {name: client.jobs.job_history(ids[name])[0].error for name in failed}
     assert errors["fail"] == "no luck: \\0"
     assert errors["retry"] == "busy"
     assert errors["reject"] == "no such place"
     assert "expire" in (errors["late"] or "")
     assert errors["nul"] == "unsupported Unicode escape sequence"
-    assert client.job_history(ids["fail"])[0].worker
+    assert client.jobs.job_history(ids["fail"])[0].worker
     assert worker.events.count(("begin", ids["snooze"], 1)) == 2
-    assert client.list_workers() == []
+    assert client.monitor.list_workers() == []
 
 
 def test_an_idle_worker_hears_of_jobs_and_knows_when_one_is_due(
     programs: Path, dsn: str, client: Client
 ) -> None:
-    client.alter_queue("mail", notify=True)
+    client.admin.alter_queue("mail", notify=True)
     with NodeWorker(programs, dsn, "mail", poll=600) as worker:
         wait_until(client.list_workers, PATIENCE)
         assert _ended(client, client.enqueue("mail", {"value": 1}).job_id) == 1
@@ -159,7 +159,7 @@ def test_a_claim_that_comes_after_sigterm_is_given_back(
     programs: Path, dsn: str, client: Client, connect: Connect
 ) -> None:
     """Claims of a limited queue wait for each other, so this one is answered after the signal."""
-    client.alter_queue("mail", max_leased=9)
+    client.admin.alter_queue("mail", max_leased=9)
     job_id = client.enqueue("mail", {"value": 1}).job_id
     holder = connect()
     assert holder.claim_job(queue="mail")
@@ -242,7 +242,7 @@ def test_a_lost_job_is_not_finished_and_the_next_one_is_claimed(
     programs: Path, dsn: str, client: Client
 ) -> None:
     """Without a result it is finished with the next claim, which refuses both."""
-    client.alter_queue("mail", keep_results=False)
+    client.admin.alter_queue("mail", keep_results=False)
     job_id = client.enqueue("mail", {"do": "wait"}).job_id
     with NodeWorker(programs, dsn, "mail") as worker:
         worker.wait_for("begin", job_id)
@@ -252,7 +252,7 @@ def test_a_lost_job_is_not_finished_and_the_next_one_is_claimed(
         worker.wait_for("begin", following)
         worker.stop()
         worker.join()
-    ends = {job.job_id: job.outcome for job in client.archived_jobs("mail")}
+    ends = {job.job_id: job.outcome for job in client.jobs.archived_jobs("mail")}
     assert ends == {job_id: "cancelled", following: "acked"}
 
 

@@ -45,7 +45,7 @@ class Process:
     def events(self, name: str) -> list[dict[str, Any]]:
         lines = self._log.read_text().splitlines(keepends=True)
         found = [json.loads(line) for line in lines if line.endswith("\n")]
-        return [line for line in found if line["event"] == name]
+        return [line for line in found if line["message"] == name]
 
     def wait_for(self, event: str, count: int = 1) -> list[dict[str, Any]]:
         def found() -> list[dict[str, Any]] | None:

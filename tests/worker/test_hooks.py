@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 from collections.abc import Callable
@@ -14,8 +15,9 @@ from psycopg.types.json import Jsonb
 from pgq import Client
 from pgq.__main__ import main
 from pgq.consumer import Consumer
-from pgq.worker import AsyncWorker, Snooze, Worker
+from pgq.worker import AsyncWorker, Snooze, Tasks, Worker
 from pgq.worker.hooks import OpenTelemetry, Prometheus
+from support.house import ROOT
 from support.waiting import PATIENCE, wait_until
 from support.working import working
 
@@ -213,3 +215,80 @@ def test_a_hook_that_fails_stops_nothing(dsn: str, client: Client, caplog: Any) 
     with working(worker):
         wait_until(lambda: client.jobs.archived_jobs("mail"), PATIENCE)
     assert "a hook has failed" in caplog.text
+
+
+def test_a_trace_is_sent_by_the_hook_alone(dsn: str, client: Client) -> None:
+    """Within a span, an enqueue has a traceparent where the hook was asked for one."""
+    from opentelemetry import trace
+
+    provider, finished = _spans()
+    hook = OpenTelemetry(provider)
+    assert hook.headers() == {}
+    plain, traced = Tasks(), Tasks(headers=hook.headers)
+
+    def nothing() -> None: ...
+
+    with trace.use_span(provider.get_tracer("test").start_span("outer"), end_on_exit=True) as outer:
+        jobs = [
+            client.enqueue("mail", 1).job_id,
+            plain.task("mail", name="plain")(nothing).enqueue(client).job_id,
+            traced.task("mail", name="traced")(nothing).enqueue(client).job_id,
+            client.enqueue("mail", 1, headers=hook.headers()).job_id,
+        ]
+        trace_id = f"{outer.get_span_context().trace_id:032x}"
+    headers = [(job := client.get_job(number)) and job.headers for number in jobs]
+    assert headers[:2] == [None, {"task": "plain"}]
+    assert [trace_id in (one or {})["traceparent"] for one in headers[2:]] == [True, True]
+    client.cancel_job(jobs[0])
+    client.cancel_job(jobs[3])
+    with working(Worker(dsn, traced, hooks=[hook])):
+        wait_until(lambda: len(finished()) == 3)
+    [done] = [span for span in finished() if (span.attributes or {}).get("pgq.outcome") == "done"]
+    assert f"{done.context.trace_id:032x}" == trace_id
+
+
+def test_sentry(
+    dsn: str, client: Client, kind: type[Worker] | type[AsyncWorker], as_handler: Any
+) -> None:
+    """The hook of the guide sends what has failed, with its tags, and nothing else."""
+    import sentry_sdk
+    from sentry_sdk.transport import Transport
+
+    [code] = re.findall(
+        r"^(from collections[^`]*?class Sentry:.*?)\n\n\nworker = ",
+        (ROOT / "python/WORKER.md").read_text(),
+        re.DOTALL | re.MULTILINE,
+    )
+    names: dict[str, Any] = {}
+    exec(code, names)
+    events: list[Any] = []
+
+    class Keeping(Transport):
+        def capture_envelope(self, envelope: Any) -> None:
+            event = envelope.get_event()
+            if event is not None:
+                events.append(event)
+
+    def handle(payload: int) -> None:
+        if payload == 2:
+            raise ValueError("two")
+        if payload == 3:
+            raise Snooze(3600)
+        sentry_sdk.capture_message(f"handled {payload}")
+
+    worker = kind(dsn, hooks=[names["Sentry"]()], concurrency=1)
+    worker.handler("mail")(as_handler(handle))
+    jobs = client.enqueue_batch("mail", [1, 2, 3, "text"])
+    settings: Any = {"transport": Keeping, "default_integrations": False}
+    sentry_sdk.init(dsn="http://key@localhost/1", **settings)
+    try:
+        with working(worker):
+            wait_until(lambda: len(events) == 3)
+        assert [event["tags"] for event in events] == [
+            {"queue": "mail", "job_id": jobs[number].job_id} for number in (0, 1, 3)
+        ]
+        assert events[0]["message"] == "handled 1"
+        kinds = [event["exception"]["values"][-1]["type"] for event in events[1:]]
+        assert kinds == ["ValueError", "Misfit"]
+    finally:
+        sentry_sdk.init()

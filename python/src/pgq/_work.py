@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import importlib
 import inspect
-import logging
 import os
 import sys
 from collections.abc import Sequence
 from typing import Any
 
+from pgq import _logs
 from pgq._health import Health
 from pgq._runtime._errors import Logger
 from pgq._runtime._state import State
@@ -73,6 +73,8 @@ def work(
     timeout: float | None = None,
     health: int | None = None,
     hooks: Sequence[Hook] = (),
+    log_level: str | None = None,
+    log_format: str | None = None,
 ) -> int:
     """Run the worker of these handlers until a signal; 1: what ran was given back.
 
@@ -82,10 +84,14 @@ def work(
     found = load(name)
     if not isinstance(found, (Handlers, Worker, AsyncWorker, Consumer, AsyncConsumer)):
         raise LoadError(f"{name} is no pgq.worker.Handlers, nor a worker or a consumer")
-    _set_up_logging()
+    _logs.set_up(log_level, log_format)
     runner: Worker | AsyncWorker | Consumer | AsyncConsumer
     if isinstance(found, Handlers):
-        tasks = any(inspect.iscoroutinefunction(h.function) for h in found.by_queue.values())
+        tasks = any(
+            inspect.iscoroutinefunction(one.function)
+            for handler in found.by_queue.values()
+            for one in handler.each()
+        )
         runner = (AsyncWorker if tasks else Worker)(
             os.environ.get("DATABASE_URL", "") if database is None else database,
             found,
@@ -118,9 +124,11 @@ async def _run(runner: AsyncWorker | AsyncConsumer, probes: Health) -> None:
     await runner.run()
 
 
-def keep_house(database: str, health: int | None) -> None:
+def keep_house(
+    database: str, health: int | None, log_level: str | None, log_format: str | None
+) -> None:
     """Call cleanup and run_schedules until a signal; OSError as above."""
-    _set_up_logging()
+    _logs.set_up(log_level, log_format)
     state, wakeup, logger = State(), Wakeup(), Logger("pgq.housekeeping")
     housekeeping = Housekeeping(database, {}, "pgq housekeeping", state, wakeup, logger)
 
@@ -130,8 +138,3 @@ def keep_house(database: str, health: int | None) -> None:
 
     with Health(health, lambda: housekeeping.connected), signals(stop):
         housekeeping.run()
-
-
-def _set_up_logging() -> None:
-    if not logging.getLogger().handlers:
-        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")

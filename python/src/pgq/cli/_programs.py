@@ -38,6 +38,21 @@ class Level(str, Enum):
     error = "error"
 
 
+class Format(str, Enum):
+    """How records of the log look."""
+
+    text = "text"
+    json = "json"
+
+
+LogLevel = Annotated[
+    Level | None,
+    typer.Option(help="how much is logged; default: info, or what the program has set up"),
+]
+LogFormat = Annotated[
+    Format | None,
+    typer.Option(help="json: one object a line; default: text, or what the program has set up"),
+]
 Health = Annotated[
     int | None,
     typer.Option(
@@ -196,6 +211,8 @@ def _work(
         typer.Option(min=1, max=65535, metavar="PORT", help="serve counters at this port"),
     ] = None,
     health: Health = None,
+    log_level: LogLevel = None,
+    log_format: LogFormat = None,
     database: OwnDatabase = None,
 ) -> int:
     """Do the jobs of queues with the handlers of a program.
@@ -223,6 +240,8 @@ def _work(
             timeout=timeout,
             health=health,
             hooks=chosen,
+            log_level=log_level,
+            log_format=log_format,
         )
     except (LoadError, ValueError) as error:
         raise CommandError(str(error)) from None
@@ -231,6 +250,8 @@ def _work(
 def _housekeeping(
     once: Annotated[bool, typer.Option("--once", help="do what is due now, and end")] = False,
     health: Health = None,
+    log_level: LogLevel = None,
+    log_format: LogFormat = None,
     database: Database = "",
 ) -> int:
     """Call cleanup every minute, and run schedules when they are due, until SIGTERM or Ctrl-C.
@@ -241,7 +262,7 @@ def _housekeeping(
     if not once:
         from pgq._work import keep_house
 
-        keep_house(database, health)
+        keep_house(database, health, log_level, log_format)
         return 0
     with connected(database) as client:
         failed = any(action.action == "failed" for action in clean(client))
@@ -266,6 +287,7 @@ def _push(
         ),
     ] = None,
     log_level: Annotated[Level, typer.Option(help="how much is logged")] = Level.info,
+    log_format: Annotated[Format, typer.Option(help="json: one object a line")] = Format.json,
 ) -> None:
     """Send what is published to topics to HTTP endpoints, as the file says.
 
@@ -281,7 +303,7 @@ def _push(
         if check:
             write_line(f"{config}: {len(known.pushes)} to send")
             return
-        set_up(log_level.value)
+        set_up(log_level.value, log_format.value)
         run(known, database=database or known.database or os.environ.get("DATABASE_URL"))
     except (ConfigError, PushError) as error:
         raise CommandError(str(error)) from None

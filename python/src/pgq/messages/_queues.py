@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic
 from uuid import UUID
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    P = TypeVar("P", default=Any)
+else:
+    from typing import TypeVar
+
+    P = TypeVar("P")
 
 __all__ = [
     "ArchivedJob",
@@ -111,8 +120,11 @@ class EnqueueResult:
 
 
 @dataclass(slots=True)
-class Job:
-    """A job that was claimed. All jobs of one claim share one lease token."""
+class Job(Generic[P]):
+    """A job that was claimed. All jobs of one claim share one lease token.
+
+    ``Job[Order]`` is one whose payload is an `Order`; a claim returns jobs with any payload.
+    """
 
     job_id: int
     lease_token: UUID
@@ -124,7 +136,7 @@ class Job:
     key: str | None
     label: str | None
     headers: dict[str, Any] | None
-    payload: Any
+    payload: P
     body: bytes | None
     cut_short: bool = False
     """Whether there are more that may be claimed now: ask again at once."""

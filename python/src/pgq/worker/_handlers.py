@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
+from pgq._async import AsyncClient
 from pgq._durations import seconds
+from pgq._signatures import SIGNATURES
+from pgq._sync import Client
 from pgq.messages import Job, Queue
+from pgq.worker._middleware import Middleware, around
+from pgq.worker._outcomes import RetryPolicy
 from pgq.worker._payloads import reader
 
-__all__ = ["Handler", "Handlers", "signature"]
+__all__ = ["Handler", "Handlers", "check_client", "signature", "task_name"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -45,6 +50,19 @@ class Handler:
     """Seconds of one call; None: that of the worker."""
     keep_results: bool = False
     """Whether the queue keeps what the function returns."""
+    retry: RetryPolicy | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Those of the queue, for `create_queues`."""
+    tasks: dict[str, Handler] | None = None
+    """The functions of the queue by the names of their tasks; None: there is only one function."""
+
+    def find(self, job: Job) -> Handler | None:
+        """Which function is for a job; None: its task is not known here."""
+        return self if self.tasks is None else self.tasks.get(task_name(job) or "")
+
+    def each(self) -> Sequence[Handler]:
+        """All functions of the queue."""
+        return [self] if self.tasks is None else [*self.tasks.values()]
 
     @property
     def prefetch(self) -> bool:
@@ -74,10 +92,17 @@ class Handler:
 
 
 class Handlers:
-    """Functions by the queues whose jobs they do; a `Worker` runs them."""
+    """Functions by the queues whose jobs they do; a `Worker` runs them.
 
-    def __init__(self) -> None:
+    middleware: for all of them, outside their own. retry: for those without one.
+    """
+
+    def __init__(
+        self, *, middleware: Sequence[Middleware] = (), retry: RetryPolicy | None = None
+    ) -> None:
         self.by_queue: dict[str, Handler] = {}
+        self._middleware = [*middleware]
+        self._retry = retry
 
     def handler(
         self,
@@ -91,6 +116,9 @@ class Handlers:
         ack_after: timedelta | float = 1.0,
         flush_claims: bool = True,
         timeout: timedelta | float | None = None,
+        retry: RetryPolicy | None = None,
+        middleware: Sequence[Middleware] = (),
+        settings: Mapping[str, Any] | None = None,
     ) -> Callable[[F], F]:
         """Let the decorated function do the jobs of a queue.
 
@@ -117,6 +145,11 @@ class Handlers:
 
         timeout: a call that takes longer is a failed attempt. A coroutine is cancelled, a thread is
         given up and may run on beside its successor. By default that of the worker.
+
+        retry: when a failed job is tried again, and what is not. middleware: functions of the
+        `RunningJob` that return context managers, the first one the outermost; the function runs
+        within them. A coroutine function may have asynchronous ones too. settings: those of the
+        queue, for `create_queues`, by the names that `create_queue` has for them.
         """
         for name, value in (("batch", batch), ("prefetch", prefetch)):
             if value is not None and not 1 <= value <= 100000:
@@ -125,15 +158,22 @@ class Handlers:
             raise ValueError("batch and prefetch exclude each other")
         if queue in self.by_queue:
             raise ValueError(f'queue "{queue}" has a handler already')
+        for name in settings or {}:
+            if name == "queue" or name not in SIGNATURES["create_queue"].arguments:
+                raise TypeError(f"settings: a queue has no {name}")
 
         def add(function: F) -> F:
             kind, with_job = signature(function, batch is not None)
+            call: Callable[..., Any] = function
+            if within := [*self._middleware, *middleware]:
+                invoke = function if with_job else lambda content, _: function(content)
+                call = around(function, invoke, within)
             self.by_queue[queue] = Handler(
                 queue=queue,
-                function=function,
+                function=call,
                 size=batch or prefetch or 1,
                 batch=batch is not None,
-                with_job=with_job,
+                with_job=with_job or bool(within),
                 read=reader(kind),
                 lease=timedelta(seconds=30 if lease is None else seconds("lease", lease)),
                 queue_lease=lease is None,
@@ -142,10 +182,44 @@ class Handlers:
                 ack_after=seconds("ack_after", ack_after, zero=True),
                 flush_claims=flush_claims,
                 timeout=None if timeout is None else seconds("timeout", timeout),
+                retry=retry or self._retry,
+                settings=dict(settings or {}),
             )
             return function
 
         return add
+
+    @overload
+    def create_queues(self, client: Client) -> list[Queue]: ...
+    @overload
+    def create_queues(self, client: AsyncClient) -> Coroutine[Any, Any, list[Queue]]: ...
+    def create_queues(self, client: Any) -> Any:
+        """Create the queues of these handlers, with the `settings` that were given for them.
+
+        A queue that is there stays as it is; AlreadyExists: it has other settings than those given.
+        With an `AsyncClient` the result is awaited.
+        """
+        if isinstance(check_client(client), AsyncClient):
+            return self._create_queues(client)
+        create = client.admin.create_queue
+        return [create(name, **one.settings) for name, one in self.by_queue.items()]
+
+    async def _create_queues(self, client: AsyncClient) -> list[Queue]:
+        create = client.admin.create_queue
+        return [await create(name, **one.settings) for name, one in self.by_queue.items()]
+
+
+def check_client(client: Any) -> Any:
+    """Return it; TypeError: it is none."""
+    if not isinstance(client, (Client, AsyncClient)):
+        raise TypeError(f"client is a {type(client).__name__}, must be a pgq.Client or AsyncClient")
+    return client
+
+
+def task_name(job: Any) -> str | None:
+    """The task that a job is for; None: it does not say."""
+    name = job.headers.get("task") if isinstance(job.headers, dict) else None
+    return name if isinstance(name, str) else None
 
 
 def signature(function: Callable[..., Any], batch: bool) -> tuple[Any, bool]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
-from pgq._runtime._errors import Logger, guarded, plain, trace
+from pgq._runtime._errors import guarded, plain, trace
+from pgq.worker._handlers import task_name
+from pgq.worker._outcomes import UnknownTask, logger
+from pgq.worker.hooks import Hook
 
-__all__ = ["LEVELS", "Hook", "Reports", "logger"]
-
-logger = Logger("pgq.worker")
+__all__ = ["LEVELS", "Reports", "logger"]
 
 LEVELS = {
     "done": logging.INFO,
@@ -21,27 +22,6 @@ LEVELS = {
     "lost": logging.WARNING,
     "rejected": logging.ERROR,
 }
-
-
-class Hook(Protocol):
-    """Is told of each call of a handler, with the queue or topic and its jobs or messages.
-
-    Both methods run where the handler runs.
-    """
-
-    def begin(self, source: str, jobs: Sequence[Any]) -> Any:
-        """Before the call; what it returns is given to `end`."""
-
-    def end(
-        self,
-        begun: Any,
-        source: str,
-        outcomes: Sequence[tuple[Any, str]],
-        seconds: float,
-        error: BaseException | None,
-    ) -> None:
-        """Behind the call, with the outcome of each job: done, failed, retried, snoozed, rejected,
-        released or lost."""
 
 
 class Reports:
@@ -92,7 +72,7 @@ class Reports:
     ) -> None:
         """Write a record for each job."""
         for job, outcome in outcomes:
-            level = LEVELS[outcome]
+            level = logging.WARNING if type(error) is UnknownTask else LEVELS[outcome]
             if logger.isEnabledFor(level):
                 fields = {
                     "queue": source,
@@ -101,6 +81,8 @@ class Reports:
                     "outcome": outcome,
                     "duration": seconds,
                 }
+                if task := task_name(job):
+                    fields["task"] = task
                 logger.log(
                     level,
                     "job %d of %s: %s%s",

@@ -1,6 +1,6 @@
-"""Hooks for workers and consumers: spans of OpenTelemetry, and counters of Prometheus.
+"""Hooks for workers and consumers: the protocol, spans of OpenTelemetry, counters of Prometheus.
 
-Each needs its library: ``pip install 'pgq-sql[telemetry]'``::
+The two that are here need their libraries: ``pip install 'pgq-sql[telemetry]'``::
 
     Worker(handlers=handlers, hooks=[OpenTelemetry(), Prometheus()])
 """
@@ -8,19 +8,54 @@ Each needs its library: ``pip install 'pgq-sql[telemetry]'``::
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 from weakref import WeakKeyDictionary
 
 from pgq._runtime._errors import plain
 
-__all__ = ["OpenTelemetry", "Prometheus"]
+__all__ = ["Hook", "OpenTelemetry", "Prometheus"]
+
+
+class Hook(Protocol):
+    """Is told of each call of a handler. Any object with these two methods is a hook.
+
+    Both are called where the handler runs: in its thread or its task, so that a context variable
+    that `begin` sets is seen by the handler. A plain handler of an `AsyncWorker`, or with a
+    timeout, runs in another thread with a copy of the context. Of several hooks the first begins
+    first and ends last. What a hook raises is logged, and changes nothing for the job.
+    """
+
+    def begin(self, source: str, jobs: Sequence[Any], /) -> Any:
+        """Called before the handler; what it returns is given to `end`.
+
+        source: the queue or topic. jobs: the `Job` of the call, those of a batch, or the
+        `LeasedMessage` of a consumer. Payloads are as they were read, whatever the handler takes.
+        """
+
+    def end(
+        self,
+        begun: Any,
+        source: str,
+        outcomes: Sequence[tuple[Any, str]],
+        seconds: float,
+        error: BaseException | None,
+        /,
+    ) -> None:
+        """Called after the handler, when the database was told.
+
+        begun: what `begin` returned; None: it has raised. outcomes: each job with what has become
+        of it: done, failed, retried, snoozed, rejected, released or lost. A job that was done may
+        still be acked with the next claim. seconds: the handler took so long. error: what it
+        raised, also where it is `Retry`, `Snooze` or `Reject`.
+        """
 
 
 class OpenTelemetry:
     """A span for each call of a handler, within which the handler runs.
 
     A job or message with a ``traceparent`` among its headers goes on with that trace; a batch links
-    to those of all. tracer_provider: by default the global one.
+    to those of all. tracer_provider: by default the global one. A trace is sent along only where
+    `headers` is called.
     """
 
     def __init__(self, tracer_provider: Any = None) -> None:
@@ -59,6 +94,15 @@ class OpenTelemetry:
             links=links,
         )
         return span, self._context.attach(trace.set_span_in_context(span))
+
+    def headers(self) -> dict[str, str]:
+        """The current trace, for the headers of a job or message: ``Tasks(headers=hook.headers)``.
+
+        It is empty where there is none.
+        """
+        carrier: dict[str, str] = {}
+        self._propagate.inject(carrier)
+        return carrier
 
     def end(
         self,

@@ -16,7 +16,7 @@ from pgq.consumer._async._supervisor import Members
 from pgq.consumer._handlers import TopicHandlers
 from pgq.consumer._reports import MessageReports, logger
 from pgq.errors import UnknownGroup
-from pgq.worker._reports import Hook
+from pgq.worker.hooks import Hook
 
 __all__ = ["AsyncConsumer"]
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from pgq._runtime._async._pool import Borrowing, Pool
 from pgq.errors import LeaseLost
 from pgq.messages import Job
+from pgq.messages._queues import P
 from pgq.worker._claims import Claim
 from pgq.worker._progress import as_json
 
@@ -19,8 +20,11 @@ T = TypeVar("T")
 _FIELDS = attrgetter(*Job.__slots__)
 
 
-class RunningJob(Job):
-    """A job that a handler has, with what the handler may ask and tell."""
+class RunningJob(Job[P]):
+    """A job that a handler has, with what the handler may ask and tell.
+
+    Its payload is what the handler gets: ``RunningJob[Mail]`` in a handler that takes a `Mail`.
+    """
 
     __slots__ = ("_claim", "_pool")
 

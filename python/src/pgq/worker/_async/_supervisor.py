@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from psycopg.errors import ReadOnlySqlTransaction
 from psycopg.types.json import Jsonb
@@ -40,12 +41,11 @@ class Supervisor(Slots):
         super().__init__(handlers, pool, poll, logger)
         self.handlers = handlers
         self.calls = {
-            name: caller(handler.function, handler.timeout or timeout, self.abandoned)
-            for name, handler in handlers.items()
+            one: caller(one.function, one.timeout or timeout, self.abandoned)
+            for handler in handlers.values()
+            for one in handler.each()
         }
-        self._kinds = {
-            name: kind_of_job(handler.function, RunningJob) for name, handler in handlers.items()
-        }
+        self._kinds = {one: kind_of_job(one.function, RunningJob) for one in self.calls}
         self.reports = reports
         self.claims = Claims()
         self._heartbeat = heartbeat
@@ -54,10 +54,13 @@ class Supervisor(Slots):
         self._tells_progress = True
         self._progress_at = 0.0
 
-    def running_job(self, job: Job, claim: Claim) -> Job:
-        """A job as its handler sees it."""
-        kind: type[RunningJob] = self._kinds[claim.handler.queue]
-        return kind(job, claim, self.pool)
+    def running_job(self, handler: Handler, job: Job, claim: Claim, content: Any) -> Job:
+        """A job as its handler sees it, with the payload that the handler gets."""
+        kind: type[RunningJob] = self._kinds[handler]
+        running = kind(job, claim, self.pool)
+        if job.body is None:
+            running.payload = content
+        return running
 
     def running(self) -> int:
         """How many jobs the handlers have at this moment."""

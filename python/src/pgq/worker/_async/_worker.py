@@ -17,7 +17,8 @@ from pgq.worker._async._slot import Slot
 from pgq.worker._async._supervisor import Supervisor
 from pgq.worker._claims import STOPPED
 from pgq.worker._handlers import Handlers
-from pgq.worker._reports import Hook, Reports, logger
+from pgq.worker._reports import Reports, logger
+from pgq.worker.hooks import Hook
 
 __all__ = ["AsyncWorker"]
 

@@ -16,14 +16,15 @@ from psycopg.types.json import Jsonb
 
 from pgq._sync import Client
 from pgq._runtime._sync._slots import with_details
-from pgq._runtime._errors import HandlerTimeout, failure, plain
+from pgq._runtime._errors import HandlerTimeout, failure
 from pgq._runtime._threads import Cancelled, Running
 from pgq._runtime._times import LONGEST_TURN
 from pgq.errors import LeaseLost
 from pgq.messages import Job
 from pgq.worker._sync._supervisor import Supervisor
 from pgq.worker._claims import STOPPED, Claim
-from pgq.worker._outcomes import Misfit, Outcome, Reject, Release, Retry, Snooze
+from pgq.worker._handlers import task_name
+from pgq.worker._outcomes import UnknownTask, conclusion
 from pgq.worker._reports import logger
 
 __all__ = ["Execution"]
@@ -137,10 +138,13 @@ class Execution:
         error: BaseException | None = None
         claim.begin([job])
         try:
-            run = supervisor.calls[handler.queue]
-            content = handler.read(job)
-            if handler.with_job:
-                result = run(content, supervisor.running_job(job, claim))
+            found = handler.find(job)
+            if found is None:
+                raise UnknownTask(f"there is no task {task_name(job)!r} here")
+            run = supervisor.calls[found]
+            content = found.read(job)
+            if found.with_job:
+                result = run(content, supervisor.running_job(found, job, claim, content))
             else:
                 result = run(content)
             result = self._text(result) if handler.keep_results else None
@@ -187,8 +191,11 @@ class Execution:
         try:
             arguments: list[Any] = [payloads]
             if handler.with_job:
-                arguments.append([self._supervisor.running_job(job, claim) for job in jobs])
-            result = self._supervisor.calls[handler.queue](*arguments)
+                made = self._supervisor.running_job
+                arguments.append(
+                    [made(handler, job, claim, one) for job, one in zip(jobs, payloads)]
+                )
+            result = self._supervisor.calls[handler](*arguments)
             if result is not None and not isinstance(result, Mapping):
                 raise TypeError("a batch handler returns None, or a dict from job_id to an outcome")
             each = {} if result is None else {**result}
@@ -253,7 +260,8 @@ class Execution:
             if held is False:
                 self._warn_of_lost(claim, {number})
             return "done", None
-        word, told = _outcome(error)
+        found = claim.handler.find(job)
+        word, told = conclusion(error, found.retry if found is not None else None, job.attempt)
         if word in ("rejected", "retried", "failed"):
             told |= self._who(claim)
         if word == "snoozed":
@@ -352,28 +360,3 @@ class Execution:
         # False may be the second answer to what was asked twice: it is not taken for a loss.
         held: bool | None = self._supervisor.report(self._wakeup, "finish a job", tell)
         return held
-
-
-def _outcome(error: object) -> tuple[str, dict[str, Any]]:
-    """The word for how an attempt has ended, and what is told of it. Never raises."""
-    kind = type(error)  # what `__class__` says may be made up
-    try:
-        if issubclass(kind, Release):
-            return "released", {}
-        if issubclass(kind, Misfit):
-            return "rejected", {"error": plain(error)}
-        said: Any = error
-        if issubclass(kind, Reject):
-            return "rejected", {"error": plain(said.error)}
-        if issubclass(kind, Retry):
-            return "retried", {"error": plain(said.error), "delay": said.delay}
-        if issubclass(kind, Snooze) and said.delay is not None:
-            return "snoozed", {"delay": said.delay}
-        if issubclass(kind, Outcome):
-            return "failed", {"error": f"TypeError: {kind.__name__} is no outcome"}
-        if not issubclass(kind, BaseException):
-            text = f"{kind.__name__} is no outcome, and the queue keeps no results"
-            return "failed", {"error": f"TypeError: {text}"}
-    except BaseException as broken:  # a property of a class of the handler's
-        return "failed", {"error": failure(broken)}
-    return "failed", {"error": failure(error)}

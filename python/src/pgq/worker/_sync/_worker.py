@@ -19,7 +19,8 @@ from pgq.worker._sync._slot import Slot
 from pgq.worker._sync._supervisor import Supervisor
 from pgq.worker._claims import STOPPED
 from pgq.worker._handlers import Handlers
-from pgq.worker._reports import Hook, Reports, logger
+from pgq.worker._reports import Reports, logger
+from pgq.worker.hooks import Hook
 
 __all__ = ["Worker"]
 
