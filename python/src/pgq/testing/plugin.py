@@ -1,0 +1,88 @@
+"""Fixtures for pytest: ``pytest_plugins = ["pgq.testing.plugin"]`` in the conftest.py at the root.
+
+`pgq_database` is the connection string of a database of the test's own, in which pgq is installed;
+`pgq_client` is a client of it in autocommit. The server is that of DATABASE_URL, whose role has to
+be able to create databases, or else an embedded one for each process of the run.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+import pgq
+from pgq.migrate import migrate
+
+FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+
+Address = Callable[[str], str]
+"""The connection string of the database of a name."""
+
+
+@pytest.fixture(scope="session")
+def _pgq_address() -> Iterator[Address]:
+    url = os.environ.get("DATABASE_URL")
+    if url:
+        yield lambda name: _renamed(url, name)
+        return
+    try:
+        from pgq.embedded import Server
+    except ModuleNotFoundError as error:
+        pytest.fail(f"{error}, or set DATABASE_URL", pytrace=False)
+    with Server(settings=FAST) as server:
+        yield server.dsn_for
+
+
+@pytest.fixture(scope="session")
+def _pgq_template(_pgq_address: Address) -> Iterator[str]:
+    with _database(_pgq_address) as name:
+        migrate(_pgq_address(name))
+        yield name
+
+
+@pytest.fixture
+def pgq_database(_pgq_address: Address, _pgq_template: str) -> Iterator[str]:
+    """The connection string of a database with pgq that is dropped after the test."""
+    with _database(_pgq_address, _pgq_template) as name:
+        yield _pgq_address(name)
+
+
+@pytest.fixture
+def pgq_client(pgq_database: str) -> Iterator[pgq.Client]:
+    """A client of `pgq_database`."""
+    with pgq.connect(pgq_database) as client:
+        yield client
+
+
+def _renamed(url: str, name: str) -> str:
+    if "://" in url:
+        return urlsplit(url)._replace(path=f"/{name}").geturl()
+    return make_conninfo(url, dbname=name)
+
+
+@contextmanager
+def _database(address: Address, template: str = "template1") -> Iterator[str]:
+    """Create a database, and drop it in the end."""
+    name = f"pgq_test_{secrets.token_hex(8)}"
+    place = os.environ.get("DATABASE_URL") or address("postgres")
+    names = (sql.Identifier(name), sql.Identifier(template))
+    with psycopg.connect(place, autocommit=True) as connection:
+        # copied as files: through the log, hundreds of small tables take five times as long
+        files = connection.info.server_version >= 150000
+        connection.execute(
+            sql.SQL("create database {} template {} {}").format(
+                *names, sql.SQL("strategy file_copy" if files else "")
+            )
+        )
+        try:
+            yield name
+        finally:
+            connection.execute(sql.SQL("drop database {} with (force)").format(names[0]))

@@ -1,0 +1,109 @@
+"""The fixtures, in runs of pytest of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from pgq.embedded import Server
+
+TESTS = """
+import os
+from pathlib import Path
+
+import psycopg
+import pytest
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_alone(pgq_client, pgq_database, number):
+    assert pgq_client.admin.list_queues() == []
+    pgq_client.admin.create_queue("mail")
+    pgq_client.enqueue("mail", {})
+    with psycopg.connect(pgq_database) as connection:
+        assert connection.execute("select ready from pgq.queue_stats").fetchall() == [(1,)]
+        place = f"{connection.info.dbname} {connection.info.port} {os.getpid()}"
+    Path(f"place-{number}").write_text(place)
+"""
+
+
+def run(folder: Path, *options: str, url: str | None = None, first: str = "") -> str:
+    """Run the tests in a folder, and return what pytest has printed."""
+    (folder / "conftest.py").write_text(f'{first}pytest_plugins = ["pgq.testing.plugin"]\n')
+    (folder / "test_mail.py").write_text(TESTS)
+    environment = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options],
+        cwd=folder,
+        env={**environment, **({} if url is None else {"DATABASE_URL": url})},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    return done.stdout + done.stderr
+
+
+def places(folder: Path) -> list[list[str]]:
+    """The database, the port and the process of each test."""
+    return [path.read_text().split() for path in sorted(folder.glob("place-*"))]
+
+
+def databases(server: Server, names: set[str]) -> set[str]:
+    """Those of these databases that are there."""
+    with psycopg.connect(server.dsn) as connection:
+        found = connection.execute("select datname from pg_database").fetchall()
+    return {name for (name,) in found} & names
+
+
+def test_each_test_has_a_database_of_an_embedded_server(tmp_path: Path) -> None:
+    assert "4 passed" in run(tmp_path)
+    found = places(tmp_path)
+    assert len({name for name, _, _ in found}) == 4
+    (port,) = {port for _, port, _ in found}
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(host="127.0.0.1", port=port, user="postgres", connect_timeout=5)
+
+
+@pytest.mark.parametrize("form", ["url", "pairs"])
+def test_on_a_server_that_is_there(tmp_path: Path, server: Server, form: str) -> None:
+    pairs = f"host={server.host} port={server.port} user=postgres dbname=postgres"
+    assert "4 passed" in run(tmp_path, url=server.dsn if form == "url" else pairs)
+    names = {name for name, _, _ in places(tmp_path)}
+    assert len(names) == 4
+    assert {int(port) for _, port, _ in places(tmp_path)} == {server.port}
+    assert databases(server, names) == set()
+
+
+@pytest.mark.parametrize("there", [False, True], ids=["embedded", "DATABASE_URL"])
+def test_with_xdist(tmp_path: Path, server: Server, there: bool) -> None:
+    said = run(tmp_path, "-n2", "--dist=load", url=server.dsn if there else None)
+    assert "4 passed" in said, said
+    found = places(tmp_path)
+    assert len({name for name, _, _ in found}) == 4
+    assert len({process for _, _, process in found}) == 2
+    assert len({port for _, port, _ in found}) == (1 if there else 2)
+
+
+def test_without_a_server(tmp_path: Path) -> None:
+    said = run(tmp_path, first='import sys\nsys.modules["psutil"] = None\n')
+    assert "4 errors" in said
+    assert (
+        "pgq.embedded needs the module psutil: pip install 'pgq-sql[embedded]', or set DATABASE_URL"
+        in said.splitlines()
+    )
+
+
+def test_it_costs_nothing_until_it_is_used() -> None:
+    program = (
+        "import sys, pgq\n"
+        "assert not [name for name in sys.modules if name.startswith('pgq.testing')]\n"
+        "import pgq.testing\n"
+        "assert 'pytest' not in sys.modules and 'pgq.embedded' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
