@@ -8,12 +8,11 @@ the checkout, of which only make goals are checked.
 
 The pages of the site in python/docs go further. All of their shell blocks are run, in a folder of
 the page's own, and a ``text`` block right behind another one is what that prints; … stands for
-anything. What is not run is listed here.
+anything. tests/documentation/test_pages.py lists what is not run.
 """
 
 from __future__ import annotations
 
-import codeop
 import contextlib
 import io
 import os
@@ -22,8 +21,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import textwrap
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,23 +35,8 @@ import pgq
 from pgq.embedded import Server
 from site_hook import ELSEWHERE
 from support.house import ROOT, refuse
+from support.pages import DOCUMENTS, GUIDES, NAVIGATION, SEVERAL, Block, blocks, relative
 from support.postgrest import Postgrest
-
-GUIDES = ROOT / "python" / "docs"
-NAVIGATION = (ROOT / "python" / "mkdocs.yml").read_text().split("\nnav:\n")[1]
-
-TESTED_ELSEWHERE = {
-    "command-line.md",
-    *(str(page.relative_to(GUIDES)) for page in (GUIDES / "drivers").glob("*.md")),
-    "replicas.md",
-    "ui.md",
-    "upgrade.md",
-    "use-in-your-project.md",
-}
-"""Pages of the site whose examples have tests of their own, beside what they describe."""
-
-SEVERAL = "guides/several-databases.md"
-"""The page whose SQL goes to two databases."""
 
 SLOW = {"guides/http.md", "guides/http-jwt.md", SEVERAL, "guides/spark-pipeline.md", "tutorial.md"}
 """Pages that start another program, or many."""
@@ -62,120 +44,11 @@ SLOW = {"guides/http.md", "guides/http-jwt.md", SEVERAL, "guides/spark-pipeline.
 ALONE = {GUIDES / SEVERAL, GUIDES / "guides" / "spark-pipeline.md", ROOT / "python" / "SPARK.md"}
 """Pages that have databases or a program of their own."""
 
-NOT_RUN = {
-    "guides/from-celery.md": ["Celery's code, for comparison"],
-    "guides/from-kafka.md": ["Kafka's code, for comparison"],
-    "guides/from-pgmq.md": ["needs the extension pgmq"],
-    "guides/from-river.md": ["needs Go and pgx"],
-    "guides/housekeeping.md": ["needs the extension pg_cron", "a line of a crontab"],
-    "guides/http.md": ["the test starts it with these settings"],
-    "guides/http-jwt.md": ["the test starts it with these settings"],
-    "guides/schedules.md": ["needs the extension pg_cron"],
-    SEVERAL: ["the addresses are others each time"],
-    "guides/spark-pipeline.md": [
-        "it is installed already",
-        "the address is another one each time",
-    ],
-    "install.md": [
-        "pgq is installed already",
-        "it is installed already",
-        "needs the files of the server",
-        "pgq is installed already",
-        "it would remove what other pages use",
-    ],
-    "sizing.md": ["formulas"],
-    "tutorial.md": [
-        "it is installed already",
-        "runs until Ctrl-C",
-        "the address is another one each time",
-    ],
-}
-"""Blocks of the site that are only shown, by page and reason."""
-
-DOCUMENTS = sorted(
-    path
-    for path in (
-        *(
-            path
-            for path in GUIDES.rglob("*.md")
-            if str(path.relative_to(GUIDES)) not in TESTED_ELSEWHERE
-        ),
-        ROOT / "README.md",
-        ROOT / "CONTRIBUTING.md",
-        ROOT / "python" / "PUSH.md",
-        ROOT / "python" / "SPARK.md",
-        ROOT / "python" / "WORKER.md",
-        ROOT / "benchmarks" / "PEERS.md",
-        ROOT / "benchmarks" / "README.md",
-        ROOT / "sql" / "README.md",
-        ROOT / "sql" / "metrics" / "README.md",
-    )
-    if path.exists()
-)
-MARKDOWN = sorted(
-    path
-    for path in ROOT.rglob("*.md")
-    if not any(part.startswith(".") or part == "node_modules" for part in path.parts)
-)
-
-_BLOCK = re.compile(
-    r"(?P<skipped> *<!-- not run: [^\n]+ -->\n+)?"
-    r"^(?P<indent> *)```(?P<language>\w*)\n(?P<text>.*?)^(?P=indent)```$",
-    re.MULTILINE | re.DOTALL,
-)
-
-_MADE = re.compile(
-    r"\b(?:create_(?:topic|queue|schedule)|subscribe)\(\s*(?:\w+ ?=>? ?)?['\"]([^'\"]+)"
-    r"|\bcreate (?:table|view|role|schema|function) (\w+)",
-)
-
-
-@dataclass(frozen=True)
-class Block:
-    """One fenced block of a document."""
-
-    path: Path
-    line: int
-    language: str
-    text: str
-    reason: str | None = None
-    """Why it is not run."""
-    follows: bool = False
-    """Whether nothing stands between it and the block before."""
-
-    def __str__(self) -> str:
-        return f"{self.path.relative_to(ROOT)}:{self.line}"
-
-
-def _every_block(path: Path) -> Iterator[Block]:
-    text = path.read_text()
-    end = 0
-    for match in _BLOCK.finditer(text):
-        skipped = re.search(r"not run: ([^\n]+) -->", match["skipped"] or "")
-        yield Block(
-            path,
-            text.count("\n", 0, match.start("language")) + 1,
-            match["language"],
-            textwrap.dedent(match["text"]),
-            skipped[1] if skipped else None,
-            follows=end > 0 and not text[end : match.start()].strip(),
-        )
-        end = match.end()
-
-
-def blocks(path: Path) -> Iterator[Block]:
-    """The blocks that are to be run."""
-    return (block for block in _every_block(path) if block.reason is None)
-
-
-def _relative(path: Path) -> str:
-    return str(path.relative_to(ROOT))
-
 
 def _parameters() -> list[Any]:
     slow = {*(GUIDES / name for name in SLOW), ROOT / "python" / "SPARK.md", ROOT / "README.md"}
     return [
-        pytest.param(path, id=_relative(path), marks=[pytest.mark.slow] if path in slow else [])
+        pytest.param(path, id=relative(path), marks=[pytest.mark.slow] if path in slow else [])
         for path in DOCUMENTS
     ]
 
@@ -215,7 +88,7 @@ def test_pages_run_one_after_the_other(backwards: bool, place: Place) -> None:
         try:
             _run_document(page, place)
         except Exception as error:
-            failed.append(f"{_relative(page)}: {error}")
+            failed.append(f"{relative(page)}: {error}")
     refuse(failed)
 
 
@@ -362,91 +235,3 @@ def _run(command: list[str], block: Block, text: str) -> str:
     )
     assert done.returncode == 0, f"{block} failed:\n{done.stdout}{done.stderr}"
     return done.stdout
-
-
-@pytest.mark.parametrize("guide", sorted((GUIDES / "guides").glob("*.md")), ids=_relative)
-def test_python_can_be_typed(guide: Path) -> None:
-    """Into a session of python, where only an empty line ends what is indented."""
-    for block in blocks(guide):
-        typed: list[str] = []
-        for line in [*block.text.splitlines(), ""] if block.language == "python" else []:
-            typed.append(line)
-            try:
-                complete = codeop.compile_command("\n".join(typed), str(block), "single")
-            except SyntaxError as error:
-                pytest.fail(f"{block}: {error}: {line}")
-            if complete is not None:
-                typed.clear()
-        assert not typed, f"{block} does not end"
-
-
-def test_no_two_pages_make_the_same() -> None:
-    """A name of its own for what a page makes: who tries two pages in one database has both."""
-    pages: dict[str, set[str]] = {}
-    for document in DOCUMENTS:
-        for block in _every_block(document):
-            for quoted, plain in _MADE.findall(block.text):
-                pages.setdefault(quoted or plain, set()).add(_relative(document))
-    assert len(pages) > 60
-    refuse(
-        f"{name!r} is made on {', '.join(sorted(where))}: rename it on all pages but one"
-        for name, where in sorted(pages.items())
-        if len(where) > 1
-    )
-
-
-def test_what_is_not_run_is_known() -> None:
-    """Every block of the site is run, or output, or a diagram, or is listed above."""
-    found: dict[str, list[str]] = {}
-    unknown = []
-    for document in DOCUMENTS:
-        if GUIDES not in document.parents:
-            continue
-        for block in _every_block(document):
-            if block.reason is not None:
-                name = str(document.relative_to(GUIDES))
-                found.setdefault(name, []).append(block.reason)
-            elif block.language not in ("sql", "python", "sh", "mermaid") and not (
-                block.language == "text" and block.follows
-            ):
-                unknown.append(block)
-    refuse(unknown)
-    assert found == NOT_RUN
-
-
-@pytest.mark.parametrize("document", MARKDOWN, ids=_relative)
-def test_the_package_is_not_installed_by_its_name(document: Path) -> None:
-    """The pgq on PyPI is another one."""
-    blocks = [match["text"] for match in _BLOCK.finditer(document.read_text())]
-    refuse(re.findall(r"pip install [^\n]*?(?<!/)\bpgq\b[^\n]*", "\n".join(blocks)))
-
-
-@pytest.mark.parametrize("document", MARKDOWN, ids=_relative)
-def test_links_lead_somewhere(document: Path) -> None:
-    text = re.sub(r"```.*?```", "", document.read_text(), flags=re.DOTALL)
-    broken = []
-    for target in re.findall(r"\]\(([^)\s]+)\)", text):
-        name, _, anchor = target.partition("#")
-        if "://" in target or target.startswith("mailto:"):
-            continue
-        place = document.parent / name if name else document
-        sections = _anchors(place) if place.suffix == ".md" and place.exists() else {anchor}
-        if not place.exists() or (anchor and anchor not in sections):
-            broken.append(target)
-    refuse(broken)
-
-
-def _anchors(path: Path) -> set[str]:
-    titles = re.findall(r"^#+ (.+)$", path.read_text(), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
-
-
-@pytest.mark.parametrize("document", MARKDOWN, ids=_relative)
-def test_goals_exist(document: Path) -> None:
-    goals = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    shown: set[str] = set()
-    for match in _BLOCK.finditer(document.read_text()):
-        if match["language"] in ("", "sh", "bash", "shell", "console"):
-            for words in re.findall(r"(?:^|\s)make ((?:[a-z-]+ ?)+)", match["text"]):
-                shown.update(words.split())
-    refuse(sorted(shown - goals))

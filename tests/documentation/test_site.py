@@ -16,10 +16,10 @@ import pytest
 
 from site_hook import ELSEWHERE, MERMAID
 from support.house import ROOT, refuse
+from support.pages import GUIDES as DOCS
+from support.pages import NAVIGATION
 
-DOCS = ROOT / "python" / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
-NAVIGATION = (ROOT / "python" / "mkdocs.yml").read_text().split("\nnav:\n")[1]
 
 
 @pytest.fixture(scope="module")

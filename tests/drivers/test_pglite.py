@@ -10,9 +10,9 @@ import psycopg
 import pytest
 
 from build import migration_path
-from documentation.test_blocks import blocks
 from support.drivers import run_program
 from support.house import ROOT
+from support.pages import blocks
 
 PROGRAM = ROOT / "tests" / "drivers" / "pglite.mjs"
 
