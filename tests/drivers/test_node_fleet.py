@@ -125,7 +125,9 @@ class Fleet:
     def stop(self, client: Client) -> None:
         """All end by themselves, as soon as they have begun."""
         pids = {process.pid for _, process in self._running}
-        wait_until(lambda: pids <= {each.pid for each in client.monitor.list_workers()}, 60, "for workers")
+        wait_until(
+            lambda: pids <= {each.pid for each in client.monitor.list_workers()}, 60, "for workers"
+        )
         for _, process in self._running:
             process.terminate()
         assert [process.wait(60) for _, process in self._running] == [0, 0, 0, 0]

@@ -128,7 +128,7 @@ def test_an_idle_worker_hears_of_jobs_and_knows_when_one_is_due(
 ) -> None:
     client.admin.alter_queue("mail", notify=True)
     with NodeWorker(programs, dsn, "mail", poll=600) as worker:
-        wait_until(client.list_workers, PATIENCE)
+        wait_until(client.monitor.list_workers, PATIENCE)
         assert _ended(client, client.enqueue("mail", {"value": 1}).job_id) == 1
         delayed = client.enqueue("mail", {"value": 2}, delay=timedelta(seconds=0.5))
         assert _ended(client, delayed.job_id) == 2
