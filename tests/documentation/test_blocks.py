@@ -119,6 +119,9 @@ _BLOCK = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 
+_FILE = re.compile(r"# ([\w/]+\.py)\n")
+"""The first line of a block that is a file, beside which the shell runs."""
+
 
 @dataclass(frozen=True)
 class Block:
@@ -244,6 +247,10 @@ def _run_document(document: Path, place: Place) -> None:
                 for url in databases:
                     psql = ["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", url]
                     printed = _run(psql, block, block.text)
+            elif block.language == "python" and (named := _FILE.match(block.text)):
+                path = folder / named[1]
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(block.text)
             elif block.language == "python":
                 with contextlib.redirect_stdout(io.StringIO()) as output:
                     exec(compile(block.text, str(block), "exec", dont_inherit=True), module)
@@ -352,7 +359,9 @@ def test_python_can_be_typed(guide: Path) -> None:
     """Into a session of python, where only an empty line ends what is indented."""
     for block in blocks(guide):
         typed: list[str] = []
-        for line in [*block.text.splitlines(), ""] if block.language == "python" else []:
+        if block.language != "python" or _FILE.match(block.text):
+            continue
+        for line in [*block.text.splitlines(), ""]:
             typed.append(line)
             try:
                 complete = codeop.compile_command("\n".join(typed), str(block), "single")
