@@ -30,12 +30,12 @@ import psycopg
 import pytest
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
+from site_hook import ELSEWHERE
 
 import pgq
 from pgq.embedded import Server
-from site_hook import ELSEWHERE
 from support.house import ROOT, refuse
-from support.pages import DOCUMENTS, GUIDES, NAVIGATION, SEVERAL, Block, blocks, relative
+from support.pages import DOCUMENTS, FILE, GUIDES, NAVIGATION, SEVERAL, Block, blocks, relative
 from support.postgrest import Postgrest
 
 SLOW = {"guides/http.md", "guides/http-jwt.md", SEVERAL, "guides/spark-pipeline.md", "tutorial.md"}
@@ -132,6 +132,10 @@ def _run_document(document: Path, place: Place) -> None:
                 for url in databases:
                     psql = ["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", url]
                     printed = _run(psql, block, block.text)
+            elif block.language == "python" and (named := FILE.match(block.text)):
+                path = folder / named[1]
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(block.text)
             elif block.language == "python":
                 with contextlib.redirect_stdout(io.StringIO()) as output:
                     exec(compile(block.text, str(block), "exec", dont_inherit=True), module)

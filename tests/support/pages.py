@@ -56,6 +56,9 @@ FENCED = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 
+FILE = re.compile(r"# ([\w/]+\.py)\n")
+"""The first line of a block that is a file, beside which the shell runs."""
+
 
 @dataclass(frozen=True)
 class Block:
