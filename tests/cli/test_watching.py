@@ -91,7 +91,7 @@ def test_top_without_a_terminal(pgq: Run, client: Client) -> None:
     assert "orders" in pgq("top", "--count", "1").out
     assert "HINT: --count" in pgq("top").err
     # a blank line before each table, and ages in seconds
-    shown = pgq("top", "--count", "1").lines
+    shown = [line.strip() for line in pgq("top", "--count", "1").lines]
     assert [shown[shown.index(title) - 1] for title in ("topics", "groups", "queues")] == [""] * 3
     client.enqueue("mail", 1)
     assert re.search(r" \d+(\.\d)?s ago", pgq("top", "--count", "1").out)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import subprocess
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from support.waiting import PATIENCE, wait_until
 from support.working import Started
 
 __all__ = ["port"]
+
+HOUR = timedelta(hours=1)
 
 APP = """
 import os
@@ -167,15 +170,15 @@ def test_once(client: Client, process: Start, tmp_path: Path, how: str, concurre
     assert empty.communicate(timeout=PATIENCE)[0] == b""
     assert empty.returncode == 0
     assert {one.queue for one in client.admin.list_queues()} == {"mail", "bills"}
-    client.admin.alter_queue("mail", backoff="1 hour")
+    client.admin.alter_queue("mail", backoff=HOUR)
     client.enqueue_batch("mail", ["bad", 3])
-    later = client.enqueue("mail", 1, delay="1 hour").job_id
+    later = client.enqueue("mail", 1, delay=HOUR).job_id
     running = process(*given, cwd=tmp_path)
     out, err = running.communicate(timeout=PATIENCE)
     assert out.decode().split("\n") == [
         "mail 3", "bill 2", "mail 2", "bill 1", "mail 1", "",
     ]  # fmt: skip
-    assert b"failed: ValueError: no such place" in err
+    assert b"failed: no such place" in err
     assert running.returncode == 0
     left = {one.job_id: one.state for one in client.jobs.peek_jobs("mail")}
     assert len(left) == 2

@@ -115,7 +115,9 @@ def write_all(
             outcome.failure = str(error)
         except psycopg.Error as error:
             outcome.interrupted = interrupted(error)
-            outcome.failure = "interrupted" if outcome.interrupted else one_line(error)
+            outcome.failure = (
+                "interrupted" if outcome.interrupted else one_line(error, writer.client.connection)
+            )
     if outcome.failure is not None:
         lost = writer.client.connection.closed or outcome.interrupted
         if writer.all_or_none:

@@ -30,9 +30,10 @@ _ALIASES = {
     "--error": ["error_contains"],
     "--job": ["job_id"],
     "--offset": ["log_offset"],
+    "GROUP": ["consumer_group"],
     "--since": ["died_since", "due_since"],
 }
-"""Options whose arguments of the SQL functions have other names."""
+"""Those whose arguments of the SQL functions have other names."""
 
 _FUNCTIONS = re.compile(
     r"\bpgq\.(?:(create|alter|drop|list)_(topic|group|queue)|(create|list)_(schedule)"
@@ -79,9 +80,10 @@ def in_options(error: psycopg.Error, parameters: Sequence[Any]) -> str:
     names: dict[str, str] = {}
     for parameter in parameters:
         option = max(parameter.opts, key=len)
-        if option.startswith("--"):
-            own = option.removeprefix("--").replace("-", "_")
-            names |= dict.fromkeys([own, *_ALIASES.get(option, [])], option)
+        own = option.removeprefix("--").replace("-", "_")
+        if not option.startswith("--"):
+            option = option.upper()
+        names |= dict.fromkeys([own, *_ALIASES.get(option, [])], option)
     said, mark, hint = one_line(error).partition("; HINT: ")
     if isinstance(error, WRONG_ARGUMENT):
         said = re.sub(r'(?:argument )?"(\w+)"', lambda one: names.get(one[1], one[0]), said)
@@ -108,7 +110,7 @@ def _command(function: re.Match[str]) -> str:
     return f"pgq {noun}s {verb}"
 
 
-def one_line(error: psycopg.Error) -> str:
+def one_line(error: psycopg.Error, connection: psycopg.Connection[Any] | None = None) -> str:
     """What to say of an error of the database: its message, the facts, and what to do."""
     primary = error.diag.message_primary
     if primary is None:  # from libpq, which says it in several lines
@@ -121,9 +123,9 @@ def one_line(error: psycopg.Error) -> str:
             "the schema pgq of this database is of another version, or was not made by this "
             f"package: {primary}; HINT: 'pgq doctor' says what is missing"
         )
-    if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
-        session = error.pgconn
-        if session is not None and session.parameter_status(b"in_hot_standby") == b"on":
+    if isinstance(error, psycopg.errors.ReadOnlySqlTransaction) and connection is not None:
+        info = connection.info
+        if not connection.closed and info.parameter_status("in_hot_standby") == "on":
             return _STANDBY
     if isinstance(error, psycopg.errors.InsufficientPrivilege):
         hint = hint or "'pgq doctor' says what this role lacks"

@@ -21,6 +21,7 @@ from pgq.cli._errors import (
     CommandError,
     in_options,
     interrupted,
+    one_line,
     warn,
 )
 from pgq.cli._output import WIDE, Raw
@@ -203,7 +204,11 @@ def connected(
             connection.read_only = True
         if not any_version:
             version_of(connection)
-        yield Client(connection)
+        try:
+            yield Client(connection)
+        except psycopg.errors.ReadOnlySqlTransaction as error:
+            # while the session can still tell whether its server is a standby
+            raise CommandError(one_line(error, connection)) from None
 
 
 def version_of(connection: psycopg.Connection[Any]) -> str | None:

@@ -134,6 +134,7 @@ def _schedules(app: typer.Typer) -> None:
     )
     def create_schedule(
         schedule: ScheduleName,
+        payload: Annotated[str, typer.Option(metavar="JSON", help="of each tick")],
         queue: Annotated[str | None, typer.Option(metavar="QUEUE", help="gets the jobs")] = None,
         topic: Annotated[
             str | None, typer.Option(metavar="TOPIC", help="gets the messages")
@@ -143,7 +144,6 @@ def _schedules(app: typer.Typer) -> None:
         ] = None,
         every: Every = None,
         time_zone: Annotated[str | None, typer.Option(help="of --cron; default: UTC")] = None,
-        payload: Annotated[str | None, typer.Option(metavar="JSON", help="of each tick")] = None,
         key: Annotated[str | None, typer.Option(help="the key of what it writes")] = None,
         header: Annotated[
             list[str] | None, typer.Option(metavar="NAME=VALUE", help="repeatable")
@@ -164,7 +164,7 @@ def _schedules(app: typer.Typer) -> None:
                 schedule,
                 topic=topic,
                 queue=queue,
-                payload=None if payload is None else _json(payload, "--payload"),
+                payload=_json(payload, "--payload"),
                 key=key,
                 headers=headers_of(header),
                 cron=cron,
