@@ -134,7 +134,7 @@ def _top(dsn: str) -> None:
         time.sleep(2)
         now = sample(client)
     console = Console(record=True, width=112, file=io.StringIO())
-    console.print(_screen(figures(now, before), now, 60, "shop"))
+    console.print(_screen(figures(now, before), now, console, 60, "shop"))
     # without its fonts, which a reader's browser would have to load from elsewhere
     drawn = re.sub(
         r"@font-face \{.*?\}\s*", "", console.export_svg(title="pgq top"), flags=re.DOTALL

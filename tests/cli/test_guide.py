@@ -29,6 +29,7 @@ def test_the_guide(dsn: str, tmp_path: Path) -> None:
         text=True,
         check=False,
         timeout=300,
+        cwd=tmp_path,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "pgq: " not in done.stderr

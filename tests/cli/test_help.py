@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
+from pgq import Client
 from pgq.cli._app import app
 from support.command import Run
 from support.house import ROOT, refuse
@@ -101,7 +103,80 @@ def test_wrong_usage(pgq: Run) -> None:
     ):
         done = pgq(*arguments)
         assert (done.status, done.out) == (2, "")
-        assert "Usage: pgq" in done.err
+        assert re.fullmatch(r"pgq: [^\n]+; HINT: pgq[a-z ]* --help\n", done.err)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["topics", "create", "no name"],
+        ["groups", "create", "t", "g", "--start", "soon"],
+        ["queues", "create", "q", "--lease", "0s"],
+        ["schedules", "next", "nonsense"],
+        ["jobs", "q", "--state", "odd"],
+        ["peek"],
+        ["peek", "q", "--state", "finished"],
+        ["publish", "t", "no JSON"],
+        ["publish", "t", "1", "--file", "x"],
+        ["subscriptions", "create", "s", "t", "q", "--filter", "no JSON"],
+        ["metrics", "--listen", "nonsense"],
+        ["work", "nonsense"],
+        ["work", "app:handlers", "--poll", "1h"],
+        ["work", "app:handlers", "--create", "--strict"],
+        ["top"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_values(pgq: Run, client: Client, arguments: list[str]) -> None:
+    client.admin.create_topic("t")
+    client.admin.create_queue("q")
+    done = pgq(*arguments)
+    assert (done.status, done.out) == (2, "")
+    assert re.fullmatch(r"pgq: [^\n]+\n", done.err)
+    assert not re.search(r'argument "', done.err)
+
+
+def test_hints_name_commands_and_options(pgq: Run, client: Client) -> None:
+    unknown = pgq("publish", "nowhere", "1").err
+    assert "; HINT: Create it with pgq topics create, or see pgq topics list " in unknown
+    client.admin.create_queue("q")
+    neither = pgq(*["schedules", "create", "s", "--queue", "q", "--payload", "1"])
+    assert (neither.status, neither.err) == (
+        2,
+        "pgq: --cron, --every: exactly one is needed; HINT: Pass --cron, like "
+        "'30 8 * * MON-FRI', or --every, like '1 hour'.\n",
+    )
+    schedule = "schedules create s --queue q --every 1s --missed all --payload 1"
+    many = pgq(*schedule.split(), "--starts-at", "1900-01-01")
+    assert many.status == 2
+    assert many.err.startswith("pgq: --missed must not be all for more than ")
+    assert many.err.endswith("; HINT: Pass a later --starts-at, or --missed one.\n")
+
+
+def test_commands_in_hints_are_there() -> None:
+    """Whatever function a hint of the database names: the command that takes its place exists."""
+    from pgq.cli._errors import _FUNCTIONS, _command
+
+    texts = "".join(path.read_text() for path in (ROOT / "sql").rglob("*.sql"))
+    named = {_FUNCTIONS.sub(_command, found[0]) for found in _FUNCTIONS.finditer(texts)}
+    assert {"pgq topics create", "pgq queues list", "pgq access grant"} <= named
+    assert {tuple(one.split()[1:]) for one in named} <= set(ALL)
+
+
+def test_an_option_has_one_name() -> None:
+    """The same letter means the same everywhere; what is read can be had as JSON."""
+    letters: dict[str, set[str]] = {}
+    for node in ALL.values():
+        options = [one for one in node.params if one.opts[0].startswith("--")]
+        names = {one.opts[0] for one in options}
+        assert "--json" in names or "--wide" not in names
+        assert not names & {"--max", "--max-jobs", "--lines", "--dsn"}
+        for one in options:
+            for letter in one.opts[1:]:
+                letters.setdefault(letter, set()).add(one.opts[0])
+    assert {letter: len(names) for letter, names in letters.items() if len(names) > 1} == {}
+    for reading in ("status", "lag", "jobs", "job", "peek", "tail", "top", "workers", "metrics"):
+        assert "--json" in {one.opts[0] for one in ALL[reading,].params}
 
 
 def test_errors_are_one_line(pgq: Run) -> None:

@@ -34,7 +34,7 @@ def lag(client: Client) -> int:
 
 
 def test_consume(pgq: Run, orders: Client) -> None:
-    first = pgq("consume", "orders", "billing", "--max", "3", "--partition", "0", "--json")
+    first = pgq("consume", "orders", "billing", "--limit", "3", "--partition", "0", "--json")
     assert [row["payload"] for row in first.json_lines] == [2, 4, 6]
     assert first.json_lines[0]["headers"] == {"n": 2}
     assert lag(orders) == 7
@@ -168,7 +168,7 @@ def test_peek(pgq: Run, client: Client) -> None:
     assert '"ready"' in pgq("peek", "mail", "--state", "ready").out
     letters = pgq("peek", "mail", "--state", "dead").out
     assert r"no such\naddress" in letters
-    assert pgq("peek", "mail", "--state", "rotten").status == 1
+    assert pgq("peek", "mail", "--state", "rotten").status == 2
     assert pgq("peek", "mail", "-n", "1").out.count("\n") == 3
     # nothing was claimed
     [stats] = client.monitor.queue_stats("mail")

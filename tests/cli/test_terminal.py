@@ -27,17 +27,17 @@ _CODES = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07|[()][A-Z0-9]|[=>7
 
 @pytest.fixture
 def terminal(dsn: str) -> Iterator[Terminal]:
-    """Start a command in a terminal of 120 columns and 40 lines."""
+    """Start a command in a terminal of 120 columns, or as many, and 40 lines."""
     opened: list[Any] = []
 
-    def start(*arguments: str, **environment: str) -> Any:
+    def start(*arguments: str, columns: int = 120, **environment: str) -> Any:
         program, *rest = [*PGQ, *arguments]
         known = {key: value for key, value in os.environ.items() if key != "COLUMNS"}
         child = pexpect.spawn(
             program,
             rest,
             env={**known, "DATABASE_URL": dsn, "TERM": "xterm-256color", **environment},
-            dimensions=(40, 120),
+            dimensions=(40, columns),
             timeout=PATIENCE,
             encoding="utf-8",
         )
@@ -72,7 +72,7 @@ def test_top(terminal: Terminal, client: Client, dsn: str, leave: str) -> None:
     child.expect(r"q leaves")
     child.expect(r"orders +0")
     child.expect(r"orders +billing +0")
-    child.expect(r"mail +0\.0 +3 +0 +0 +0 +0 +\d+s ago +paused")
+    child.expect(r"mail +0\.0 +3 +0 +0 +0 +0 +[\d.]+s ago +paused")
     done = threading.Event()
 
     def publish() -> None:
@@ -96,6 +96,31 @@ def test_top(terminal: Terminal, client: Client, dsn: str, leave: str) -> None:
     # the terminal is as it was: the other screen is left, the cursor is there, keys are echoed
     assert "\x1b[?1049l" in child.before
     assert "\x1b[?25h" in child.before
+
+
+def test_a_table_chooses_columns(terminal: Terminal, client: Client, dsn: str) -> None:
+    name = "a-topic-with-a-name-of-63-characters-that-does-not-fit-anywhere"
+    client.admin.create_topic(name, partitions=1)
+    client.admin.create_group(name, "billing")
+    client.publish(name, 1)
+    narrow = terminal("lag", columns=80, NO_COLOR="1", TERM="dumb")
+    assert ended(narrow) == 0
+    lines = narrow.before.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert re.search(r"not shown: .*attempt; --wide shows them", " ".join(narrow.before.split()))
+    assert "billing" in narrow.before
+    wide = terminal("lag", "--wide", columns=80, NO_COLOR="1", TERM="dumb")
+    assert ended(wide) == 0
+    assert {"last", "error", "attempt", name} <= set(wide.before.split())
+    piped = subprocess.run(
+        [*PGQ, "lag"],
+        env={**os.environ, "DATABASE_URL": dsn, "COLUMNS": "20"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert name in piped
+    assert len(piped.splitlines()) == 3
 
 
 @pytest.mark.slow

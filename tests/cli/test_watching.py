@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 import urllib.request
@@ -89,3 +90,23 @@ def test_top_without_a_terminal(pgq: Run, client: Client) -> None:
     assert queue["finished_per_second"] == 1
     assert "orders" in pgq("top", "--count", "1").out
     assert "HINT: --count" in pgq("top").err
+    # a blank line before each table, and ages in seconds
+    shown = [line.strip() for line in pgq("top", "--count", "1").lines]
+    assert [shown[shown.index(title) - 1] for title in ("topics", "groups", "queues")] == [""] * 3
+    client.enqueue("mail", 1)
+    assert re.search(r" \d+(\.\d)?s ago", pgq("top", "--count", "1").out)
+
+
+def test_status(pgq: Run, client: Client) -> None:
+    assert pgq("status").lines[1:] == ["", "no topics", "", "no groups", "", "no queues"]
+    client.admin.create_topic("orders", partitions=2)
+    client.admin.create_group("orders", "billing")
+    client.publish_batch("orders", [1, 2, 3])
+    client.admin.create_queue("mail")
+    client.enqueue("mail", 1)
+    found = pgq("status", "--json").json
+    assert found["version"] == client.version()
+    [topic], [group], [queue] = found["topics"], found["groups"], found["queues"]
+    assert (topic["partitions"], topic["messages"], topic["published_last_minute"]) == (2, 3, 3)
+    assert (group["consumer_group"], group["lag"], group["partitions_leased"]) == ("billing", 3, 0)
+    assert (queue["queue"], queue["ready"], queue["held_by"]) == ("mail", 1, None)

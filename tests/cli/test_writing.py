@@ -42,9 +42,9 @@ def test_one_message(pgq: Run, orders: Client) -> None:
     assert (first.payload, first.key, first.headers) == ({"a": 1}, "k", {"n": 1, "t": "x y"})
     assert (second.payload, third.payload) == (None, "no JSON")
     refused = pgq("publish", "orders", "no JSON")
-    assert refused.status == 1
+    assert refused.status == 2
     assert "HINT: --text" in refused.err
-    assert pgq("publish", "orders", "NaN").status == 1
+    assert pgq("publish", "orders", "NaN").status == 2
     assert len(stored(orders)) == 3
 
 

@@ -238,7 +238,7 @@ def test_a_topic_that_is_not_there_is_said(dsn: str, tmp_path: Path) -> None:
         ).replace("events", "nowhere")
     )
     refused = subprocess.run(
-        [sys.executable, "-m", "pgq", "work", "app_nowhere:consumer"],
+        [sys.executable, "-m", "pgq", "work", "app_nowhere:consumer", "--strict"],
         capture_output=True,
         text=True,
         timeout=2 * PATIENCE,

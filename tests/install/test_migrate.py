@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pgq.migrate
 from build import version
 from pgq.embedded import Server
 from pgq.migrate import Migration, MigrationError, available_versions, migrate, plan
+from support.command import PGQ
 from support.waiting import wait_until_blocked
 
 
@@ -58,8 +60,19 @@ def test_a_migrator_waits_for_the_one_before(server: Server, empty_database: str
 
 def test_refuses_where_the_extension_is_installed(server: Server, empty_database: str) -> None:
     server.run("psql", "-X", "-d", empty_database, "-c", "create extension pgq")
+    dsn = server.dsn_for(empty_database)
+    assert migrate(dsn) == Migration(version(), version(), ())  # it is current
+    with psycopg.connect(dsn) as connection:
+        connection.execute(
+            "create or replace function pgq.version() returns text language sql immutable"
+            " parallel safe as $$ select '0.9.0' $$"
+        )
     with pytest.raises(MigrationError, match="as an extension"):
-        migrate(server.dsn_for(empty_database))
+        migrate(dsn)
+    refused = subprocess.run(
+        [*PGQ, "topics", "list", "--database", dsn], capture_output=True, text=True, check=False
+    )
+    assert refused.stderr.endswith("run alter extension pgq update\n")
 
 
 def test_refuses_a_stale_snapshot(server: Server, empty_database: str) -> None:

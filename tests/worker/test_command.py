@@ -43,7 +43,7 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def test_a_queue_that_is_not_there(
     dsn: str, app: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = ["work", f"{app}:handlers"]
+    given = ["work", f"{app}:handlers", "--strict"]
     assert main([*given, "--database", dsn]) == 1
     assert capsys.readouterr().err == 'pgq: queue "nowhere" does not exist\n'
     monkeypatch.setenv("DATABASE_URL", dsn)
@@ -74,7 +74,7 @@ def test_a_database_without_pgq(dsn: str, app: str, capsys: pytest.CaptureFixtur
 def test_a_worker_has_settings_of_its_own(
     app: str, capsys: pytest.CaptureFixture[str], option: str
 ) -> None:
-    assert main(["work", f"{app}:worker", option]) == 1
+    assert main(["work", f"{app}:worker", option]) == 2
     assert "settings of its own" in capsys.readouterr().err
 
 

@@ -7,8 +7,10 @@ import importlib
 import inspect
 import os
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from psycopg.conninfo import make_conninfo
 
 from pgq import _logs
 from pgq._health import Health
@@ -75,9 +77,13 @@ def work(
     hooks: Sequence[Hook] = (),
     log_level: str | None = None,
     log_format: str | None = None,
+    absent: Literal["raise", "wait", "create"] = "raise",
+    once: bool = False,
+    look: Callable[[str], None] = lambda database: None,
 ) -> int:
     """Run the worker of these handlers until a signal; 1: what ran was given back.
 
+    `absent` and `once` are as in a worker; `look` is called with the database before it begins.
     What is named may be a worker or a consumer as well, which has settings of its own. OSError:
     the port `health` cannot be had.
     """
@@ -111,6 +117,10 @@ def work(
         raise LoadError(f"{name} has settings of its own: only handlers take them from here")
     else:
         runner = found
+    if isinstance(runner, (Consumer, AsyncConsumer)) and (once or absent == "create"):
+        raise LoadError(f"{name} is a consumer: --once and --create are for the handlers of queues")
+    runner.absent, runner.once = absent, once
+    look(make_conninfo(runner._conninfo, **runner._options))
     with Health(health, lambda: runner.ready) as probes:
         if isinstance(runner, (AsyncWorker, AsyncConsumer)):
             asyncio.run(_run(runner, probes))

@@ -65,8 +65,8 @@ def migrate(target: str | AnyConnection, *, version: str | None = None) -> Migra
     there is one. ``version`` is the version to reach, by default the newest one that the package
     brings. Several callers at once all succeed: the first one does the work.
 
-    Raises MigrationError where pgq is installed as an extension, where the schema pgq is somebody
-    else's, and where no scripts lead from the installed version to the one asked for.
+    Raises MigrationError where an extension pgq has another version, where the schema pgq is
+    somebody else's, and where no scripts lead from the installed version to the one asked for.
     """
     if isinstance(target, str):
         with psycopg.connect(target) as connection:
@@ -162,9 +162,11 @@ def _migrate(connection: AnyConnection, scripts: Mapping[str, Path], wanted: str
     before = _installed(connection)
     if before is not None and before != wanted and _order(before) > _order(wanted):
         raise MigrationError(f"version {before} is installed, which is newer than {wanted}")
-    chain = plan(scripts, before, wanted)
-    if not chain:
+    if before == wanted:
         return Migration(before, wanted, ())
+    if _value(connection, "select exists (select from pg_extension where extname = 'pgq')"):
+        raise MigrationError(_EXTENSION)
+    chain = plan(scripts, before, wanted)
     # as create extension does it, so that all routes give the same result
     search_path = _value(connection, "select current_setting('search_path')")
     connection.execute("set local search_path = pg_catalog, pg_temp")
@@ -179,8 +181,6 @@ def _migrate(connection: AnyConnection, scripts: Mapping[str, Path], wanted: str
 
 
 def _installed(connection: AnyConnection) -> str | None:
-    if _value(connection, "select exists (select from pg_extension where extname = 'pgq')"):
-        raise MigrationError(_EXTENSION)
     if _value(connection, "select to_regnamespace('pgq') is null"):
         return None
     # Skytools' PgQ has a function version() too

@@ -34,6 +34,9 @@ class _Source:
     woken: int = 0
     """How often it was woken, so that one during a look is not lost."""
     asked: int = 0
+    empty: bool = False
+    """Whether the last look found nothing, and nobody has said since that there may be something.
+    """
 
 
 class Schedule:
@@ -109,6 +112,7 @@ class Schedule:
         self._asked += 1
         source.asked = self._asked
         source.looking += 1
+        source.empty = False
         if source.looking == 1:
             source.woken = 0
 
@@ -124,6 +128,7 @@ class Schedule:
             source = self._sources[name]
             source.looking -= 1
             again = bool(source.woken)  # until a look begins that is the only one
+            source.empty = not (found or again)
             source.busy = found and more
             if found:
                 source.wait = self._first
@@ -154,9 +159,15 @@ class Schedule:
             for source in woken:
                 if source is not None:
                     source.woken += 1
+                    source.empty = False
                     source.next_at = 0.0
                     source.wait = self._first
             return any(source is not None for source in woken)
+
+    def exhausted(self) -> bool:
+        """Whether nothing was found in any of them."""
+        with self._lock:
+            return all(source.empty for source in self._sources.values())
 
     def pause(self, now: float) -> float:
         """Seconds until the next look is due."""

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import random
 
-__all__ = ["LONGEST_TURN", "Backoff"]
+__all__ = ["LONGEST_TURN", "LOOK_FOR", "SAY_AGAIN", "Backoff"]
 
 LONGEST_TURN = 0.01
 """Seconds after which handlers that wait for nothing let others run: the heartbeats among them."""
+
+LOOK_FOR = 1.0
+"""Seconds between two looks for a queue, topic or group that is not there."""
+
+SAY_AGAIN = 60.0
+"""Seconds after which it is said once more what is waited for."""
 
 
 class Backoff:

@@ -47,7 +47,9 @@ def add(app: typer.Typer) -> None:
     """Add the commands."""
     access = family("access", "What roles may do with restricted topics and queues.", app)
 
-    @command(access, "list", examples=["pgq access list", "pgq access list --topic payments"])
+    @command(
+        access, "list", examples=["pgq access list", "pgq access list --topic payments"], table=True
+    )
     def list_access(
         topic: Topic = None, queue: Queue = None, database: Database = "", json: AsJson = False
     ) -> None:

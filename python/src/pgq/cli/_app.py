@@ -27,6 +27,8 @@ from pgq.cli import (
     _topics,
     _writing,
 )
+from pgq.cli._errors import warn
+from pgq.cli._house import INTERRUPTED
 from pgq.cli._output import Nowhere
 from pgq.migrate import available_versions
 
@@ -88,12 +90,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # what psycopg warns of is what failed behind the error that is told
     logging.getLogger("psycopg").addHandler(logging.NullHandler())
     try:
-        _program()(args=None if arguments is None else list(arguments), prog_name="pgq")
+        status = _program()(
+            args=None if arguments is None else list(arguments),
+            prog_name="pgq",
+            standalone_mode=False,
+        )
     except SystemExit as ended:
-        if isinstance(ended.code, int):
-            return ended.code
-        return 0 if ended.code is None else 1
-    return 0
+        status = ended.code
+    except typer.Abort:
+        return INTERRUPTED
+    except _Refused as error:
+        return _refuse(error)
+    if isinstance(status, int):
+        return status
+    return 0 if status is None else 1
+
+
+_Refused: type[Any] = typer.BadParameter.__mro__[2]
+"""What is raised for wrong usage: a ClickException, which is not always that of click."""
+
+
+def _refuse(error: Any) -> int:
+    """Say what is wrong with the arguments, in one line; where there is no command, the help."""
+    context, said = getattr(error, "ctx", None), error.format_message()
+    if context is not None and said == context.get_help():
+        print(said, file=sys.stderr)
+    else:
+        path = "pgq" if context is None else context.command_path
+        first = said[:1].lower() if said[1:2].islower() else said[:1]
+        warn(f"{first}{said[1:].rstrip('.')}; HINT: {path} --help")
+    return 2
 
 
 @cache

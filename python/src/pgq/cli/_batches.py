@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -13,9 +12,8 @@ from typing import IO, Any
 import psycopg
 
 from pgq import Client
-from pgq.cli._house import interrupted, one_line
+from pgq.cli._errors import interrupted, one_line, warn
 from pgq.cli._input import BadLine, Format, Item, read
-from pgq.cli._output import plain
 
 __all__ = ["Outcome", "Writer", "write_all"]
 
@@ -117,7 +115,9 @@ def write_all(
             outcome.failure = str(error)
         except psycopg.Error as error:
             outcome.interrupted = interrupted(error)
-            outcome.failure = "interrupted" if outcome.interrupted else one_line(error)
+            outcome.failure = (
+                "interrupted" if outcome.interrupted else one_line(error, writer.client.connection)
+            )
     if outcome.failure is not None:
         lost = writer.client.connection.closed or outcome.interrupted
         if writer.all_or_none:
@@ -145,7 +145,7 @@ def _note(writer: Writer, bad: BadLine, outcome: Outcome) -> None:
     outcome.bad.append(bad)
     if not writer.skip_bad:
         raise _StopError(f"line {bad.line}: {bad.reason}")
-    print(f"pgq: line {bad.line} left out: {plain(bad.reason)}", file=sys.stderr)
+    warn(f"line {bad.line} left out: {bad.reason}")
 
 
 def _store(writer: Writer, items: list[Item], outcome: Outcome) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +12,8 @@ import typer
 
 from pgq import BulkResult, Client
 from pgq.cli._complete import queue_names
-from pgq.cli._house import CommandError, confirm
+from pgq.cli._errors import warn
+from pgq.cli._house import confirm
 from pgq.cli._output import as_json, write_line
 from pgq.cli._values import a_moment
 
@@ -26,12 +26,9 @@ __all__ = [
     "Key",
     "Label",
     "Leased",
-    "MaxJobs",
-    "MaybeQueue",
     "OfQueue",
     "Since",
     "filter_of",
-    "queue_of",
     "tell",
 ]
 
@@ -39,7 +36,6 @@ OfQueue = Annotated[
     str | None,
     typer.Option("--queue", "-q", metavar="QUEUE", autocompletion=queue_names, help="the queue"),
 ]
-MaybeQueue = Annotated[str | None, typer.Argument(metavar="QUEUE", autocompletion=queue_names)]
 All = Annotated[bool, typer.Option("--all", help="every one, in place of a filter")]
 Label = Annotated[str | None, typer.Option(help="only those with this label")]
 ErrorText = Annotated[
@@ -50,15 +46,7 @@ Key = Annotated[str | None, typer.Option(help="only those of this key, in an ord
 Since = Annotated[datetime | None, a_moment("only those that died, or are due, then or later")]
 Before = Annotated[datetime | None, a_moment("only those that died, or are due, before")]
 Leased = Annotated[bool, typer.Option("--leased", help="those that a worker has as well")]
-MaxJobs = Annotated[int | None, typer.Option(min=1, help="so many at most")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="only say how many there are")]
-
-
-def queue_of(argument: str | None, option: str | None) -> str:
-    """The queue, given in one of two ways."""
-    if (argument is None) == (option is None):
-        raise CommandError("say the queue, once")
-    return str(argument if argument is not None else option)
 
 
 def filter_of(
@@ -134,7 +122,7 @@ class Bulk:
                     self._wait(began + page.taken / self.per_second, taken)
         except BaseException:
             if taken and not dry_run:
-                print(f"pgq: {self.done} {self._counted(taken)} before that", file=sys.stderr)
+                warn(f"{self.done} {self._counted(taken)} before that")
             raise
 
     def _page(
@@ -156,10 +144,7 @@ class Bulk:
         """A call spreads its jobs from its own time on, so the next one waits for their end."""
         rest = until - time.monotonic()
         if rest >= 1:
-            print(
-                f"pgq: {self.done} {self._counted(taken)}, goes on in {rest:,.0f} s",
-                file=sys.stderr,
-            )
+            warn(f"{self.done} {self._counted(taken)}, goes on in {rest:,.0f} s")
         if rest > 0:
             time.sleep(rest)
 

@@ -18,6 +18,11 @@ __all__ = ["Row", "ask"]
 Row = dict[str, Any]
 
 _QUERIES = {
+    "version": """
+        select pgq.version() as version,
+            to_regproc('pgq.claim_offsets') is not null as is_ours,
+            exists (select from pg_extension where extname = 'pgq') as is_extension
+        """,
     "server": """
         select current_user::text as role,
             current_database()::text as database,

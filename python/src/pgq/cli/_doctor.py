@@ -11,8 +11,9 @@ import typer
 from rich.text import Text
 
 from pgq.cli import _pgq_checks, _server_checks
+from pgq.cli._errors import CommandError, one_line
 from pgq.cli._findings import ERROR, NOTE, WARNING, Examination, Finding
-from pgq.cli._house import AsJson, CommandError, Database, command, connected, one_line
+from pgq.cli._house import AsJson, Database, command, connected
 from pgq.cli._output import as_json, console, write_line
 from pgq.cli._values import span_of
 
@@ -89,7 +90,7 @@ def add(app: typer.Typer) -> None:
         It changes nothing. Exit status: 0 no error was found, 1 one was found (with --strict also
         for a warning), or nothing could be looked at.
         """
-        with connected(database, read_only=True) as client:
+        with connected(database, read_only=True, any_version=True) as client:
             try:
                 look = examine(client.connection, older_than, role)
             except psycopg.errors.UndefinedObject as error:

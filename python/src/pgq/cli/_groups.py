@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from pgq.cli._complete import GroupName, TopicName, topic_names
-from pgq.cli._house import AsJson, CommandError, Database, Yes, command, confirm, connected, family
+from pgq.cli._errors import CommandError
+from pgq.cli._house import AsJson, Database, Yes, command, confirm, connected, family
 from pgq.cli._output import show_object, show_rows, write_line
 from pgq.cli._values import a_moment
 
@@ -90,22 +91,26 @@ def add(app: typer.Typer) -> None:
     groups = family("groups", "Consumer groups: readers of a topic, with their positions.", app)
     for place in (app, groups):
         word = "pgq lag" if place is app else "pgq groups lag"
-        command(place, "lag", examples=[word, f"{word} orders", f"{word} orders billing --json"])(
-            _lag
-        )
+        command(
+            place,
+            "lag",
+            examples=[word, f"{word} orders", f"{word} orders billing --json"],
+            table=True,
+        )(_lag)
         command(
             place,
             "seek",
             examples=[one.replace("pgq", word.removesuffix(" lag"), 1) for one in _SEEKS],
+            table=True,
         )(_seek)
 
-    @command(groups, "list", examples=["pgq groups list", "pgq groups list orders"])
+    @command(groups, "list", examples=["pgq groups list", "pgq groups list orders"], table=True)
     def list_groups(topic: AnyTopic = None, database: Database = "", json: AsJson = False) -> None:
         """Show the groups of a topic, or of all."""
         with connected(database, read_only=True) as client:
             show_rows(client.admin.list_groups(topic), json=json, nothing="no groups")
 
-    @command(groups, "show", examples=["pgq groups show orders billing"])
+    @command(groups, "show", examples=["pgq groups show orders billing"], table=True)
     def show_group(
         topic: TopicName, group: GroupName, database: Database = "", json: AsJson = False
     ) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import wraps
 from typing import Annotated, Any, TypeVar
 
@@ -13,15 +14,25 @@ import psycopg
 import typer
 from psycopg.types.json import set_json_loads
 
-from pgq import CleanupAction, Client, PgqError
-from pgq.cli._output import Raw, plain
-from pgq.migrate import MigrationError
+from pgq import CleanupAction, Client
+from pgq.cli._catalog import ask
+from pgq.cli._errors import (
+    WRONG_ARGUMENT,
+    CommandError,
+    in_options,
+    interrupted,
+    one_line,
+    warn,
+)
+from pgq.cli._output import WIDE, Raw
+from pgq.migrate import MigrationError, available_versions
 
 __all__ = [
     "BROKEN_PIPE",
+    "INTERRUPTED",
     "AsJson",
-    "CommandError",
     "Database",
+    "Limit",
     "OwnDatabase",
     "Yes",
     "clean",
@@ -29,9 +40,9 @@ __all__ = [
     "confirm",
     "connected",
     "family",
-    "interrupted",
     "missing",
-    "one_line",
+    "refuse_other_version",
+    "version_of",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -48,7 +59,6 @@ Database = Annotated[
     str,
     typer.Option(
         "--database",
-        "--dsn",
         metavar="URL",
         envvar="DATABASE_URL",
         show_envvar=False,
@@ -60,7 +70,7 @@ Database = Annotated[
 
 OwnDatabase = Annotated[
     str | None,
-    typer.Option("--database", "--dsn", metavar="URL", show_default=False, help=_DATABASE),
+    typer.Option("--database", metavar="URL", show_default=False, help=_DATABASE),
 ]
 """The same for commands that look for DATABASE_URL themselves, with a default of None."""
 
@@ -68,8 +78,15 @@ AsJson = Annotated[bool, typer.Option("--json", help="JSON, with the names that 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="do it without asking")]
 
 
-class CommandError(Exception):
-    """The command failed; the message says why."""
+Limit = Annotated[int | None, typer.Option("--limit", "-n", min=1, help="this many at most")]
+
+_WIDE = inspect.Parameter(
+    "wide",
+    inspect.Parameter.KEYWORD_ONLY,
+    default=False,
+    annotation=Annotated[bool, typer.Option("--wide", help="all columns, however long the lines")],
+)
+_CONTEXT = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
 
 
 def family(name: str, text: str, parent: typer.Typer) -> typer.Typer:
@@ -82,23 +99,36 @@ def family(name: str, text: str, parent: typer.Typer) -> typer.Typer:
 
 
 def command(
-    app: typer.Typer, name: str, *, examples: Sequence[str] = (), foreign: bool = False
+    app: typer.Typer,
+    name: str,
+    *,
+    examples: Sequence[str] = (),
+    foreign: bool = False,
+    table: bool = False,
 ) -> Callable[[F], F]:
     """Declare a command: its help is the docstring and the examples, its errors are one line.
 
-    Where it runs code that is not of this package, `foreign`, that shows its own mistakes.
+    Where it runs code that is not of this package, `foreign`, that shows its own mistakes. Where it
+    shows a `table`, it takes --wide.
     """
 
     def declare(function: F) -> F:
         @wraps(function)
-        def run(*arguments: Any, **named: Any) -> Any:
-            with _ending(foreign):
-                status = function(*arguments, **named)
-                # what is left to write may fail as well
-                if sys.stdout is not None:
-                    sys.stdout.flush()
+        def run(*, context: typer.Context, wide: bool = False, **named: Any) -> Any:
+            shown = WIDE.set(wide)
+            try:
+                with _ending(context, foreign):
+                    status = function(**named)
+                    # what is left to write may fail as well
+                    if sys.stdout is not None:
+                        sys.stdout.flush()
+            finally:
+                WIDE.reset(shown)
             raise typer.Exit(status or 0)
 
+        declared = inspect.signature(function, eval_str=True)
+        known = [*declared.parameters.values(), *[_WIDE] * table, _CONTEXT]
+        run.__signature__ = declared.replace(parameters=known)  # type: ignore[attr-defined]
         text = (function.__doc__ or "").strip()
         shown = "".join(f"\n\n\b\n{'Examples:' if n == 0 else ''}" for n in range(bool(examples)))
         for line in examples:
@@ -112,7 +142,8 @@ def command(
 
 
 @contextmanager
-def _ending(foreign: bool) -> Iterator[None]:
+def _ending(context: typer.Context, foreign: bool) -> Iterator[None]:
+    status = 1
     try:
         yield
     except KeyboardInterrupt:
@@ -121,11 +152,13 @@ def _ending(foreign: bool) -> Iterator[None]:
         _forget_output()
         raise typer.Exit(BROKEN_PIPE) from None
     except (CommandError, MigrationError) as error:
-        message = str(error)
+        message, status = str(error), getattr(error, "status", 1)
     except psycopg.Error as error:
         if interrupted(error):
             raise typer.Exit(INTERRUPTED) from None
-        message = one_line(error)
+        message = in_options(error, context.command.params)
+        if isinstance(error, WRONG_ARGUMENT):
+            status = 2
     except OSError as error:
         try:
             sys.stdout.flush()
@@ -143,8 +176,8 @@ def _ending(foreign: bool) -> Iterator[None]:
         )
     else:
         return
-    print(f"pgq: {' '.join(plain(message).split())}", file=sys.stderr)
-    raise typer.Exit(1)
+    warn(message)
+    raise typer.Exit(status)
 
 
 def _forget_output() -> None:
@@ -153,44 +186,10 @@ def _forget_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
-def interrupted(error: psycopg.Error) -> bool:
-    """Whether the error is only what became of an interrupt.
-
-    One that strikes between two steps of psycopg leaves a session that is busy; what gives up the
-    transaction on the way out fails then, and its error takes the place of the interrupt.
-    """
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, KeyboardInterrupt):
-        cause = cause.__context__
-    return cause is not None
-
-
-def one_line(error: psycopg.Error) -> str:
-    """What to say of an error of the database: its message, the facts, and what to do."""
-    primary = error.diag.message_primary
-    if primary is None:  # from libpq, which says it in several lines
-        return "; ".join(line.strip() for line in str(error).splitlines() if line.strip())
-    hint = error.diag.message_hint
-    if isinstance(error, psycopg.errors.InvalidSchemaName):
-        return "pgq is not installed in this database; 'pgq migrate' installs it"
-    if isinstance(error, (psycopg.errors.UndefinedFunction, psycopg.errors.UndefinedTable)):
-        return (
-            "the schema pgq of this database is of another version, or was not made by this "
-            f"package: {primary}"
-        )
-    if isinstance(error, psycopg.errors.InsufficientPrivilege):
-        hint = hint or "'pgq doctor' says what this role lacks"
-    telling = isinstance(error, (PgqError, psycopg.DataError))
-    detail = error.diag.message_detail if telling else None
-    return (
-        primary
-        + (f" ({detail.rstrip('.')})" if detail else "")
-        + (f"; HINT: {hint}" if hint else "")
-    )
-
-
 @contextmanager
-def connected(database: str, *, read_only: bool = False) -> Iterator[Client]:
+def connected(
+    database: str, *, read_only: bool = False, any_version: bool = False
+) -> Iterator[Client]:
     """A client on a connection in autocommit; JSON of the database stays the text that it is."""
     with psycopg.connect(
         database,
@@ -203,7 +202,42 @@ def connected(database: str, *, read_only: bool = False) -> Iterator[Client]:
         connection.add_notice_handler(_warnings())
         if read_only:
             connection.read_only = True
-        yield Client(connection)
+        if not any_version:
+            version_of(connection)
+        try:
+            yield Client(connection)
+        except psycopg.errors.ReadOnlySqlTransaction as error:
+            # while the session can still tell whether its server is a standby
+            raise CommandError(one_line(error, connection)) from None
+
+
+def version_of(connection: psycopg.Connection[Any]) -> str | None:
+    """The version there, which is that of this package; None: the role may not ask."""
+    try:
+        [found] = ask(connection, "version")
+    except psycopg.errors.InsufficientPrivilege:
+        return None
+    installed, newest = str(found["version"]), available_versions()[-1]
+    if not found["is_ours"]:
+        raise CommandError("the schema pgq of this database was not made by this package")
+    if installed != newest:
+        upgrade = "alter extension pgq update" if found["is_extension"] else "pgq migrate"
+        older = _order(installed) < _order(newest)
+        raise CommandError(
+            f"pgq {installed} is installed here and this is {newest}: "
+            + (f"run {upgrade}" if older else "upgrade the Python package")
+        )
+    return installed
+
+
+def _order(version: str) -> list[int]:
+    return [int(part) for part in version.split(".")]
+
+
+def refuse_other_version(database: str) -> None:
+    """Look before something runs for long; that waits itself for a database that is away."""
+    with suppress(psycopg.OperationalError), connected(database):
+        pass
 
 
 def _warnings() -> Callable[[psycopg.errors.Diagnostic], None]:
@@ -217,7 +251,7 @@ def _warnings() -> Callable[[psycopg.errors.Diagnostic], None]:
         same = f"{said.message_primary}; {(said.message_detail or '').partition(chr(10))[0]}"
         if said.severity_nonlocalized == "WARNING" and same not in shown:
             shown.add(same)
-            print(f"pgq: {plain(text)}", file=sys.stderr)
+            warn(text)
 
     return show
 
@@ -240,7 +274,9 @@ def confirm(question: str, yes: bool) -> None:
     if yes:
         return
     if sys.stdin is None or not sys.stdin.isatty():
-        raise CommandError(f"{question} Nobody can be asked here, so nothing was done: say --yes")
+        raise CommandError(
+            f"{question} Nobody can be asked here, so nothing was done; HINT: say --yes"
+        )
     if not typer.confirm(question, err=True):
         raise CommandError("nothing was done")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import fields
 from typing import Annotated, Any
 
@@ -10,8 +9,10 @@ import typer
 
 from pgq import Client
 from pgq.cli._complete import JobId, QueueName
-from pgq.cli._house import AsJson, CommandError, Database, command, connected
+from pgq.cli._errors import CommandError, warn
+from pgq.cli._house import AsJson, Database, command, connected
 from pgq.cli._output import as_json, show_object, show_rows, write_line
+from pgq.cli._values import State
 
 __all__ = ["add"]
 
@@ -22,11 +23,6 @@ _UNFINISHED = ("job_id", "state", "attempt", "label", "key", "due_at", "leased_u
 _DEAD = ("job_id", "attempt", "label", "key", "died_at", "last_error")
 _FINISHED = ("job_id", "outcome", "attempt", "label", "key", "ended_at", "result")
 _ATTEMPTS = ("attempt", "outcome", "began_at", "ended_at", "worker", "error")
-
-
-def _complete_state(incomplete: str) -> list[str]:
-    states = ("ready", "leased", "delayed", "waiting", "expired", "dead", "finished")
-    return [state for state in states if state.startswith(incomplete)]
 
 
 def add(app: typer.Typer) -> None:
@@ -41,19 +37,14 @@ def add(app: typer.Typer) -> None:
             "pgq jobs mail --state dead --limit 1000 --json",
             "pgq jobs mail --state finished",
         ],
+        table=True,
     )
     def jobs(
         queue: QueueName,
-        state: Annotated[
-            str | None,
-            typer.Option(
-                help="ready, leased, delayed, waiting, expired, dead or finished; else unfinished",
-                autocompletion=_complete_state,
-            ),
-        ] = None,
+        state: Annotated[State | None, typer.Option(help="default: all unfinished")] = None,
         label: Annotated[str | None, typer.Option(help="only those with this label")] = None,
         most: Annotated[
-            int, typer.Option("--limit", "-n", min=1, max=LOOKED, help="so many at most")
+            int, typer.Option("--limit", "-n", min=1, max=LOOKED, help="this many at most")
         ] = 100,
         database: Database = "",
         json: AsJson = False,
@@ -61,13 +52,17 @@ def add(app: typer.Typer) -> None:
         """List the unfinished jobs of a queue in the order of claims, its dead letters, or those
         that finished last.
         """
-        ways = {"dead": (_dead, _DEAD), "finished": (_finished, _FINISHED)}
-        read, columns = ways.get(state or "", (_unfinished, _UNFINISHED))
+        ways = {State.dead: (_dead, _DEAD), State.finished: (_finished, _FINISHED)}
+        read, columns = (
+            (_unfinished, _UNFINISHED)
+            if state is None
+            else ways.get(state, (_unfinished, _UNFINISHED))
+        )
         with connected(database, read_only=True) as client:
             rows = read(client, queue, state, label, most)
         show_rows(rows, json=json, columns=columns, nothing="no jobs")
 
-    @command(app, "job", examples=["pgq job 4711", "pgq job 4711 --json"])
+    @command(app, "job", examples=["pgq job 4711", "pgq job 4711 --json"], table=True)
     def job(number: JobId, database: Database = "", json: AsJson = False) -> None:
         """Show a job: its state, its attempts that failed, and its result if it has ended.
 
@@ -111,25 +106,27 @@ def _ended(client: Client, number: int) -> dict[str, Any] | None:
 
 
 def _unfinished(
-    client: Client, queue: str, state: str | None, label: str | None, most: int
+    client: Client, queue: str, state: State | None, label: str | None, most: int
 ) -> list[Any]:
     if label is None:
         return list(client.jobs.peek_jobs(queue, state=state, max_jobs=most))
     looked = client.jobs.peek_jobs(queue, state=state, max_jobs=LOOKED)
     found = [one for one in looked if one.label == label][:most]
     if len(looked) == LOOKED and len(found) < most:
-        print(f"pgq: only the first {LOOKED:,} jobs were looked at", file=sys.stderr)
+        warn(f"only the first {LOOKED:,} jobs were looked at")
     return found
 
 
 def _finished(
-    client: Client, queue: str, state: str | None, label: str | None, most: int
+    client: Client, queue: str, state: State | None, label: str | None, most: int
 ) -> list[Any]:
     looked = client.jobs.fetch_archived_jobs(queue, max_jobs=most if label is None else LOOKED)
     return [one for one in looked if label in (None, one.label)][:most]
 
 
-def _dead(client: Client, queue: str, state: str | None, label: str | None, most: int) -> list[Any]:
+def _dead(
+    client: Client, queue: str, state: State | None, label: str | None, most: int
+) -> list[Any]:
     found: list[Any] = []
     after: dict[str, Any] = {}
     while len(found) < most:

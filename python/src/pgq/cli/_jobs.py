@@ -17,15 +17,14 @@ from pgq.cli._bulk import (
     Key,
     Label,
     Leased,
-    MaxJobs,
-    MaybeQueue,
     OfQueue,
     Since,
     filter_of,
-    queue_of,
     tell,
 )
-from pgq.cli._house import AsJson, CommandError, Database, Yes, command, confirm, connected
+from pgq.cli._complete import QueueName
+from pgq.cli._errors import CommandError, UsageError
+from pgq.cli._house import AsJson, Database, Limit, Yes, command, confirm, connected
 from pgq.cli._output import as_json, write_line
 
 __all__ = ["add", "purge"]
@@ -37,7 +36,7 @@ _FILTER = "--label, --error, --key, --since or --before"
 
 
 def purge(
-    queue: MaybeQueue = None,
+    queue: QueueName,
     everything: Annotated[
         bool, typer.Option("--all", help="all unfinished jobs and dead letters")
     ] = False,
@@ -48,9 +47,8 @@ def purge(
     key: Key = None,
     since: Since = None,
     before: Before = None,
-    max_jobs: MaxJobs = None,
+    limit: Limit = None,
     dry_run: DryRun = False,
-    of_queue: OfQueue = None,
     yes: Yes = False,
     database: Database = "",
     json: AsJson = False,
@@ -60,30 +58,29 @@ def purge(
     Say --all, --dead, --job, or which dead letters: --label, --error, --key, --since, --before.
     Archived jobs stay.
     """
-    name = queue_of(queue, of_queue)
     which = filter_of(label, error, key, since, before, times="died")
     if sum((everything, dead, job is not None, bool(which))) != 1:
-        raise CommandError(f"say one of --all, --dead, --job, and a filter: {_FILTER}")
-    if (everything or job is not None) and (dry_run or max_jobs is not None):
-        raise CommandError("--dry-run and --max-jobs are for --dead and filters")
+        raise UsageError(f"say one of --all, --dead, --job, and a filter: {_FILTER}")
+    if (everything or job is not None) and (dry_run or limit is not None):
+        raise UsageError("--dry-run and --limit are for --dead and filters")
     with connected(database) as client:
         if everything or job is not None:
             if not yes:
-                confirm(f'Remove {_purged(client, name, job)} of queue "{name}"?', yes)
-            removed = client.jobs.purge_queue(name, job_id=job, all_jobs=everything or None).taken
-            tell(removed, "removed", name, json)
+                confirm(f'Remove {_purged(client, queue, job)} of queue "{queue}"?', yes)
+            removed = client.jobs.purge_queue(queue, job_id=job, all_jobs=everything or None).taken
+            tell(removed, "removed", queue, json)
             return
         if dead:
             which = {"dead_only": True}
         Bulk(
             client,
-            name,
+            queue,
             client.jobs.purge_queue,
             "Remove",
             "removed",
             which,
             "dead letter",
-            max_jobs,
+            limit,
         ).run(dry_run=dry_run, yes=yes, json=json)
 
 
@@ -123,10 +120,10 @@ def _which_jobs(
     """The arguments for jobs of a queue; None: the jobs are named."""
     if queue is None:
         if not jobs or which or everything:
-            raise CommandError(f"say JOB…, or --queue and a filter: {_FILTER}, or --all")
+            raise UsageError(f"say JOB…, or --queue and a filter: {_FILTER}, or --all")
         return None
     if jobs or bool(which) == everything:
-        raise CommandError(f"with --queue say a filter: {_FILTER}; or --all; and no JOB")
+        raise UsageError(f"with --queue say a filter: {_FILTER}; or --all; and no JOB")
     return {"all_jobs": True} if everything else which
 
 
@@ -149,11 +146,11 @@ def add(app: typer.Typer) -> None:
         examples=[
             "pgq redrive mail --job 4711",
             "pgq redrive mail --all --per-second 50",
-            "pgq redrive mail --error timeout --since '1 day ago' --max-jobs 1000",
+            "pgq redrive mail --error timeout --since '1 day ago' --limit 1000",
         ],
     )
     def redrive(
-        queue: MaybeQueue = None,
+        queue: QueueName,
         job: OneJob = None,
         everything: All = False,
         label: Label = None,
@@ -161,12 +158,11 @@ def add(app: typer.Typer) -> None:
         key: Key = None,
         since: Since = None,
         before: Before = None,
-        max_jobs: MaxJobs = None,
+        limit: Limit = None,
         per_second: Annotated[
             float | None, typer.Option(help="not all at once: so many per second")
         ] = None,
         dry_run: DryRun = False,
-        of_queue: OfQueue = None,
         yes: Yes = False,
         database: Database = "",
         json: AsJson = False,
@@ -175,25 +171,24 @@ def add(app: typer.Typer) -> None:
 
         Say --job, --all, or which: --label, --error, --key, --since, --before.
         """
-        name = queue_of(queue, of_queue)
         which = filter_of(label, error, key, since, before, times="died")
         if sum((job is not None, everything, bool(which))) != 1:
-            raise CommandError(f"say one of --job, --all, and a filter: {_FILTER}")
-        if job is not None and (dry_run or max_jobs is not None or per_second is not None):
-            raise CommandError("--dry-run, --max-jobs and --per-second are not for --job")
+            raise UsageError(f"say one of --job, --all, and a filter: {_FILTER}")
+        if job is not None and (dry_run or limit is not None or per_second is not None):
+            raise UsageError("--dry-run, --limit and --per-second are not for --job")
         with connected(database) as client:
             if job is not None:
-                tell(client.jobs.redrive(name, job_id=job).taken, "redriven", name, json)
+                tell(client.jobs.redrive(queue, job_id=job).taken, "redriven", queue, json)
                 return
             Bulk(
                 client,
-                name,
+                queue,
                 client.jobs.redrive,
                 "Redrive",
                 "redriven",
                 {"all_jobs": True} if everything else which,
                 "dead letter",
-                max_jobs,
+                limit,
                 per_second,
             ).run(dry_run=dry_run, yes=yes, json=json)
 
@@ -216,7 +211,7 @@ def add(app: typer.Typer) -> None:
         since: Since = None,
         before: Before = None,
         leased: Leased = False,
-        max_jobs: MaxJobs = None,
+        limit: Limit = None,
         dry_run: DryRun = False,
         yes: Yes = False,
         database: Database = "",
@@ -231,7 +226,7 @@ def add(app: typer.Typer) -> None:
         chosen = _which_jobs(jobs, of_queue, which, everything)
         with connected(database) as client:
             if chosen is None:
-                _only_for_queues(leased, max_jobs, dry_run)
+                _only_for_queues(leased, limit, dry_run)
                 texts = ("cancelled", "not cancelled: finished, dead or not there")
                 return _each(jobs or [], client.cancel_job, "cancelled", texts, json)
             chosen |= {"leased": leased or None}
@@ -242,7 +237,7 @@ def add(app: typer.Typer) -> None:
                 "Cancel",
                 "cancelled",
                 chosen,
-                max_jobs=max_jobs,
+                max_jobs=limit,
             ).run(dry_run=dry_run, yes=yes, json=json)
         return 0
 
@@ -264,7 +259,7 @@ def add(app: typer.Typer) -> None:
         key: Key = None,
         since: Since = None,
         before: Before = None,
-        max_jobs: MaxJobs = None,
+        limit: Limit = None,
         dry_run: DryRun = False,
         yes: Yes = False,
         database: Database = "",
@@ -279,7 +274,7 @@ def add(app: typer.Typer) -> None:
         chosen = _which_jobs(jobs, of_queue, which, everything)
         with connected(database) as client:
             if chosen is None:
-                _only_for_queues(False, max_jobs, dry_run)
+                _only_for_queues(False, limit, dry_run)
                 texts = ("due now", "not changed: it waits for no time, or is not there")
                 return _each(jobs or [], client.retry_job, "due", texts, json)
             Bulk(
@@ -289,11 +284,11 @@ def add(app: typer.Typer) -> None:
                 "Retry",
                 "retried",
                 chosen,
-                max_jobs=max_jobs,
+                max_jobs=limit,
             ).run(dry_run=dry_run, yes=yes, json=json)
         return 0
 
 
-def _only_for_queues(leased: bool, max_jobs: int | None, dry_run: bool) -> None:
-    if leased or max_jobs is not None or dry_run:
-        raise CommandError("--leased, --max-jobs and --dry-run are for jobs of a --queue")
+def _only_for_queues(leased: bool, limit: int | None, dry_run: bool) -> None:
+    if leased or limit is not None or dry_run:
+        raise UsageError("--leased, --limit and --dry-run are for jobs of a --queue")

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from pgq.cli._house import AsJson, CommandError, Database, command, connected
+from pgq.cli._errors import UsageError
+from pgq.cli._house import AsJson, Database, command, connected, refuse_other_version
 from pgq.cli._output import show_rows, write_line
 
 __all__ = ["add"]
@@ -16,7 +17,7 @@ __all__ = ["add"]
 def _address(text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     if not colon or not port.isdecimal() or int(port) > 65535:
-        raise CommandError(f"--listen {text} is not of the form HOST:PORT")
+        raise UsageError(f"--listen {text} is not of the form HOST:PORT")
     return host.strip("[]") or "0.0.0.0", int(port)
 
 
@@ -34,7 +35,9 @@ def add(app: typer.Typer) -> None:
         ] = None,
         host: Annotated[
             list[str] | None,
-            typer.Option(metavar="NAME", help="a name that it is asked under; may be repeated"),
+            typer.Option(
+                "--asked-as", metavar="NAME", help="a further name of this server; repeatable"
+            ),
         ] = None,
         database: Database = "",
         json: AsJson = False,
@@ -44,6 +47,7 @@ def add(app: typer.Typer) -> None:
             address, port = _address(listen)
             from pgq.exporter import serve
 
+            refuse_other_version(database)
             print(f"metrics at http://{address}:{port}/metrics", file=sys.stderr)
             serve(database, host=address, port=port, hosts=host or ())
             return
@@ -53,7 +57,7 @@ def add(app: typer.Typer) -> None:
             else:
                 write_line(client.monitor.metrics_text().rstrip("\n"))
 
-    @command(app, "workers", examples=["pgq workers", "pgq workers --json"])
+    @command(app, "workers", examples=["pgq workers", "pgq workers --json"], table=True)
     def workers(database: Database = "", json: AsJson = False) -> None:
         """Show the workers, consumers and push workers that have told of themselves."""
         with connected(database, read_only=True) as client:

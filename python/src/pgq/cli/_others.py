@@ -8,17 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from pgq.cli._complete import QueueName, ScheduleName, SubscriptionName, TopicName
-from pgq.cli._house import (
-    AsJson,
-    CommandError,
-    Database,
-    Yes,
-    clean,
-    command,
-    confirm,
-    connected,
-    family,
-)
+from pgq.cli._errors import CommandError, UsageError
+from pgq.cli._house import AsJson, Database, Limit, Yes, clean, command, confirm, connected, family
 from pgq.cli._output import instant, show_object, show_rows, write_line
 from pgq.cli._values import a_moment, a_span, headers_of, json_of
 
@@ -32,7 +23,7 @@ def add(app: typer.Typer) -> None:
     _subscriptions(app)
     _schedules(app)
 
-    @command(app, "cleanup", examples=["pgq cleanup", "pgq cleanup --json"])
+    @command(app, "cleanup", examples=["pgq cleanup", "pgq cleanup --json"], table=True)
     def cleanup(database: Database = "", json: AsJson = False) -> int:
         """Clean up, as pgq housekeeping or cron does every minute, until nothing is left to do.
 
@@ -47,7 +38,7 @@ def add(app: typer.Typer) -> None:
 def _subscriptions(app: typer.Typer) -> None:
     subscriptions = family("subscriptions", "Queues that get jobs of what topics get.", app)
 
-    @command(subscriptions, "list", examples=["pgq subscriptions list"])
+    @command(subscriptions, "list", examples=["pgq subscriptions list"], table=True)
     def list_subscriptions(database: Database = "", json: AsJson = False) -> None:
         """Show the subscriptions."""
         with connected(database, read_only=True) as client:
@@ -102,14 +93,16 @@ def _json(text: str, what: str) -> Any:
     try:
         return json_of(text)
     except ValueError as error:
-        raise CommandError(f"{what} is not JSON: {error}") from None
+        raise UsageError(f"{what} is not JSON: {error}") from None
 
 
 def _schedules(app: typer.Typer) -> None:
     schedules = family("schedules", "Schedules: jobs and messages at certain times.", app)
     shown = ("schedule", "topic", "queue", "cron", "every", "time_zone", "paused", "next_at")
 
-    @command(schedules, "list", examples=["pgq schedules list", "pgq schedules list --json"])
+    @command(
+        schedules, "list", examples=["pgq schedules list", "pgq schedules list --json"], table=True
+    )
     def list_schedules(database: Database = "", json: AsJson = False) -> None:
         """Show the schedules, and when each comes next."""
         with connected(database, read_only=True) as client:
@@ -141,6 +134,7 @@ def _schedules(app: typer.Typer) -> None:
     )
     def create_schedule(
         schedule: ScheduleName,
+        payload: Annotated[str, typer.Option(metavar="JSON", help="of each tick")],
         queue: Annotated[str | None, typer.Option(metavar="QUEUE", help="gets the jobs")] = None,
         topic: Annotated[
             str | None, typer.Option(metavar="TOPIC", help="gets the messages")
@@ -150,7 +144,6 @@ def _schedules(app: typer.Typer) -> None:
         ] = None,
         every: Every = None,
         time_zone: Annotated[str | None, typer.Option(help="of --cron; default: UTC")] = None,
-        payload: Annotated[str | None, typer.Option(metavar="JSON", help="of each tick")] = None,
         key: Annotated[str | None, typer.Option(help="the key of what it writes")] = None,
         header: Annotated[
             list[str] | None, typer.Option(metavar="NAME=VALUE", help="repeatable")
@@ -171,7 +164,7 @@ def _schedules(app: typer.Typer) -> None:
                 schedule,
                 topic=topic,
                 queue=queue,
-                payload=None if payload is None else _json(payload, "--payload"),
+                payload=_json(payload, "--payload"),
                 key=key,
                 headers=headers_of(header),
                 cron=cron,
@@ -207,27 +200,31 @@ def _schedules(app: typer.Typer) -> None:
             resumed = client.schedules.resume_schedule(schedule)
         write_line(f'schedule "{schedule}" goes on at {instant(resumed.next_at)}')
 
-    @command(schedules, "run", examples=["pgq schedules run", "pgq schedules run --max 10"])
+    @command(
+        schedules, "run", examples=["pgq schedules run", "pgq schedules run --limit 10"], table=True
+    )
     def run_schedules(
-        most: Annotated[int | None, typer.Option("--max", min=1, help="so many ticks")] = None,
+        limit: Limit = None,
         database: Database = "",
         json: AsJson = False,
     ) -> int:
         """Write what is due of all schedules; exit status 1 where something could not be."""
         with connected(database) as client:
-            rows = client.schedules.run_schedules(most)
+            rows = client.schedules.run_schedules(limit)
         show_rows(rows, json=json, nothing="nothing was due")
         return 1 if any(row.error is not None for row in rows) else 0
 
-    @command(schedules, "next", examples=["pgq schedules next '*/5 9-17 * * 1-5' --max 3"])
+    @command(
+        schedules, "next", examples=["pgq schedules next '*/5 9-17 * * 1-5' --limit 3"], table=True
+    )
     def next_ticks(
         cron: str,
         time_zone: Annotated[str | None, typer.Option(help="default: UTC")] = None,
-        most: Annotated[int | None, typer.Option("--max", min=1, help="default: 10")] = None,
+        limit: Limit = None,
         database: Database = "",
         json: AsJson = False,
     ) -> None:
         """Show the next times of a cron expression, to try it out."""
         with connected(database, read_only=True) as client:
-            times = client.schedules.next_ticks(cron, time_zone=time_zone, max_ticks=most)
+            times = client.schedules.next_ticks(cron, time_zone=time_zone, max_ticks=limit)
         show_rows([{"tick_at": one} for one in times], json=json, columns=("tick_at",))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -15,13 +15,15 @@ from uuid import UUID
 
 from rich import box
 from rich.cells import cell_len
-from rich.console import Console
+from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
 __all__ = [
+    "WIDE",
     "Nowhere",
     "Raw",
+    "ago",
     "as_json",
     "columns_of",
     "console",
@@ -30,12 +32,16 @@ __all__ = [
     "show_object",
     "show_rows",
     "span",
+    "table_of",
     "write_line",
     "written",
 ]
 
-WIDE = 100_000
-"""Columns of an output that is no terminal: there nothing is cut or broken."""
+WIDE: ContextVar[bool] = ContextVar("wide", default=False)
+"""Whether tables have all columns, however wide the terminal is."""
+
+_UNBROKEN = 100_000
+"""The width of an output in which no line is broken, such as one that is no terminal."""
 
 # What could move the cursor or change colours; a line stays a line.
 _HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -67,9 +73,9 @@ class _Console(Console):
 
 
 def console() -> Console:
-    """The console of the standard output; it knows NO_COLOR and COLUMNS."""
-    wide = None if sys.stdout.isatty() or os.environ.get("COLUMNS") else WIDE
-    return _Console(width=wide, highlight=False, markup=False, soft_wrap=False, emoji=False)
+    """The console of the standard output; it knows NO_COLOR, and on a terminal COLUMNS."""
+    width = None if sys.stdout.isatty() and not WIDE.get() else _UNBROKEN
+    return _Console(width=width, highlight=False, markup=False, soft_wrap=False, emoji=False)
 
 
 def plain(text: str) -> str:
@@ -88,7 +94,7 @@ def span(length: timedelta) -> str:
     """A length of time in its two largest units, as it can be given too."""
     seconds = abs(length.total_seconds())
     if seconds and seconds < 1:
-        return f"{length.total_seconds() * 1000:g}ms"
+        return f"{length.total_seconds():g}s"
     parts = []
     whole = int(seconds)
     for unit, size in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
@@ -96,6 +102,12 @@ def span(length: timedelta) -> str:
         if count:
             parts.append(f"{count}{unit}")
     return ("-" if length < timedelta(0) else "") + (" ".join(parts[:2]) or "0s")
+
+
+def ago(moment: datetime, now: datetime) -> str:
+    """How long ago it was; tenths of a second are told apart."""
+    seconds = max((now - moment).total_seconds(), 0.0)
+    return f"{span(timedelta(seconds=round(seconds, 1)))} ago"
 
 
 def _interval(length: timedelta) -> str:
@@ -123,6 +135,8 @@ def written(value: Any, name: str = "") -> str:
         return body(bytes(value))
     if isinstance(value, int):
         return str(value) if name == "pid" or name.endswith("_id") else f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,}"
     if isinstance(value, (list, tuple)):
         return ", ".join(written(one) for one in value)
     if isinstance(value, dict):
@@ -190,25 +204,33 @@ def show_rows(
     if not rows:
         console().print(nothing, style="dim")
         return
-    named = list(columns) or columns_of(type(rows[0]))
-    shown = [_Column(name, [_value(row, name) for row in rows]) for name in named]
     out = console()
-    if _width(shown, whole=True) > out.width:
-        # where there is little room, what is empty goes first
+    out.print(table_of(rows, columns, width=out.width))
+
+
+def table_of(
+    rows: Sequence[Any], columns: Iterable[str] = (), *, width: int, title: str | None = None
+) -> Group:
+    """A table of these columns, or with --wide of all; those at the end go where room is short."""
+    names = list(rows[0]) if isinstance(rows[0], dict) else columns_of(type(rows[0]))
+    named = names if WIDE.get() else list(columns) or names
+    shown = [_Column(name, [_value(row, name) for row in rows]) for name in named]
+    left_out = []
+    if _width(shown, whole=True) > width:
         shown = [column for column in shown if column.texts != [""] * len(rows)]
-    if _width(shown, whole=False) > out.width:
-        for number, row in enumerate(rows):
-            if number:
-                write_line()
-            show_object({column.name: _value(row, column.name) for column in shown})
-        return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-    for column, width in zip(shown, _widths(shown, out.width)):
+        while len(shown) > 1 and _width(shown, whole=False) > width:
+            left_out.append(shown.pop().title)
+    table = Table(
+        box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold", title=title,
+        title_justify="left", title_style="bold",
+    )  # fmt: skip
+    for column, cells in zip(shown, _widths(shown, width)):
         justify: Any = "right" if column.numbers else "left"
-        table.add_column(column.title, justify=justify, overflow="fold", width=width)
-    for cells in zip(*(column.texts for column in shown)):
-        table.add_row(*(Text(cell) for cell in cells))
-    out.print(table)
+        table.add_column(column.title, justify=justify, overflow="fold", width=cells)
+    for texts in zip(*(column.texts for column in shown)):
+        table.add_row(*map(Text, texts))
+    note = f"not shown: {', '.join(reversed(left_out))}; --wide shows them"
+    return Group(table, *[Text(note, style="dim")] * bool(left_out))
 
 
 class _Column:
@@ -216,7 +238,7 @@ class _Column:
 
     def __init__(self, name: str, values: Sequence[Any]) -> None:
         self.name = name
-        self.title = name.replace("_", " ")
+        self.title = name.replace("_per_second", "/s").replace("_", " ")
         self.texts = [written(value, name) for value in values]
         known = [value for value in values if value is not None]
         self.numbers = bool(known) and all(

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta, timezone
 from pgq import _other
 from pgq._signatures import SIGNATURES
 from pgq.cli._findings import ERROR, NOTE, WARNING, Examination
+from pgq.cli._house import version_of
 from pgq.cli._output import instant, span
-from pgq.migrate import available_versions
 
 __all__ = ["CHECKS", "installed"]
 
@@ -40,7 +40,6 @@ def installed(look: Examination) -> bool:
     look.checked.append("installation")
     if _other.is_installed():
         look.note("installation", WARNING, _other.WHAT, _other.WHY, _other.FIX)
-    newest = available_versions()[-1]
     if not look.server["has_schema"]:
         look.note(
             "installation", ERROR, "pgq is not installed in this database", "nothing works here",
@@ -71,28 +70,13 @@ def installed(look: Examination) -> bool:
         )  # fmt: skip
         return False
     functions = {row["name"]: row for row in look.ask("functions", look.server["role"])}
-    upgrade = "alter extension pgq update;" if look.server["is_extension"] else "pgq migrate"
-    version = None
-    if functions["version"]["may"]:
-        version = look.client.version()
-        look.server["version"] = version
-        if version != newest and version in available_versions():
-            look.note(
-                "installation", WARNING, f"pgq {version} is installed, this package is {newest}",
-                "calls of what is new fail", f"{upgrade}, as role {look.server['owner']}",
-            )  # fmt: skip
-        elif version != newest:
-            look.note(
-                "installation", WARNING, f"pgq {version} is installed, this package is {newest}",
-                "this package does not know that version",
-                f"install the Python package of pgq {version}, from its repository",
-            )  # fmt: skip
+    look.server["version"] = version_of(look.connection)
     broken = [
         name
         for name, signature in SIGNATURES.items()
         if name not in functions or list(functions[name]["arguments"]) != list(signature.arguments)
     ]
-    if broken and version in (None, newest):
+    if broken:
         look.note(
             "installation", ERROR,
             f"{len(broken)} functions are missing or have other arguments: {_some(broken)}",
@@ -100,7 +84,7 @@ def installed(look: Examination) -> bool:
             "compare with a fresh installation in another database; drop schema pgq cascade and "
             "install again loses all topics and queues",
         )  # fmt: skip
-    return not broken or version not in (None, newest)
+    return not broken
 
 
 def _some(names: list[str]) -> str:
@@ -222,7 +206,8 @@ def schedules(look: Examination) -> None:
                 "schedules", WARNING,
                 f"schedule {row.schedule} was due at {instant(row.next_at)}, and nobody wrote it",
                 "its jobs or messages do not come",
-                "pgq work app:handlers --housekeeping, or pgq housekeeping",
+                "pgq work app:handlers --housekeeping, pgq housekeeping, or pgq schedules run from "
+                "cron",
                 row.next_at,
             )  # fmt: skip
         if row.last_error is not None:

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+from datetime import timedelta
 from enum import Enum
 from importlib import import_module
 from pathlib import Path
@@ -13,17 +14,19 @@ from typing import Annotated
 
 import typer
 
+from pgq.cli._errors import CommandError, UsageError
 from pgq.cli._house import (
     AsJson,
-    CommandError,
     Database,
     OwnDatabase,
     clean,
     command,
     connected,
     missing,
+    refuse_other_version,
 )
 from pgq.cli._output import as_json, write_line
+from pgq.cli._values import a_wait
 from pgq.migrate import migrate
 
 __all__ = ["add"]
@@ -64,7 +67,6 @@ DemoDatabase = Annotated[
     str | None,
     typer.Option(
         "--database",
-        "--dsn",
         metavar="URL",
         help="connection string; default: DATABASE_URL, else a temporary server of its own",
     ),
@@ -74,10 +76,7 @@ DemoDatabase = Annotated[
 def add(app: typer.Typer) -> None:
     """Add the commands."""
     command(app, "server", examples=["pgq server", "pgq server --dir ~/pgq --port 5433"])(_server)
-    command(app, "migrate", examples=["pgq migrate --database postgresql://localhost/app"])(
-        _migrate
-    )
-    command(app, "status", examples=["pgq status"])(_status)
+    command(app, "migrate", examples=["pgq migrate", "pgq migrate --json"])(_migrate)
     command(
         app,
         "work",
@@ -85,6 +84,7 @@ def add(app: typer.Typer) -> None:
             "pgq work app:handlers",
             "pgq work app:handlers --queue mail --concurrency 20",
             "pgq work app:handlers --housekeeping --health 8080",
+            "pgq work app:handlers --create --once",
         ],
         foreign=True,
     )(_work)
@@ -161,13 +161,6 @@ def _migrate(database: Database = "", json: AsJson = False) -> None:
         write_line(f"upgraded pgq from {migration.before} to {migration.after}")
 
 
-def _status(database: Database = "") -> None:
-    """Show the topics, groups and queues of a database."""
-    from pgq._status import show
-
-    show(database)
-
-
 def _work(
     handlers: Annotated[
         str,
@@ -180,28 +173,33 @@ def _work(
         list[str] | None, typer.Option(metavar="NAME", help="only this queue; may be repeated")
     ] = None,
     grace: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help="wait so long for what runs; default: for ever"),
+        timedelta | None,
+        a_wait("at the end, wait this long for what runs; default: for ever"),
     ] = None,
     poll: Annotated[
-        float | None,
-        typer.Option(
-            min=0.01,
-            max=600,
-            metavar="SECONDS",
-            help="the longest wait between two looks at a queue without jobs, up to 600; "
-            "default: 5 with notify, else 1",
+        timedelta | None,
+        a_wait(
+            "the longest wait between two looks at a queue without jobs, up to 10m; "
+            "default: 5s with notify, else 1s"
         ),
     ] = None,
     timeout: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help="give up handlers after so long; default: never"),
+        timedelta | None, a_wait("give up handlers after this time; default: never")
     ] = None,
     housekeeping: Annotated[
         bool,
         typer.Option(
             "--housekeeping", help="call cleanup every minute as well, and schedules when due"
         ),
+    ] = False,
+    create: Annotated[
+        bool, typer.Option("--create", help="create the queues that are not there")
+    ] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="do the jobs that are due now, and end")
+    ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="end with status 1 where a queue or topic is missing")
     ] = False,
     opentelemetry: Annotated[
         bool, typer.Option("--opentelemetry", help="a span for each job, by the global provider")
@@ -218,9 +216,16 @@ def _work(
     """Do the jobs of queues with the handlers of a program.
 
     Until SIGTERM or Ctrl-C, which lets what runs end; a second one gives it back. Logs go to the
-    standard error.
+    standard error. A queue, topic or group that is not there is waited for: a line says so at once
+    and each minute, and /ready says no. With --once, jobs that fail are logged and do not change
+    the exit status.
     """
     from pgq._work import LoadError, hooks, work
+
+    if create and strict:
+        raise UsageError("--create and --strict exclude each other")
+    if poll is not None and not timedelta(milliseconds=10) <= poll <= timedelta(minutes=10):
+        raise UsageError("--poll must be from 10ms to 10m")
 
     try:
         chosen = hooks(opentelemetry, prometheus)
@@ -234,17 +239,24 @@ def _work(
             database=database,
             concurrency=concurrency,
             queues=queue or None,
-            grace=grace,
-            poll=poll,
+            grace=_seconds(grace),
+            poll=_seconds(poll),
             housekeeping=housekeeping,
-            timeout=timeout,
+            timeout=_seconds(timeout),
             health=health,
             hooks=chosen,
             log_level=log_level,
             log_format=log_format,
+            absent="raise" if strict else "create" if create else "wait",
+            once=once,
+            look=refuse_other_version,
         )
     except (LoadError, ValueError) as error:
-        raise CommandError(str(error)) from None
+        raise UsageError(str(error)) from None
+
+
+def _seconds(length: timedelta | None) -> float | None:
+    return None if length is None else length.total_seconds()
 
 
 def _housekeeping(
@@ -262,6 +274,7 @@ def _housekeeping(
     if not once:
         from pgq._work import keep_house
 
+        refuse_other_version(database)
         keep_house(database, health, log_level, log_format)
         return 0
     with connected(database) as client:
@@ -280,7 +293,6 @@ def _push(
         str | None,
         typer.Option(
             "--database",
-            "--dsn",
             metavar="URL",
             help="connection string; default: that of the file, else DATABASE_URL, else libpq's "
             "own settings (PGHOST, …)",
@@ -304,7 +316,9 @@ def _push(
             write_line(f"{config}: {len(known.pushes)} to send")
             return
         set_up(log_level.value, log_format.value)
-        run(known, database=database or known.database or os.environ.get("DATABASE_URL"))
+        place = database or known.database or os.environ.get("DATABASE_URL")
+        refuse_other_version(place or "")
+        run(known, database=place)
     except (ConfigError, PushError) as error:
         raise CommandError(str(error)) from None
 
@@ -332,6 +346,7 @@ def _ui(
         run = import_module("pgq.ui").run
     except ModuleNotFoundError as error:
         raise missing(error, "ui") from None
+    refuse_other_version(database)
     run(
         database=database,
         host=host,

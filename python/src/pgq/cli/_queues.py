@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from pgq.cli._complete import QueueName
-from pgq.cli._house import AsJson, CommandError, Database, Yes, command, confirm, connected, family
+from pgq.cli._errors import CommandError
+from pgq.cli._house import AsJson, Database, Yes, command, confirm, connected, family
 from pgq.cli._jobs import purge
 from pgq.cli._output import show_object, show_rows, write_line
 from pgq.cli._values import a_span, a_wait
@@ -101,7 +102,7 @@ def add(app: typer.Typer) -> None:
     """Add the commands."""
     queues = family("queues", "Queues of jobs.", app)
 
-    @command(queues, "list", examples=["pgq queues list", "pgq queues list --json"])
+    @command(queues, "list", examples=["pgq queues list", "pgq queues list --json"], table=True)
     def list_queues(database: Database = "", json: AsJson = False) -> None:
         """Show the queues and how many jobs each has, by state; with --json, their settings."""
         with connected(database, read_only=True) as client:
@@ -110,7 +111,7 @@ def add(app: typer.Typer) -> None:
             else:
                 show_rows(client.monitor.queue_stats(), columns=_STATS, nothing="no queues")
 
-    @command(queues, "stats", examples=["pgq queues stats mail --json"])
+    @command(queues, "stats", examples=["pgq queues stats mail --json"], table=True)
     def stats(
         queue: Annotated[str | None, typer.Argument(metavar="QUEUE")] = None,
         database: Database = "",
@@ -123,7 +124,7 @@ def add(app: typer.Typer) -> None:
             raise CommandError(f'unknown queue "{queue}"')
         show_rows(rows, json=json, columns=_STATS, nothing="no queues")
 
-    @command(queues, "show", examples=["pgq queues show mail"])
+    @command(queues, "show", examples=["pgq queues show mail"], table=True)
     def show_queue(queue: QueueName, database: Database = "", json: AsJson = False) -> None:
         """Show one queue: its settings, and how many jobs it has, by state."""
         with connected(database, read_only=True) as client:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import sys
+import time
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Annotated, Any, TypeVar
 
 import typer
 
-from pgq import Client, Message, OffsetOutOfRange
+from pgq import Client, Message, OffsetOutOfRange, UnknownTopic
+from pgq._runtime._times import LOOK_FOR, SAY_AGAIN
 from pgq.cli._complete import GroupName, TopicName, queue_names
-from pgq.cli._house import AsJson, CommandError, Database, command, connected
+from pgq.cli._errors import CommandError, UsageError, one_line, warn
+from pgq.cli._house import AsJson, Database, Limit, command, connected
 from pgq.cli._output import Nowhere, as_json, body, instant, plain, show_rows, write_line
-from pgq.cli._values import a_moment
+from pgq.cli._values import State, a_moment
 
 __all__ = ["add"]
 
@@ -62,6 +66,22 @@ def _following(client: Client, topic: str, look: Callable[[Client], T]) -> Itera
             yield found
 
 
+def _wait_for(client: Client, topic: str, group: str) -> None:
+    """Wait for a topic and its group."""
+    said_at = -math.inf
+    while True:
+        try:
+            if any(one.consumer_group == group for one in client.admin.list_groups(topic)):
+                return
+            lacks = f'topic "{topic}" has no consumer group "{group}"'
+        except UnknownTopic as error:
+            lacks = one_line(error)
+        if time.monotonic() >= said_at + SAY_AGAIN:
+            said_at = time.monotonic()
+            warn(f"waits: {lacks}")
+        time.sleep(LOOK_FOR)
+
+
 def add(app: typer.Typer) -> None:
     """Add the commands."""
 
@@ -69,17 +89,18 @@ def add(app: typer.Typer) -> None:
         app,
         "consume",
         examples=[
-            "pgq consume orders billing --max 10",
+            "pgq consume orders billing --limit 10",
             "pgq consume orders billing --follow --json >> orders.jsonl",
         ],
     )
     def consume(
         topic: TopicName,
         group: GroupName,
-        most: Annotated[
-            int | None, typer.Option("--max", "-n", min=1, help="end behind so many")
-        ] = None,
+        limit: Limit = None,
         follow: Follow = False,
+        strict: Annotated[
+            bool, typer.Option("--strict", help="with --follow: do not wait for topic and group")
+        ] = False,
         partition: Partition = None,
         batch: Annotated[int, typer.Option(min=1, max=10_000, help="so many at a time")] = 100,
         contents: Contents = False,
@@ -89,11 +110,12 @@ def add(app: typer.Typer) -> None:
         """Consume messages as a member of a group, until there are no more.
 
         Each is printed before the transaction that consumes it commits: so none is lost, and when
-        something breaks in between the same ones are printed again.
+        something breaks in between the same ones are printed again. With --follow it waits for a
+        topic or group that is not there: a line says so at once and each minute.
         """
         if isinstance(sys.stdout, Nowhere):
             raise CommandError("the standard output is closed: nothing was consumed")
-        left = most
+        left = limit
 
         def take(client: Client) -> int:
             wanted = batch if left is None else min(batch, left)
@@ -106,6 +128,8 @@ def add(app: typer.Typer) -> None:
 
         with connected(database) as client:
             if follow:
+                if not strict:
+                    _wait_for(client, topic, group)
                 for count in _following(client, topic, take):
                     if left is not None:
                         left -= count
@@ -132,8 +156,8 @@ def add(app: typer.Typer) -> None:
     )
     def tail(
         topic: TopicName,
-        most: Annotated[
-            int, typer.Option("--lines", "-n", min=0, help="so many of the last messages")
+        limit: Annotated[
+            int, typer.Option("--limit", "-n", min=0, help="the last messages, this many at most")
         ] = 10,
         follow: Follow = False,
         since: Since = None,
@@ -146,7 +170,7 @@ def add(app: typer.Typer) -> None:
         """Show the last messages of a topic, without any group; nothing is moved."""
         with connected(database) as client:
             reader = _Tail(client, topic, partition, key)
-            for message in reader.since(since) if since is not None else reader.last(most):
+            for message in reader.since(since) if since is not None else reader.last(limit):
                 _write(message, json, contents)
             sys.stdout.flush()
             if not follow:
@@ -166,36 +190,36 @@ def add(app: typer.Typer) -> None:
             "pgq peek mail --state dead --json",
             "pgq peek --topic orders --group billing",
         ],
+        table=True,
     )
     def peek(
         queue: Annotated[
             str | None, typer.Argument(metavar="QUEUE", autocompletion=queue_names)
         ] = None,
-        state: Annotated[
-            str | None,
-            typer.Option(
-                help="ready, leased, delayed, waiting, expired or dead; default: unfinished"
-            ),
-        ] = None,
+        state: Annotated[State | None, typer.Option(help="default: all unfinished")] = None,
         topic: Annotated[str | None, typer.Option(help="with --group, in place of a queue")] = None,
         group: Annotated[str | None, typer.Option(help="the messages that it reads next")] = None,
-        most: Annotated[int, typer.Option("--max", "-n", min=1, max=10_000, help="so many")] = 10,
+        limit: Annotated[
+            int, typer.Option("--limit", "-n", min=1, max=10_000, help="this many at most")
+        ] = 10,
         database: Database = "",
         json: AsJson = False,
     ) -> None:
         """Look at jobs of a queue, or at the next messages of a group; nothing is claimed."""
         if (queue is None) == (topic is None) or (topic is None) != (group is None):
-            raise CommandError("say a QUEUE, or --topic and --group")
+            raise UsageError("say a QUEUE, or --topic and --group")
+        if state is State.finished:
+            raise UsageError("finished jobs have no content; HINT: pgq jobs QUEUE --state finished")
         with connected(database, read_only=True) as client:
             rows: list[Any]
             if topic is not None and group is not None:
-                rows = client.fetch(topic, group, max_messages=most)
+                rows = client.fetch(topic, group, max_messages=limit)
                 names = ["partition", "log_offset", "published_at", "key", "content"]
-            elif state == "dead":
-                rows = list(client.jobs.fetch_dead_letters(str(queue), max_jobs=most))
+            elif state is State.dead:
+                rows = list(client.jobs.fetch_dead_letters(str(queue), max_jobs=limit))
                 names = ["job_id", "attempt", "died_at", "key", "last_error", "content"]
             else:
-                rows = list(client.jobs.peek_jobs(str(queue), state=state, max_jobs=most))
+                rows = list(client.jobs.peek_jobs(str(queue), state=state, max_jobs=limit))
                 names = ["job_id", "state", "attempt", "due_at", "leased_until", "key", "content"]
         if json:
             for row in rows:

@@ -1,4 +1,4 @@
-"""``pgq top``: what goes on, as it goes on."""
+"""``pgq status`` and ``pgq top``: what is there, and what goes on."""
 
 from __future__ import annotations
 
@@ -8,71 +8,54 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from typing import Annotated, Any
 
 import psycopg
 import typer
-from rich import box
-from rich.console import Group
+from rich.console import Console, Group
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from pgq import Client
 from pgq._sampling import Sample, figures, sample
-from pgq.cli._house import (
-    AsJson,
-    CommandError,
-    Database,
-    command,
-    connected,
-    interrupted,
-    one_line,
-)
-from pgq.cli._output import as_json, console, span, write_line
+from pgq.cli._errors import CommandError, UsageError, interrupted, one_line
+from pgq.cli._house import AsJson, Database, command, connected
+from pgq.cli._output import ago, as_json, console, table_of, write_line
+from pgq.cli._values import wait_of
 
 __all__ = ["add"]
 
 
-def _table(title: str, rows: list[dict[str, Any]], moment: datetime) -> Table:
-    table = Table(
-        title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False,
-        expand=False, show_edge=False,
-    )  # fmt: skip
-    names = list(rows[0]) if rows else []
-    for name in names:
-        words = name.removesuffix("_at").replace("_per_second", "/s").replace("_", " ")
-        text = name in ("topic", "consumer_group", "queue", "held_by")
-        table.add_column(words, justify="left" if text else "right", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(_cell(row[name], moment)) for name in names))
-    return table
-
-
-def _cell(value: Any, moment: datetime) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, datetime):
-        return f"{span(max(moment - value, moment - moment))} ago"
-    if isinstance(value, float):
-        return f"{value:,.1f}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+def _sections(
+    shown: dict[str, list[dict[str, Any]]], now: datetime, width: int, room: int | None = None
+) -> Iterator[Any]:
+    """A table for each kind of rows, with ages in place of times and a blank line before it."""
+    for name, rows in shown.items():
+        yield Text()
+        busiest = sorted(rows, key=_weight, reverse=True)[:room] if room else rows
+        if not rows:
+            yield Text(f"no {name}", style="dim")
+            continue
+        aged = [
+            {
+                key.removesuffix("_at"): ago(value, now) if isinstance(value, datetime) else value
+                for key, value in row.items()
+            }
+            for row in busiest
+        ]
+        yield table_of(aged, width=width, title=name)
+        # what does not fit is counted, so that nobody believes to see all
+        if len(rows) > len(busiest):
+            yield Text(f"… and {len(rows) - len(busiest)} more {name}", style="dim")
 
 
 def _screen(
-    shown: dict[str, list[dict[str, Any]]], now: Sample, height: int, database: str
+    shown: dict[str, list[dict[str, Any]]], now: Sample, out: Console, height: int, database: str
 ) -> Group:
     title = f"pgq, database {database}   {now.moment.astimezone():%H:%M:%S %Z}   q leaves"
-    parts: list[Any] = [Text(title, style="bold reverse")]
-    # what does not fit is counted, so that nobody believes to see all
-    room = max(1, (height - 2) // 3 - 4)
-    for name, rows in shown.items():
-        busiest = sorted(rows, key=_weight, reverse=True)[:room]
-        parts.append(_table(name, busiest, now.moment) if rows else Text(f"no {name}", style="dim"))
-        if len(rows) > len(busiest):
-            parts.append(Text(f"… and {len(rows) - len(busiest)} more {name}", style="dim"))
-    return Group(*parts)
+    room = max(1, (height - 1) // 3 - 5)
+    return Group(Text(title, style="bold reverse"), *_sections(shown, now.moment, out.width, room))
 
 
 def _weight(row: dict[str, Any]) -> float:
@@ -119,16 +102,71 @@ def _left(keys: int | None, seconds: float) -> bool:
     return False
 
 
-def add(app: typer.Typer) -> None:
-    """Add the command."""
+def _state(client: Client) -> dict[str, list[dict[str, Any]]]:
+    """What the database has: rows of topics, groups and queues."""
+    topics = {
+        one.topic: {
+            "topic": one.topic,
+            "partitions": one.partitions,
+            "retention": one.retention,
+            "messages": 0,
+            "published_last_minute": 0,
+        }
+        for one in client.admin.list_topics()
+    }
+    for stats in client.monitor.topic_stats():
+        for name in ("messages", "published_last_minute"):
+            topics[stats.topic][name] += getattr(stats, name)
+    groups: dict[tuple[str, str], dict[str, Any]] = {}
+    now = datetime.now(timezone.utc)
+    for lag in client.monitor.group_lag():
+        row = groups.setdefault(
+            (lag.topic, lag.consumer_group),
+            {
+                "topic": lag.topic,
+                "consumer_group": lag.consumer_group,
+                "lag": 0,
+                "oldest_published_at": None,
+                "partitions_leased": 0,
+            },
+        )
+        row["lag"] += lag.lag
+        row["partitions_leased"] += lag.leased_until is not None and lag.leased_until > now
+        times = [one for one in (row["oldest_published_at"], lag.oldest_published_at) if one]
+        row["oldest_published_at"] = min(times, default=None)
+    shown = ("queue", "ready", "leased", "delayed", "waiting", "expired", "dead")
+    queues = [
+        {name: getattr(one, name) for name in (*shown, "oldest_ready_at", "held_by")}
+        for one in client.monitor.queue_stats()
+    ]
+    return {"topics": [*topics.values()], "groups": [*groups.values()], "queues": queues}
 
-    @command(app, "top", examples=["pgq top", "pgq top --interval 5", "pgq top --count 2 --json"])
+
+def _status(database: Database = "", json: AsJson = False) -> None:
+    """Show the topics, groups and queues of a database."""
+    with connected(database, read_only=True) as client, client.connection.transaction():
+        about = {"version": client.version(), "database": client.connection.info.dbname}
+        shown = _state(client)
+    if json:
+        write_line(as_json({**about, **shown}))
+        return
+    out = console()
+    out.print(Text(f"pgq {about['version']} in database {about['database']}", style="bold"))
+    out.print(*_sections(shown, datetime.now(timezone.utc), out.width), sep="\n")
+
+
+def add(app: typer.Typer) -> None:
+    """Add the commands."""
+    command(app, "status", examples=["pgq status", "pgq status --json"], table=True)(_status)
+
+    @command(app, "top", examples=["pgq top", "pgq top --interval 5s", "pgq top --count 2 --json"])
     def top(
         interval: Annotated[
-            float, typer.Option("--interval", "-i", min=0.1, help="seconds between two looks")
-        ] = 2.0,
+            timedelta,
+            typer.Option("--interval", "-i", parser=wait_of, metavar="TIME", help="between looks"),
+        ] = "2s",  # type: ignore[assignment]
         count: Annotated[
-            int | None, typer.Option("--count", "-n", min=1, help="look so often, then end")
+            int | None, typer.Option("--count", min=1, help="look so often, then end")
         ] = None,
         database: Database = "",
         as_lines: AsJson = False,
@@ -139,13 +177,14 @@ def add(app: typer.Typer) -> None:
         """
         terminal = sys.stdout.isatty() and not as_lines
         if not terminal and count is None:
-            raise CommandError(
+            raise UsageError(
                 "there is no terminal to draw on; HINT: --count says how often to look"
             )
+        pause = max(interval.total_seconds(), 0.1)
         with connected(database, read_only=True) as client:
             name = client.connection.info.dbname
             if not terminal:
-                _print(client, count or 1, interval, as_lines, name)
+                _print(client, count or 1, pause, as_lines, name)
                 return
             out = console()
             before: Sample | None = None
@@ -155,10 +194,10 @@ def add(app: typer.Typer) -> None:
                     while True:
                         now = sample(client)
                         shown = figures(now, before)
-                        live.update(_screen(shown, now, out.height, name), refresh=True)
+                        live.update(_screen(shown, now, out, out.height, name), refresh=True)
                         before = now
                         looks += 1
-                        if (count is not None and looks >= count) or _left(keys, interval):
+                        if (count is not None and looks >= count) or _left(keys, pause):
                             return
             except KeyboardInterrupt:
                 return
@@ -180,5 +219,5 @@ def _print(client: Client, count: int, interval: float, as_lines: bool, name: st
             write_line(as_json({"taken_at": now.moment, **shown}))
         else:
             out = console()
-            out.print(_screen(shown, now, 10_000, name))
+            out.print(_screen(shown, now, out, 10_000, name))
         sys.stdout.flush()

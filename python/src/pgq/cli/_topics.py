@@ -9,7 +9,8 @@ import typer
 
 from pgq import UnknownTopic
 from pgq.cli._complete import TopicName
-from pgq.cli._house import AsJson, CommandError, Database, Yes, command, confirm, connected, family
+from pgq.cli._errors import CommandError
+from pgq.cli._house import AsJson, Database, Yes, command, confirm, connected, family
 from pgq.cli._output import show_object, show_rows, write_line
 from pgq.cli._values import a_span
 
@@ -38,7 +39,12 @@ def add(app: typer.Typer) -> None:
     """Add the commands."""
     topics = family("topics", "Topics: logs of messages, in partitions.", app)
 
-    @command(topics, "list", examples=["pgq topics list", "pgq topics list --json | jq .[].topic"])
+    @command(
+        topics,
+        "list",
+        examples=["pgq topics list", "pgq topics list --json | jq .[].topic"],
+        table=True,
+    )
     def list_topics(database: Database = "", json: AsJson = False) -> None:
         """Show the topics and their settings."""
         with connected(database, read_only=True) as client:
@@ -49,7 +55,7 @@ def add(app: typer.Typer) -> None:
                 nothing="no topics",
             )
 
-    @command(topics, "show", examples=["pgq topics show orders"])
+    @command(topics, "show", examples=["pgq topics show orders"], table=True)
     def show_topic(topic: TopicName, database: Database = "", json: AsJson = False) -> None:
         """Show one topic: its settings, and what each partition holds."""
         with connected(database, read_only=True) as client:

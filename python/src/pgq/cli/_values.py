@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 from datetime import datetime, timedelta
+from enum import Enum
 from typing import Any, NoReturn
 
 import typer
 
 __all__ = [
+    "State",
     "a_moment",
     "a_span",
     "a_wait",
@@ -19,6 +21,19 @@ __all__ = [
     "span_of",
     "wait_of",
 ]
+
+
+class State(str, Enum):
+    """The state of a job."""
+
+    ready = "ready"
+    leased = "leased"
+    delayed = "delayed"
+    waiting = "waiting"
+    expired = "expired"
+    dead = "dead"
+    finished = "finished"
+
 
 _UNITS = {
     "ms": 0.001,

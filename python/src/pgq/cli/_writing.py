@@ -15,7 +15,8 @@ from psycopg.types.json import Jsonb
 from pgq import Client
 from pgq.cli._batches import Writer, write_all
 from pgq.cli._complete import QueueName, TopicName
-from pgq.cli._house import AsJson, CommandError, Database, command, connected
+from pgq.cli._errors import CommandError, UsageError, warn
+from pgq.cli._house import AsJson, Database, command, connected
 from pgq.cli._input import Format, Item
 from pgq.cli._output import Raw, as_json, write_line
 from pgq.cli._values import a_moment, a_wait, headers_of, json_of
@@ -29,9 +30,7 @@ Payload = Annotated[
     str | None,
     typer.Argument(metavar="PAYLOAD", help="one payload, JSON; without it, many are read"),
 ]
-File = Annotated[
-    Path | None, typer.Option("--file", "-f", help="read this; default: the standard input")
-]
+File = Annotated[Path | None, typer.Option("--file", help="read this; default: the standard input")]
 As = Annotated[
     Format | None,
     typer.Option(
@@ -216,7 +215,7 @@ def add(app: typer.Typer) -> None:
 
 def _refuse_both(file: Path | None, form: Format | None) -> None:
     if file is not None or form is not None:
-        raise CommandError("a PAYLOAD and --file or --format exclude each other")
+        raise UsageError("a PAYLOAD and --file or --format exclude each other")
 
 
 def _one(payload: str, text: bool) -> Jsonb:
@@ -225,7 +224,7 @@ def _one(payload: str, text: bool) -> Jsonb:
     try:
         json_of(payload)
     except (ValueError, RecursionError) as error:
-        raise CommandError(
+        raise UsageError(
             f"the payload is not JSON: {error}; HINT: --text takes it as a text"
         ) from None
     return Jsonb(Raw(payload), dumps=str)
@@ -265,13 +264,13 @@ def _many(
         known = file is not None and file.suffix.lower() == ".csv"
         form = Format.csv if known else Format.jsonl
     if key_column is not None and form is not Format.csv:
-        raise CommandError("--key-column is for CSV")
+        raise UsageError("--key-column is for CSV")
     with ExitStack() as stack:
         stream: IO[bytes]
         if file is not None and str(file) != "-":
             stream = stack.enter_context(file.open("rb"))
         elif sys.stdin is None:
-            raise CommandError("there is no standard input; HINT: say a PAYLOAD, or --file")
+            raise UsageError("there is no standard input; HINT: say a PAYLOAD, or --file")
         else:
             if sys.stdin.isatty():
                 print(f"reading {form.value} from the terminal; Ctrl-D ends it", file=sys.stderr)
@@ -285,7 +284,7 @@ def _many(
     else:
         write_line(f"{outcome.said()} in {target}")
     if outcome.interrupted:
-        print(f"pgq: {outcome.failure}", file=sys.stderr)
+        warn(str(outcome.failure))
         raise KeyboardInterrupt
     if outcome.failure is not None:
         raise CommandError(outcome.failure)

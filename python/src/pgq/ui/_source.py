@@ -14,7 +14,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.types.json import set_json_loads
 
 from pgq import Client, errors
-from pgq.cli._house import one_line
+from pgq.cli._errors import one_line
 from pgq.cli._output import Raw
 
 __all__ = ["Problem", "Source"]

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import psycopg
 
@@ -16,7 +16,8 @@ from pgq._runtime._async._slots import Slots
 from pgq._runtime._errors import Logger
 from pgq._runtime._heartbeats import Heartbeats
 from pgq._runtime._tasks import Running, Wakeup, signals, spawn
-from pgq._runtime._times import Backoff
+from pgq._runtime._times import LOOK_FOR, SAY_AGAIN, Backoff
+from pgq.errors import UnknownGroup, UnknownQueue, UnknownTopic
 
 __all__ = ["LONGEST_CALM", "Runner", "Slot"]
 
@@ -72,6 +73,11 @@ class Runner:
         self._changed = Wakeup()
         self.hurried = False
         """Whether the last run gave back what its handlers had not ended."""
+        self.absent: Literal["raise", "wait", "create"] = "raise"
+        """What `run` does at its start where a queue, topic or group is not there: raise the
+        error, wait for it, or create the queues."""
+        self.once = False
+        """Whether a worker stops when no job is due any more."""
 
     @property
     def running(self) -> bool:
@@ -101,7 +107,7 @@ class Runner:
 
         Signals are heard in the main thread only. A database that cannot be reached is waited for,
         at the start too. Raises UnknownQueue, UnknownTopic or UnknownGroup when one of those is not
-        there.
+        there, or does what `absent` says.
         """
         if self._supervisor is not None:
             raise RuntimeError(f"this {self.what} runs already")
@@ -114,20 +120,33 @@ class Runner:
 
     async def _begin_when_reached(self) -> Any:
         """None: it was told to stop before the database could be reached."""
-        backoff, said = Backoff(0.1, 5.0), ""
+        backoff, said, again_at = Backoff(0.1, 5.0), "", 0.0
         while True:
+            level = logging.WARNING
             try:
                 return await self._begin()
             except psycopg.OperationalError as error:
                 wait, text = backoff.next(), str(error).strip()
-                level = logging.WARNING if text != said else logging.DEBUG
-                self._logger.log(level, "database unavailable, again in %.1f s: %s", wait, text)
-                said = text
+                message = f"database unavailable, again in {wait:.1f} s: {text}"
+                if text == said:
+                    level = logging.DEBUG
+            except (UnknownQueue, UnknownTopic, UnknownGroup) as error:
+                if self.absent == "raise":
+                    raise
+                wait, text = LOOK_FOR, f"{error}"
+                message = f"waits: {text}"
+                if text == said and time.monotonic() < again_at:
+                    level = logging.DEBUG
+            if level == logging.WARNING:
+                again_at = time.monotonic() + SAY_AGAIN
+            self._logger.log(level, "%s", message)
+            said = text
             if self._stops or (await self._changed.wait(wait) and self._stops):
                 return None
 
     async def _run(self, supervisor: Any) -> None:
         self._supervisor = supervisor
+        supervisor.once = self.once
         self.hurried = False
         supervisor.state.stopping = self._stops > 0
         name = f"pgq {self.what}: leases"

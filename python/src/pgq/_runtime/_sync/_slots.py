@@ -41,6 +41,8 @@ class Slots:
         self.begun: Callable[[], None] = lambda: None
         """Called when a slot has got something to do."""
         self._asks = True
+        self.once = False
+        """Whether to stop when nothing more is due."""
         self.state = State()
         self.abandoned = Abandoned(logger)
         self.logger = logger

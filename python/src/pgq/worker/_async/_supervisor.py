@@ -48,6 +48,8 @@ class Supervisor(Slots):
         self._kinds = {one: kind_of_job(one.function, RunningJob) for one in self.calls}
         self.reports = reports
         self.claims = Claims()
+        self.working: set[object] = set()
+        """The slots that call a handler, up to where they look again."""
         self._heartbeat = heartbeat
         self._notify: set[str] = set()
         self._restricted: set[str] = set()
@@ -106,6 +108,10 @@ class Supervisor(Slots):
     def idle(self) -> bool:
         """Whether there is no job in hand."""
         return not self.claims.all()
+
+    def exhausted(self) -> bool:
+        """Whether there is no job in hand, and none is due."""
+        return self.idle() and not self.working and self.schedule.exhausted()
 
     def hears(self, channels: Collection[str]) -> None:
         """These channels are listened to."""

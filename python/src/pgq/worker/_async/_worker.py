@@ -102,7 +102,12 @@ class AsyncWorker(Runner):
         )
         connection = await connect(self._conninfo, self._options, "pgq worker")
         try:
-            supervisor.learn(await AsyncClient(connection).admin.list_queues(), required=True)
+            admin = AsyncClient(connection).admin
+            queues = await admin.list_queues()
+            if self.absent == "create":
+                known = {one.queue for one in queues}
+                queues += [await admin.create_queue(one) for one in chosen if one not in known]
+            supervisor.learn(queues, required=True)
         finally:
             await connection.close()
         return supervisor

@@ -40,10 +40,21 @@ class Slot(Execution):
                 return
             handler = self._next(done)
             if handler is None:
+                if self._supervisor.once and self._supervisor.exhausted():
+                    self._supervisor.state.stopping = True
+                    self._supervisor.wake_all()
+                    continue
                 self._supervisor.wait_for_work(self._wakeup)
                 continue
             claim = self._exchange(done, handler)
-            done = self.work(claim) if claim is not None else None
+            if claim is None:
+                done = None
+                continue
+            self._supervisor.working.add(self)
+            done = self.work(claim)
+            if self._supervisor.once:
+                self._supervisor.schedule.wake()  # its handler may have enqueued something
+            self._supervisor.working.discard(self)
 
     def _next(self, done: Claim | None) -> Handler | None:
         """Whose jobs to claim now. Whoever finishes something claims in the same transaction."""

@@ -104,7 +104,12 @@ class Worker(Runner):
         )
         connection = connect(self._conninfo, self._options, "pgq worker")
         try:
-            supervisor.learn(Client(connection).admin.list_queues(), required=True)
+            admin = Client(connection).admin
+            queues = admin.list_queues()
+            if self.absent == "create":
+                known = {one.queue for one in queues}
+                queues += [admin.create_queue(one) for one in chosen if one not in known]
+            supervisor.learn(queues, required=True)
         finally:
             connection.close()
         return supervisor

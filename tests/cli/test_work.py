@@ -1,0 +1,193 @@
+"""pgq work and consume: what they do where a queue or topic is not there, and --once."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import subprocess
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.test_housekeeping import both, port
+from pgq import Client
+from pgq.worker import AsyncWorker, Handlers, Worker
+from support.command import Start
+from support.waiting import PATIENCE, wait_until
+from support.working import Started
+
+__all__ = ["port"]
+
+HOUR = timedelta(hours=1)
+
+APP = """
+import os
+import psycopg
+from pgq import Client
+from pgq.consumer import Consumer
+from pgq.worker import Handlers
+
+handlers = Handlers()
+consumer = Consumer("billing", conninfo=os.environ["DATABASE_URL"])
+
+
+@handlers.handler("mail")
+{how}def send(payload):
+    if payload == "bad":
+        raise ValueError("no such place")
+    with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
+        if payload > 1:
+            Client(connection).enqueue("bills", payload - 1)
+    print("mail", payload, flush=True)
+
+
+@handlers.handler("bills")
+{how}def bill(payload):
+    with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
+        Client(connection).enqueue("mail", payload)
+    print("bill", payload, flush=True)
+
+
+@consumer.handler("orders")
+def handle(payload):
+    print(payload, flush=True)
+"""
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Path:
+    """A folder with a module of handlers."""
+    (tmp_path / "app.py").write_text(APP.format(how=""))
+    return tmp_path
+
+
+def told(running: Any, text: str) -> str:
+    """The line of its standard error that has this."""
+    while line := running.stderr.readline().decode():
+        if text in line:
+            return str(line)
+    raise AssertionError(f"{text} was not said")
+
+
+def test_it_waits_for_a_queue(client: Client, process: Start, app: Path, port: int) -> None:
+    running = process("work", "app:handlers", "--health", str(port), cwd=app)
+    assert 'waits: queue "' in told(running, "WARNING")
+    assert both(port) == (200, 503)
+    for queue in ("mail", "bills"):
+        client.admin.create_queue(queue)
+    client.enqueue("mail", 1)
+    assert running.stdout.readline() == b"mail 1\n"
+    wait_until(lambda: both(port) == (200, 200), PATIENCE)
+    running.send_signal(signal.SIGTERM)
+    assert running.wait(PATIENCE) == 0
+
+
+def test_a_consumer_waits_for_its_topic(client: Client, process: Start, app: Path) -> None:
+    running = process("work", "app:consumer", cwd=app)
+    told(running, 'waits: topic "orders" does not exist')
+    client.admin.create_topic("orders", partitions=1)
+    told(running, 'waits: topic "orders" has no consumer group "billing"')
+    client.admin.create_group("orders", "billing")
+    client.publish("orders", 1)
+    assert running.stdout.readline() == b"1\n"
+
+
+@pytest.mark.parametrize("kind", [Worker, AsyncWorker])
+def test_it_says_so_again(
+    dsn: str,
+    client: Client,
+    kind: type[Worker] | type[AsyncWorker],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Each minute; the minute is short here."""
+    from pgq._runtime._async import _runner as tasks
+    from pgq._runtime._sync import _runner as threads
+
+    for module in (tasks, threads):
+        assert module.SAY_AGAIN == 60
+        monkeypatch.setattr(module, "SAY_AGAIN", 0.2)
+        monkeypatch.setattr(module, "LOOK_FOR", 0.02)
+    handlers = Handlers()
+
+    @handlers.handler("mail")
+    def handle(payload: Any) -> None:
+        """Nothing."""
+
+    caplog.set_level(logging.DEBUG, "pgq.worker")
+    worker = kind(dsn, handlers)
+    worker.absent = "wait"
+    started = Started(worker)
+
+    def levels() -> list[int]:
+        return [one.levelno for one in caplog.records if one.msg == "%s"]
+
+    wait_until(lambda: levels().count(logging.WARNING) == 3, PATIENCE)
+    # one at once, and many silent looks between two of them
+    assert levels()[0] == logging.WARNING
+    assert levels().count(logging.DEBUG) > 3
+    client.admin.create_queue("mail")
+    wait_until(lambda: worker.ready, PATIENCE)
+    started.stop()
+    started.join()
+
+
+def test_strict(process: Start, app: Path) -> None:
+    running = process("work", "app:handlers", "--strict", cwd=app)
+    out, err = running.communicate(timeout=PATIENCE)
+    assert (running.returncode, out) == (1, b"")
+    assert err.decode() in (
+        'pgq: queue "mail" does not exist\n',
+        'pgq: queue "bills" does not exist\n',
+    )
+
+
+def test_consume_waits(client: Client, process: Start) -> None:
+    running = process("consume", "orders", "billing", "--follow", "--payloads")
+    assert running.stderr.readline() == (
+        b'pgq: waits: unknown topic "orders"; HINT: Create it with pgq topics create, or see '
+        b"pgq topics list for those that exist.\n"
+    )
+    client.admin.create_topic("orders", partitions=1)
+    client.admin.create_group("orders", "billing")
+    client.publish("orders", 1)
+    assert running.stdout.readline() == b"1\n"
+    for options in ([], ["--follow", "--strict"]):
+        strict = process("consume", "nowhere", "billing", *options)
+        assert strict.communicate(timeout=PATIENCE)[1].startswith(b'pgq: unknown topic "nowhere"')
+        assert strict.returncode == 1
+
+
+@pytest.mark.parametrize("how", ["", "async "], ids=["threads", "tasks"])
+@pytest.mark.parametrize("concurrency", ["1", "4"])
+def test_once(client: Client, process: Start, tmp_path: Path, how: str, concurrency: str) -> None:
+    """All that is due, and what that enqueues for now, in queues that it creates itself."""
+    (tmp_path / "app.py").write_text(APP.format(how=how))
+    given = ("work", "app:handlers", "--create", "--once", "--concurrency", concurrency)
+    empty = process(*given, cwd=tmp_path)
+    assert empty.communicate(timeout=PATIENCE)[0] == b""
+    assert empty.returncode == 0
+    assert {one.queue for one in client.admin.list_queues()} == {"mail", "bills"}
+    client.admin.alter_queue("mail", backoff=HOUR)
+    client.enqueue_batch("mail", ["bad", 3])
+    later = client.enqueue("mail", 1, delay=HOUR).job_id
+    running = process(*given, cwd=tmp_path)
+    out, err = running.communicate(timeout=PATIENCE)
+    assert out.decode().split("\n") == [
+        "mail 3", "bill 2", "mail 2", "bill 1", "mail 1", "",
+    ]  # fmt: skip
+    assert b"failed: no such place" in err
+    assert running.returncode == 0
+    left = {one.job_id: one.state for one in client.jobs.peek_jobs("mail")}
+    assert len(left) == 2
+    assert left[later] == "delayed"
+
+
+def test_a_consumer_neither_creates_nor_ends(process: Start, app: Path) -> None:
+    for option in ("--create", "--once"):
+        running = process("work", "app:consumer", option, cwd=app, stderr=subprocess.PIPE)
+        err = running.communicate(timeout=PATIENCE)[1].decode()
+        assert running.returncode == 2
+        assert "is a consumer: --once and --create are for the handlers of queues" in err
