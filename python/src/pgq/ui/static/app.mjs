@@ -220,6 +220,9 @@ function App() {
         // another view is read from its beginning, also by those who cannot see that it is another
         document.title = `pgq: ${place.length ? place.join(" ") : "overview"}`;
         if (document.activeElement !== document.body) main.current?.focus();
+        for (const one of document.querySelectorAll("nav [aria-current]")) {
+            one.scrollIntoView({ block: "nearest", inline: "nearest" });
+        }
         scrollTo(0, 0);
     }, [address]);
     useEffect(() => {

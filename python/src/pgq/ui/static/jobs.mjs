@@ -16,7 +16,7 @@ const state = (name) => html`<${Badge} kind=${STATE_KINDS[name]}>${name}<//>`;
 
 // A text in a list, of which so many lines are shown: the view of the job has all of it.
 const cut = (name, kind, lines = "") => ({
-    name, kind, cell: (one) => one[name] && html`<span class="lines ${lines}">${one[name]}</span>`,
+    name, kind, spare: true, cell: (one) => one[name] && html`<span class="lines ${lines}">${one[name]}</span>`,
 });
 
 const CELLS = {
@@ -46,7 +46,7 @@ const cancellingChosen = (queue) => (ids) => ({
 });
 
 const time = (name, title) => ({
-    name, title, cell: (one) => html`<${Ago} at=${one[name]} />`,
+    name, title, spare: true, cell: (one) => html`<${Ago} at=${one[name]} />`,
 });
 
 export function Jobs({ queue, state: wanted, given }) {
@@ -58,7 +58,7 @@ export function Jobs({ queue, state: wanted, given }) {
     const choose = (event) => {
         location.hash = asking(address(event.target.value), filter);
     };
-    const when = wanted === "leased" ? "leased until" : wanted ? "due" : "due or leased until";
+    const when = wanted === "leased" ? "lease end" : wanted ? "due" : "due or lease end";
     return html`<${Head} queue=${queue} at="jobs" />
     <form class="choices" onSubmit=${(event) => {
         event.preventDefault();
@@ -93,8 +93,8 @@ export function Jobs({ queue, state: wanted, given }) {
                     { name: "priority", kind: "number" },
                     { name: "attempt", kind: "number" },
                     time("due_at", "due"), time("leased_until", "leased until"),
-                    { name: "worker", kind: "word", cell: (one) => one.worker ?? (
-                        one.state === "leased" && html`<span class="quiet">not known</span>`) },
+                    { name: "worker", kind: "word", spare: true, value: (one) => one.worker
+                        ?? (one.state === "leased" ? "not known" : null) },
                     CELLS.label, CELLS.key, CELLS.error, CELLS.content,
                 ]} />`;
     }}<//>`;
@@ -266,7 +266,7 @@ export function Dead({ queue, given }) {
                         cell: (one) => html`<${Ago} at=${one.died_at} />` },
                     { name: "attempt", title: "attempts", kind: "number" },
                     CELLS.error, CELLS.label,
-                    { name: "key", kind: "word", cell: (one) => html`
+                    { name: "key", kind: "word", spare: true, cell: (one) => html`
                         ${one.key && html`<span class="lines">${one.key}</span>`}${one.stops_key && html`
                         <${Badge} kind="odd">stops its key<//>`}` },
                     CELLS.content,

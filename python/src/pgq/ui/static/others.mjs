@@ -58,7 +58,7 @@ export function Schedules({ only = true }) {
                     cell: (one) => html`<${Ago} at=${one.next_at} />` },
                 { name: "last_at", title: "last",
                     cell: (one) => html`<${Ago} at=${one.last_at} />` },
-                { name: "last_error", kind: "long", cell: (one) => html`
+                { name: "last_error", kind: "long", cell: (one) => one.last_error && html`
                     <span class="bad"><${Folded} text=${one.last_error} /></span>` },
                 { name: "acts", title: "", cell: (one) => html`
                     <${Act} asked=${turning(one)}>${

@@ -64,14 +64,16 @@ function compare(left, right) {
 
 const titled = (column) => column.title ?? column.name.replaceAll("_", " ");
 
-// columns: name, title, value of a row (to sort by, and to show), cell (how it is shown), kind. One
-// without a title is not sorted by; its name says what is in it.
-export function Table({ label, columns, rows, id, nothing = "nothing here", filter = false }) {
+// columns: name, title, value of a row (to sort by, and to show), cell (how it is shown), kind, spare
+// (left out while no row has a value). One without a title is not sorted by; its name says what is
+// in it.
+export function Table({ label, columns: given, rows, id, nothing = "nothing here", filter = false }) {
     const [order, setOrder] = useState(null);
     // filter: true, or the text by which it is filtered at first
     const [wanted, setWanted] = useState(filter === true ? "" : filter || "");
     const [most, setMost] = useState(AT_ONCE);
     const value = (column, row) => (column.value ? column.value(row) : row[column.name]);
+    const columns = given.filter((one) => !one.spare || rows.some((row) => value(one, row) != null));
     let shown = rows;
     if (wanted) {
         const text = wanted.toLowerCase();
@@ -209,7 +211,11 @@ export function Curves({ label, times, series }) {
                 })),
             ],
             axes: [{ ...axis, space: 80, values: (_, all) => all.map(clock) }, { ...axis, size: 60, values: (_, all) => all.map((one) => rate(one)) }],
-            scales: { y: { range: (_, low, high) => [0, Math.max(high || 0, 1) * 1.1] } },
+            scales: {
+                // of a single look there is no range
+                x: { range: (_, low, high) => (high - low < 10 ? [high - 10, high] : [low, high]) },
+                y: { range: (_, low, high) => [0, Math.max(high || 0, 1) * 1.1] },
+            },
             cursor: { drag: { x: false, y: false } },
             // the newest figures, unless somebody points at others
             hooks: { setCursor: [newest] },
