@@ -276,7 +276,9 @@
 \ir queue/_cancel_job.sql
 \ir queue/cancel_job.sql
 \ir queue/_job_message.sql
+\ir queue/_job_state.sql
 \ir queue/get_job.sql
+\ir queue/_check_state.sql
 \ir queue/peek_jobs.sql
 \ir queue/_begun_job.sql
 \ir queue/_extend_lease.sql
@@ -449,6 +451,8 @@
 \ir addons/filters/_find_unfinished.sql
 \ir addons/filters/cancel_jobs.sql
 \ir addons/filters/retry_jobs.sql
+\ir addons/filters/search_jobs.sql
+\ir addons/filters/list_errors.sql
 
 -- Duplicates
 \ir addons/duplicates/_merge_duplicate.sql

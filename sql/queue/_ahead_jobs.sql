@@ -9,6 +9,8 @@ returns table (
 language plpgsql stable parallel unsafe
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 set jit = off
 as $$
 declare

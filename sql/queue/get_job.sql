@@ -22,17 +22,13 @@ begin
 
     if found then
         info.expires_at := held.expires_at;
-        if held.lease_token is not null and held.visible_at > now_at then
-            info.state := 'leased';
+        info.state := pgq._job_state(
+            held.lease_token, held.visible_at, held.expires_at, held.due_at, now_at
+        );
+        if info.state = 'leased' then
             info.leased_until := held.visible_at;
             held.attempt := held.attempt + (held.last_attempt is null)::integer;
         else
-            info.state := case
-                when held.expires_at <= now_at then 'expired'
-                when held.due_at is not null then 'waiting'
-                when held.visible_at <= now_at then 'ready'
-                else 'delayed'
-            end;
             info.due_at := coalesce(held.due_at, held.visible_at);
         end if;
     else

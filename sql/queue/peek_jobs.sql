@@ -17,15 +17,12 @@ declare
     jobs bigint := coalesce(max_jobs, 100);
     wanted text := state;
     now_at timestamptz := pgq._clock();
+    from_at timestamptz := '-infinity';
+    until_at timestamptz := 'infinity';
     seen_id bigint;
 begin
     perform pgq._check_count('max_jobs', jobs, 1, 10000);
-    if wanted collate "C" not in ('ready', 'leased', 'delayed', 'waiting', 'expired') then
-        raise exception
-            'argument "state" must be ready, leased, delayed, waiting or expired'
-            using errcode = '22023', hint = 'fetch_dead_letters shows those that are dead.';
-    end if;
-
+    perform pgq._check_state(wanted collate "C");
     perform pgq._check_access(null, queue collate "C", 'consume');
 
     select q.queue_id
@@ -37,24 +34,39 @@ begin
         perform pgq._fail_unknown_queue(queue collate "C");
     end if;
 
-    for seen_id in
-        select j.job_id
-        from pgq.job as j
-        where j.queue_id = target_id
-            and (
-                wanted is null
-                or wanted collate "C" = case
-                    when j.lease_token is not null and j.visible_at > now_at then 'leased'
-                    when j.expires_at <= now_at then 'expired'
-                    when j.due_at is not null then 'waiting'
-                    when j.visible_at <= now_at then 'ready'
-                    else 'delayed'
-                end
-            )
-        order by j.priority, j.visible_at, j.job_id
-        limit jobs
-    loop
-        return query select i.* from pgq.get_job(seen_id) as i;
+    -- Only leased and delayed jobs have a time to come, and blocked jobs have infinity: by its times
+    -- a rare state is found without a scan of the others.
+    if wanted collate "C" in ('leased', 'delayed') then
+        from_at := now_at;
+    elsif wanted collate "C" = 'waiting' then
+        from_at := 'infinity';
+    elsif wanted collate "C" = 'ready' then
+        until_at := now_at;
+    end if;
+
+    for priority_at in 0 .. 9 loop
+        for seen_id in
+            select n.job_id
+            from (
+                select j.*
+                from pgq.job as j
+                where j.queue_id = target_id
+                    and j.priority = priority_at
+                    and j.visible_at between from_at and until_at
+                order by j.visible_at, j.job_id
+                limit 100000
+            ) as n
+            where wanted is null
+                or wanted collate "C" = pgq._job_state(
+                    n.lease_token, n.visible_at, n.expires_at, n.due_at, now_at
+                )
+            order by n.visible_at, n.job_id
+            limit jobs
+        loop
+            return query select i.* from pgq.get_job(seen_id) as i;
+            jobs := jobs - 1;
+        end loop;
+        exit when jobs = 0;
     end loop;
 end
 $$;
@@ -62,8 +74,8 @@ $$;
 comment on function pgq.peek_jobs(text, text, integer) is
 'Returns unfinished jobs of a queue, in the order of claims, without claiming any.
 state: ready, leased, delayed, waiting or expired, the words of get_job; null: any. max_jobs: 1 to
-10000; by default 100. It returns the first jobs only: a next page is not available. A rare state
-may take as long as a scan of all unfinished jobs of the queue. Jobs that a subscription has still
-to make have no id yet, and are not shown; queue_stats counts them.
+10000; by default 100. It returns the first jobs only: a next page is not available. For a state it
+looks at the first 100000 jobs of each priority whose times allow this state. Jobs that a
+subscription has still to make have no id yet, and are not shown; queue_stats counts them.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad state or max_jobs, 40001
 when retention removes what is being read (try again).';

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from cli.test_doctor import about, clock, dsn, found
+
 from pgq import Client
 from support.clock import Clock
 from support.command import Run

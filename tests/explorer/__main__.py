@@ -15,6 +15,7 @@ from pathlib import Path
 from explorer.every_pair import NEARNESS
 from explorer.explore import Explorer, names, new_seed
 from explorer.progress import DEFAULT
+
 from pgq.embedded import Server
 
 SETTINGS = {

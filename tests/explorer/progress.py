@@ -15,6 +15,7 @@ from pathlib import Path
 
 from explorer.every_pair import NEARNESS
 from explorer.footprints import Footprints
+
 from support.house import ROOT
 
 __all__ = ["DEFAULT", "Progress", "product", "share"]

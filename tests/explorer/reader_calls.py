@@ -31,3 +31,13 @@ def watermark(draw: Draw) -> Arguments:
 @call("queue", 0.5)
 def peek_jobs(draw: Draw) -> Arguments:
     return {"queue": draw.queue()}
+
+
+@call("queue", 0.5)
+def search_jobs(draw: Draw) -> Arguments:
+    return {"queue": draw.queue()}
+
+
+@call("queue", 0.5)
+def list_errors(draw: Draw) -> Arguments:
+    return {"queue": draw.queue()}

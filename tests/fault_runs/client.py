@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from psycopg.pq import TransactionStatus
-
 from fault_runs.journal import Entry, Journal
+from psycopg.pq import TransactionStatus
 
 __all__ = ["LEVELS", "Client", "Role", "RollBack"]
 

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from hypothesis import strategies as st
-
 from fuzz.catalog import Function
+from hypothesis import strategies as st
 
 __all__ = ["LIMITS", "NULL", "Drawn", "argument", "literal"]
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import psycopg
 import pytest
+from upgrade import released_versions, upgrade_path
 
 from build import migration_path
 from catalog import GOLDEN, describe
@@ -13,7 +14,6 @@ from pgq.embedded import Server
 from pgq.migrate import migrate
 from support.house import MIGRATIONS
 from support.install import ROUTES
-from upgrade import released_versions, upgrade_path
 
 
 @pytest.mark.parametrize("route", ROUTES)

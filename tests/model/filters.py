@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from psycopg.errors import InvalidParameterValue
-
 from model.queues import Queue, Waiting
+from psycopg.errors import InvalidParameterValue
 
 __all__ = ["Filter", "Found"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
-
 from model.drawn import members, seldom
 from model.machine import Machine
 

@@ -11,6 +11,7 @@ from uuid import UUID
 from model.content import Content
 from model.groups import Groups
 from model.topics import Group, Partition, Position
+
 from pgq import (
     LeasedMessage,
     LeaseLost,

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
+from typing import Any, TypeVar
 
 from psycopg.rows import namedtuple_row
 
 from support.session import Session
 
 __all__ = ["Reader", "Work", "refuse_growth"]
+
+T = TypeVar("T")
 
 _COUNTERS = """
     select
@@ -49,13 +52,19 @@ class Reader:
 
     def run(self, statement: str, arguments: dict[str, Any]) -> list[Any]:
         """Run a statement in a transaction of its own and return its rows; see ``last``."""
+        return self.follow(
+            lambda: self.connection.execute(statement.encode(), arguments).fetchall()
+        )
+
+    def follow(self, reads: Callable[[], T]) -> T:
+        """Do it, on this connection, in a transaction of its own; see ``last``."""
         with self.connection.transaction():
             before = self._counters()
-            rows = self.connection.execute(statement.encode(), arguments).fetchall()
+            found = reads()
             after = self._counters()
         scanned = set(after.scanned or ()) if after.scans > before.scans else set()
         self.last = Work(after.entries - before.entries, frozenset(scanned))
-        return rows
+        return found
 
     def _counters(self) -> Any:
         return self.connection.execute(_COUNTERS).fetchone()

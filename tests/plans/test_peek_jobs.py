@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from plans.counting import Reader
 from psycopg.types.json import Jsonb
 
-from plans.counting import Reader
 from support.session import Session
 
 # what is read besides
@@ -25,8 +25,12 @@ def test_the_first_of_many(connection: Session) -> None:
             assert len(reader.call("peek_jobs", queue="work", state=state, max_jobs=20)) == 20
             assert reader.last.entries <= 5 * 20 + OVERHEAD
             assert not reader.last.scanned
-        # a rare state is looked for in this queue alone
-        assert reader.call("peek_jobs", queue="work", state="leased") == []
+        for state in ("leased", "delayed", "waiting"):  # not among those that are ready
+            assert reader.call("peek_jobs", queue="work", state=state) == []
+            assert reader.last.entries <= OVERHEAD
+            assert not reader.last.scanned
+        # an expired job may be due at any time; it is looked for in this queue alone
+        assert reader.call("peek_jobs", queue="work", state="expired") == []
         assert reader.last.entries <= 4000 + OVERHEAD
         assert not reader.last.scanned
         reader.close()

@@ -16,6 +16,7 @@ from pgq.producer import Producer
 from pgq.worker import AsyncWorker, Worker
 from support.calls import GIVEN, given, prepare
 from support.house import install_script, refuse
+from support.page import Page
 from support.session import Session
 from support.waiting import PATIENCE, wait_until
 from support.working import Started
@@ -137,3 +138,12 @@ def test_what_runs_is_refused_by_a_standby(
         pytest.raises(psycopg.OperationalError, match=r"is a standby.*read-write"),
     ):
         producer.publish(1).result(10)
+
+
+def test_the_page_of_a_standby(primary: Server, start_standby: Callable[..., Server]) -> None:
+    """It offers no act; tests/ui/test_rights.py sees that the page disables what is not offered."""
+    with Page(start_standby(primary).dsn) as page:
+        about = page.read("about")
+        assert (about["standby"], about["acts"]) == (True, {})
+        assert about["refused"] == "a standby: it can only be read"
+        assert page.read("overview")["queues"] == []

@@ -103,6 +103,8 @@ GIVEN: dict[str, Arguments] = {
     "resume_schedule": SCHEDULE,
     "retry_job": {"job_id": "$job"},
     "retry_jobs": {**QUEUE, "all_jobs": True},
+    "search_jobs": QUEUE,
+    "list_errors": QUEUE,
     "revoke_access": {"role": "public", **TOPIC},
     "run_schedules": {},
     "schedule_cleanup": {},

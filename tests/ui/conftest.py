@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -53,11 +54,12 @@ def open_tab(browser: Browser, page: Page) -> Iterator[Any]:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **settings})
         contexts.append(context)
         tab = context.new_page()
+        address = urlsplit(url or page.url).netloc
         tab.on("pageerror", lambda error: wrong.append(f"{error}"))
         tab.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
         tab.on(
             "request",
-            lambda asked: wrong.append(asked.url) if page.address not in asked.url else None,
+            lambda one: wrong.append(one.url) if urlsplit(one.url).netloc != address else None,
         )
         tab.goto(page.url if url is None else url)
         return tab

@@ -58,7 +58,7 @@ def test_each_command_serves(line: str, dsn: str, tmp_path: object) -> None:
 def test_the_application(dsn: str, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", dsn)
     monkeypatch.setenv("PGQ_UI_TOKEN", "chosen-by-somebody")
-    [program] = [text for _, language, text in BLOCKS if language == "python"]
+    program = next(text for _, language, text in BLOCKS if language == "python")
     found: dict[str, Any] = {}
     exec(program, found)
     with Page(dsn, app=found["app"]) as page:

@@ -11,6 +11,7 @@ from pgq import Client
 from pgq.ui import _lists, _many
 from support.page import Page
 
+TRACEBACK = 'Traceback (most recent call last):\n  File "a.py", line 3\nValueError: no answer\n'
 FIRST = {"label": "a", "error_contains": "no answer"}
 
 
@@ -88,7 +89,6 @@ def test_unfinished_jobs_of_a_filter(page: Page, client: Client) -> None:
     late = client.enqueue("mail", 1, label="a", delay=timedelta(hours=1)).job_id
     found = page.read("jobs", queue="mail", label="a")
     assert [one["job_id"] for one in found["jobs"]] == [late]
-    assert (found["looked_at"], found["whole"]) == (301, True)
     assert page.read("jobs", queue="mail", state="ready", label="a")["jobs"] == []
     in_time = client.get_job(late)
     assert in_time is not None
@@ -104,6 +104,62 @@ def test_long_texts_are_cut_in_lists(page: Page, client: Client) -> None:
     [letter] = page.read("dead", queue="mail")["letters"]
     assert (letter["last_error"], letter["label"]) == ("x" * 300 + "…", "l" * 200)
     assert page.read("job", job_id=job_id)["last_error"] == "x" * 1000
+
+
+@pytest.mark.usefixtures("mail")
+def test_the_last_line_of_an_error_comes_first(page: Page, client: Client) -> None:
+    """In lists; the view of the job has all of it."""
+    traced = bury(client, 1, error=TRACEBACK)[0]
+    bury(client, 1, error="502 Bad Gateway\n<html>\n")
+    bury(client, 1, error="once")
+    found = [one["last_error"] for one in page.read("dead", queue="mail")["letters"]]
+    assert found == ["ValueError: no answer", "<html>\n502 Bad Gateway", "once"]
+    assert page.read("job", job_id=traced)["last_error"] == TRACEBACK
+
+
+@pytest.mark.usefixtures("mail")
+def test_dead_letters_by_error(page: Page, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the last line of a traceback, as the filter finds them."""
+    first = bury(client, 2, error=TRACEBACK)
+    bury(client, 1, error="full")
+    second = bury(client, 1, error=TRACEBACK.replace("line 3", "line 4"))
+    died = {one["job_id"]: one["died_at"] for one in page.read("dead", queue="mail")["letters"]}
+    found = page.read("errors", queue="mail")
+    assert found["whole"] is True
+    traced, full = found["errors"]
+    assert (traced["error"], traced["letters"]) == ("ValueError: no answer", 3)
+    assert (traced["oldest_at"], traced["newest_at"]) == (died[first[0]], died[second[0]])
+    assert (full["error"], full["letters"]) == ("full", 1)
+    shown = page.read("dead", queue="mail", error_contains=traced["error"])["letters"]
+    assert [one["job_id"] for one in shown] == [*first, *second]
+    monkeypatch.setattr(_lists, "GROUPED", 2)
+    found = page.read("errors", queue="mail")
+    assert found["whole"] is False
+    assert [one["letters"] for one in found["errors"]] == [1, 1]
+
+
+def test_jobs_of_a_key(page: Page, client: Client) -> None:
+    """In an ordered queue; the newest first."""
+    client.admin.create_queue("mail", ordered=True)
+    client.admin.create_queue("other")
+    ids = [one.job_id for one in client.enqueue_batch("mail", [1, 2, 3], keys=["a", "b", "a"])]
+    found = page.read("jobs", queue="mail", key="a")["jobs"]
+    assert [one["job_id"] for one in found] == [ids[2], ids[0]]
+    found = page.read("jobs", queue="mail", key="a", state="waiting")["jobs"]
+    assert [one["job_id"] for one in found] == [ids[2]]
+    status, document = page.ask("jobs", queue="other", key="a")
+    assert (status, "not ordered" in document["message"]) == (400, True)
+
+
+def test_due_and_leased_until_are_two_times(page: Page, client: Client) -> None:
+    client.admin.create_queue("mail")
+    client.enqueue_batch("mail", [1, 2])
+    [job] = client.claim_job("mail")
+    waits, leased = page.read("jobs", queue="mail")["jobs"]
+    assert leased["job_id"] == job.job_id
+    assert (leased["due_at"], waits["leased_until"]) == (None, None)
+    assert leased["leased_until"]
+    assert waits["due_at"]
 
 
 def test_finished_jobs(page: Page, client: Client) -> None:

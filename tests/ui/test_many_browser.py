@@ -308,9 +308,10 @@ def watcher(dsn: str, client: Client) -> Iterator[str]:
 
 
 def test_a_role_without_rights(client: Client, watcher: str, browser: Any) -> None:
-    """It gets the message of the database, and nothing is done."""
+    """Of what it lost after the page was opened, it gets the message of the database."""
+    name = "pgq_test_watcher"
     client.admin.create_queue("mail", max_attempts=1, restricted=True)
-    client.admin.grant_access("pgq_test_watcher", "consume", queue="mail")
+    client.admin.grant_access(name, "admin", queue="mail")
     bury(client, 2)
     context = browser.new_context()
     tab = context.new_page()
@@ -319,6 +320,9 @@ def test_a_role_without_rights(client: Client, watcher: str, browser: Any) -> No
         expect(tab.get_by_role("heading", name="Overview")).to_be_visible()
         go(tab, page, "queues/mail/dead?label=a")
         tab.get_by_label("all shown").check()
+        expect(tab.get_by_role("button", name="Redrive chosen…")).to_be_enabled()
+        client.admin.grant_access(name, "consume", queue="mail")
+        client.admin.revoke_access(name, "admin", queue="mail")
         for name in ("Redrive chosen…", "Remove all that match…"):
             tab.get_by_role("button", name=name).click()
             dialog = tab.get_by_role("dialog")

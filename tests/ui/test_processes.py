@@ -89,16 +89,36 @@ def test_the_file_that_opens_it(start: Start, number: int) -> None:
 
 
 def test_the_token_of_a_service(start: Start, tmp_path: Path) -> None:
-    """Programs read it from a file, which nobody else can, whatever was there before."""
+    """It is made once, in a file that nobody else can read, and stays the same from then on."""
     file = tmp_path / "token"
-    file.write_text("an older one")
-    file.chmod(0o644)
     place, token = address(start("--token-file", str(file)))
     assert file.read_text() == f"{token}\n"
     assert file.stat().st_mode & 0o777 == 0o600
     assert [*tmp_path.iterdir()] == [file]
-    headers = {"Authorization": f"Bearer {file.read_text().strip()}"}
+    headers = {"Authorization": f"Bearer {token}"}
     assert httpx.get(place + "/api/about", headers=headers).status_code == 200
+    assert address(start("--token-file", str(file)))[1] == token
+
+
+@pytest.mark.parametrize(
+    ("mode", "text", "said"),
+    [
+        (0o640, "a-token-of-somebody", "can be read or written by others: chmod 600 "),
+        (0o602, "a-token-of-somebody", "can be read or written by others: chmod 600 "),
+        (0o600, "short", "has no token: 16 letters"),
+        (0o600, "a token of somebody", "has no token: 16 letters"),
+    ],
+)
+def test_a_token_file_that_is_refused(
+    start: Start, tmp_path: Path, mode: int, text: str, said: str
+) -> None:
+    file = tmp_path / "token"
+    file.write_text(text)
+    file.chmod(mode)
+    process = start("--token-file", str(file))
+    out, err = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, out, err.startswith(f"pgq: {file} {said}")) == (1, "", True), err
+    assert file.read_text() == text
 
 
 def test_on_a_terminal(dsn: str) -> None:
@@ -199,7 +219,7 @@ def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         raise ModuleNotFoundError("No module named 'starlette'", name="starlette")
 
     monkeypatch.setattr(_programs, "import_module", absent)
-    with pytest.raises(CommandError, match=r"starlette is missing: pip install 'pgq\[ui\]'"):
+    with pytest.raises(CommandError, match=r"starlette is missing: pip install 'pgq-sql\[ui\]'"):
         _programs._ui()
 
 

@@ -6,14 +6,17 @@ import json
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import psycopg
 
 from pgq._sync import Client
+from pgq.messages import QueueStats
 
-__all__ = ["Sample", "figures", "sample"]
+__all__ = ["Sample", "figures", "queue_figures", "sample"]
+
+_STATES = ("ready", "leased", "delayed", "waiting", "expired")
 
 
 @dataclass(slots=True)
@@ -28,7 +31,9 @@ class Sample:
     committed: dict[tuple[str, str], int] = field(default_factory=dict)
     lag: dict[tuple[str, str], int] = field(default_factory=dict)
     oldest: dict[tuple[str, str], datetime] = field(default_factory=dict)
-    queues: dict[str, Any] = field(default_factory=dict)
+    queues: dict[str, QueueStats] = field(default_factory=dict)
+    estimated: set[str] = field(default_factory=set)
+    """The queues whose jobs were too many to count."""
     finished: dict[str, float] = field(default_factory=dict)
     """For each queue how many jobs ended per second, in the last minute; where that is known."""
 
@@ -47,14 +52,66 @@ def sample(client: Client) -> Sample:
             if row.oldest_published_at is not None:
                 known = found.oldest.get(name, row.oldest_published_at)
                 found.oldest[name] = min(known, row.oldest_published_at)
-        found.queues = {row.queue: row for row in client.monitor.queue_stats()}
-    # where the role may not, the rest is shown all the same
-    with suppress(psycopg.errors.InsufficientPrivilege):
-        found.finished = {
-            json.loads(str(one.labels))["queue"]: round(one.value / 60, 1)
-            for one in client.monitor.metrics()
-            if one.name == "pgq_queue_finished_last_minute" and one.value is not None
-        }
+        measured = _measured(client)
+        rows, found.estimated = queue_figures(client, measured=measured)
+        found.queues = {row.queue: row for row in rows}
+    found.finished = {
+        queue: round(values["finished_last_minute"] / 60, 1) for queue, values in measured.items()
+    }
+    return found
+
+
+def queue_figures(
+    client: Client, queue: str | None = None, *, measured: dict[str, Any] | None = None
+) -> tuple[list[QueueStats], set[str]]:
+    """The figures of one queue or all, and which of them are estimates.
+
+    The view `queue_stats` counts every job, which takes seconds where there are millions. There
+    these are the estimates of `metrics`, for a role that may call it, without its rate limit.
+    """
+    if measured is None:
+        measured = _measured(client)
+    estimated = {
+        name
+        for name, values in measured.items()
+        if values["jobs_estimated"] and queue in (None, name)
+    }
+    if not estimated:
+        return client.monitor.queue_stats(queue), estimated
+    moment = datetime.now(timezone.utc)
+    found = []
+    for one in client.admin.list_queues():
+        values = measured.get(one.queue)
+        if values is None or queue not in (None, one.queue):
+            continue
+        counts = {state: int(values[state]) for state in _STATES}
+        full = one.max_leased is not None and counts["leased"] >= one.max_leased
+        seconds = values["oldest_ready_seconds"]
+        found.append(
+            QueueStats(
+                queue=one.queue,
+                **counts,
+                dead=int(values["dead_letters"]),
+                oldest_ready_at=moment - timedelta(seconds=seconds) if seconds else None,
+                paused=one.paused,
+                held_by="paused" if one.paused else "max_leased" if full else None,
+                is_full=one.max_unfinished is not None
+                and sum(counts.values()) >= one.max_unfinished,
+            )
+        )
+    return found, estimated
+
+
+def _measured(client: Client) -> dict[str, dict[str, float]]:
+    """Of each queue the metrics and the jobs by state; empty where the role may not ask."""
+    found: dict[str, dict[str, float]] = {}
+    # a savepoint: what is refused leaves the transaction as it was
+    with suppress(psycopg.errors.InsufficientPrivilege), client.connection.transaction():
+        for one in client.monitor.metrics():
+            if one.name.startswith("pgq_queue_") and one.value is not None:
+                labels = json.loads(str(one.labels)) if isinstance(one.labels, str) else one.labels
+                name = labels.get("state") or one.name.removeprefix("pgq_queue_")
+                found.setdefault(labels["queue"], {})[name] = one.value
     return found
 
 
@@ -91,6 +148,7 @@ def figures(now: Sample, before: Sample | None) -> dict[str, list[dict[str, Any]
             {
                 "queue": name,
                 "finished_per_second": now.finished.get(name),
+                "estimated": name in now.estimated,
                 "ready": row.ready,
                 "leased": row.leased,
                 "delayed": row.delayed,

@@ -604,6 +604,14 @@ SIGNATURES: Mapping[str, Signature] = {
         required=frozenset(),
         returns="rows",
     ),
+    "list_errors": Signature(
+        arguments={
+            "queue": "text",
+            "max_letters": "integer",
+        },
+        required=frozenset({"queue"}),
+        returns="rows",
+    ),
     "list_groups": Signature(
         arguments={
             "topic": "text",
@@ -937,6 +945,20 @@ SIGNATURES: Mapping[str, Signature] = {
         },
         required=frozenset(),
         returns="scalar",
+    ),
+    "search_jobs": Signature(
+        arguments={
+            "queue": "text",
+            "state": "text",
+            "key": "text",
+            "label": "text",
+            "error_contains": "text",
+            "due_since": "timestamp with time zone",
+            "due_before": "timestamp with time zone",
+            "max_jobs": "integer",
+        },
+        required=frozenset({"queue"}),
+        returns="rows",
     ),
     "seek": Signature(
         arguments={

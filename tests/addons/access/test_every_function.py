@@ -6,8 +6,8 @@ from typing import Any
 
 import psycopg
 import pytest
-
 from addons.access.conftest import LEVELS, STRANGER, acting, role_of
+
 from support.calls import GIVEN, Arguments, given
 from support.session import Session, unchanged
 
@@ -46,6 +46,7 @@ NEEDS = {
     "get_result": "publish or consume",
     "grant_access": "admin",
     "job_history": "consume",
+    "list_errors": "consume",
     "list_offsets": "monitor",
     "watermark": "monitor",
     "nack_offsets": "consume",
@@ -64,6 +65,7 @@ NEEDS = {
     "resume_schedule": "publish",
     "retry_job": "consume",
     "retry_jobs": "consume",
+    "search_jobs": "consume",
     "revoke_access": "admin",
     "seek": "consume",
     "subscribe": "publish and consume",

@@ -6,7 +6,15 @@ from datetime import datetime
 from uuid import UUID
 
 from pgq._async._calling import Calling
-from pgq.messages import ArchivedJob, BulkResult, DeadLetter, Effect, JobAttempt, JobInfo
+from pgq.messages import (
+    ArchivedJob,
+    BulkResult,
+    DeadLetter,
+    Effect,
+    ErrorGroup,
+    JobAttempt,
+    JobInfo,
+)
 
 __all__ = ["Jobs"]
 
@@ -29,6 +37,39 @@ class Jobs(Calling):
         `state` is 'ready', 'leased', 'delayed', 'waiting' or 'expired'; None: any of them.
         """
         return await self._rows(JobInfo, "peek_jobs", queue=queue, state=state, max_jobs=max_jobs)
+
+    async def search_jobs(
+        self,
+        queue: str,
+        *,
+        state: str | None = None,
+        key: str | None = None,
+        label: str | None = None,
+        error_contains: str | None = None,
+        due_since: datetime | None = None,
+        due_before: datetime | None = None,
+        max_jobs: int | None = None,
+    ) -> list[JobInfo]:
+        """The unfinished jobs of a queue (100) that match a filter, the newest first.
+
+        Only the newest 100,000 unfinished jobs of all queues are searched.
+        """
+        return await self._rows(
+            JobInfo,
+            "search_jobs",
+            queue=queue,
+            state=state,
+            key=key,
+            label=label,
+            error_contains=error_contains,
+            due_since=due_since,
+            due_before=due_before,
+            max_jobs=max_jobs,
+        )
+
+    async def list_errors(self, queue: str, *, max_letters: int | None = None) -> list[ErrorGroup]:
+        """The newest dead letters (100,000), grouped by the last line of their last error."""
+        return await self._rows(ErrorGroup, "list_errors", queue=queue, max_letters=max_letters)
 
     async def job_history(self, job_id: int) -> list[JobAttempt]:
         """The attempts of a job that did not succeed, the latest first, 20 at most.

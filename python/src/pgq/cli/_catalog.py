@@ -130,6 +130,11 @@ _QUERIES = {
         where t.schemaname = 'pgq'
         order by t.n_dead_tup desc
         """,
+    "own roles": """
+        select r.rolname::text as role
+        from pg_roles as r
+        where pg_has_role(current_user, r.oid, 'usage')
+        """,
     "functions": """
         select p.proname::text as name,
             array(

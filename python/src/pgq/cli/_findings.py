@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -26,6 +27,8 @@ class Finding:
     why: str
     fix: str
     since: datetime | None = None
+    about: Mapping[str, str] = field(default_factory=dict)
+    """What it is about, such as a queue and a job, by their names."""
 
 
 @dataclass(slots=True)
@@ -56,9 +59,10 @@ class Examination:
         why: str,
         fix: str,
         since: datetime | None = None,
+        **about: str,
     ) -> None:
         """Note a finding."""
-        self.findings.append(Finding(check, severity, what, why, fix, since))
+        self.findings.append(Finding(check, severity, what, why, fix, since, about))
 
     def unseen(self, check: str, what: str, fix: str) -> None:
         """Note that this role may not look at something."""

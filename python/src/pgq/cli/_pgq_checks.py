@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 
 from pgq import _other
+from pgq._sampling import queue_figures
 from pgq._signatures import SIGNATURES
 from pgq.cli._findings import ERROR, NOTE, WARNING, Examination
 from pgq.cli._house import version_of
@@ -206,14 +207,14 @@ def schedules(look: Examination) -> None:
                 "schedules", WARNING,
                 f"schedule {row.schedule} was due at {instant(row.next_at)}, and nobody wrote it",
                 "its jobs or messages do not come",
-                "pgq work app:handlers --housekeeping, pgq housekeeping, or pgq schedules run from "
-                "cron",
-                row.next_at,
+                "pgq work app:handlers --housekeeping, or pgq housekeeping",
+                row.next_at, schedule=row.schedule,
             )  # fmt: skip
         if row.last_error is not None:
             look.note(
                 "schedules", WARNING, f"schedule {row.schedule} failed: {row.last_error}",
                 "this tick was not written", f"pgq schedules show {row.schedule}",
+                schedule=row.schedule,
             )  # fmt: skip
 
 
@@ -238,17 +239,21 @@ def dependents(look: Examination) -> None:
                 "set it again with pgq.alter_group, or lift max_attempts",
             ),
         }[row["kind"]]
+        about = {"topic": name, "group": row["consumer_group"]}
+        about = about if row["kind"] == "group" else {row["kind"]: name}
         state = "is not there any more" if row["gone"] else "has not the access for it any more"
         look.note(
             "dependents", WARNING, f"{what} was set up by role {row['made_by']}, which {state}",
             "what it needs was revoked by a membership, or its role was dropped; it goes on", fix,
+            **about,
         )  # fmt: skip
 
 
 def queues(look: Examination) -> None:
     """Leases that nobody ends, jobs that nobody takes, dead letters that grow."""
     now = look.ask("clock")[0]["moment"]
-    for stats in look.client.monitor.queue_stats():
+    rows, estimated = queue_figures(look.client)
+    for stats in rows:
         name = stats.queue
         for job in look.client.jobs.peek_jobs(name, state="leased") if stats.leased else []:
             if job.leased_until is not None and job.leased_until > now + LONG_LEASE:
@@ -258,7 +263,7 @@ def queues(look: Examination) -> None:
                     "if its worker is gone, nobody gets it before",
                     f"is its worker alive (pgq workers)? If not: pgq cancel {job.job_id}, and "
                     "enqueue it again",
-                    job.leased_until,
+                    job.leased_until, queue=name, job=str(job.job_id),
                 )  # fmt: skip
         stranded = [
             job
@@ -272,7 +277,7 @@ def queues(look: Examination) -> None:
                 f"{len(stranded)} jobs of queue {name} had a worker, and none takes them up: {ids}",
                 "their leases ran out, or they are to be tried again; no worker claims them",
                 "start a worker (pgq work), or look why those that run do not claim",
-                min(job.due_at for job in stranded if job.due_at is not None),
+                min(job.due_at for job in stranded if job.due_at is not None), queue=name,
             )  # fmt: skip
         if stats.dead:
             recent = look.client.jobs.fetch_dead_letters(
@@ -280,10 +285,12 @@ def queues(look: Examination) -> None:
             )
             look.note(
                 "dead letters", WARNING if recent else NOTE,
-                f"queue {name} has {stats.dead:,} dead letters"
+                f"queue {name} has {'about ' if name in estimated else ''}{stats.dead:,} "
+                "dead letters"
                 + (f", {len(recent):,} of the last hour" if recent else ""),
                 "these jobs were given up; nobody does them",
                 f"pgq peek {name} --state dead; when the cause is gone: pgq redrive {name} --all",
+                queue=name,
             )  # fmt: skip
 
 
@@ -293,6 +300,7 @@ def groups(look: Examination) -> None:
     kept = {topic.topic: topic.retention for topic in look.client.admin.list_topics()}
     for row in look.client.monitor.group_lag():
         who = f"group {row.consumer_group} of topic {row.topic}, partition {row.partition}"
+        about = {"topic": row.topic, "group": row.consumer_group}
         retention = kept.get(row.topic)
         if row.oldest_published_at is not None and retention is not None:
             age = now - row.oldest_published_at
@@ -302,7 +310,7 @@ def groups(look: Examination) -> None:
                     f"{who}, has not read what was published {span(age)} ago",
                     f"the retention is {span(retention)}: then messages go unread",
                     f"start its consumers, or: pgq topics alter {row.topic} --retention …",
-                    row.oldest_published_at,
+                    row.oldest_published_at, **about,
                 )  # fmt: skip
         if row.leased_until is not None and row.leased_until > now + LONG_LEASE:
             look.note(
@@ -310,7 +318,7 @@ def groups(look: Examination) -> None:
                 "if its member is gone, nobody reads this partition before",
                 f"pgq seek {row.topic} {row.consumer_group} --partition {row.partition} --offset "
                 f"{row.committed_offset + 1}",
-                row.leased_until,
+                row.leased_until, **about,
             )  # fmt: skip
 
 

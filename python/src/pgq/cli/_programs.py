@@ -333,7 +333,10 @@ def _ui(
         bool, typer.Option("--read-only", help="refuse whatever changes something")
     ] = False,
     token_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="write the token there, for this user alone")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="the token is in it, or made there; only you may read it"
+        ),
     ] = None,
     database: Database = "",
 ) -> None:
@@ -347,14 +350,17 @@ def _ui(
     except ModuleNotFoundError as error:
         raise missing(error, "ui") from None
     refuse_other_version(database)
-    run(
-        database=database,
-        host=host,
-        port=port,
-        open_browser=not no_browser,
-        read_only=read_only,
-        token_file=token_file,
-    )
+    try:
+        run(
+            database=database,
+            host=host,
+            port=port,
+            open_browser=not no_browser,
+            read_only=read_only,
+            token_file=token_file,
+        )
+    except ValueError as error:  # of the token file
+        raise CommandError(str(error)) from None
 
 
 def _demo(rows: Rows = None, database: DemoDatabase = None) -> int:

@@ -24,7 +24,7 @@ from pgq.messages._queues import (
     Queue,
     QueueStats,
 )
-from pgq.messages._results import JobAttempt, JobResult
+from pgq.messages._results import ErrorGroup, JobAttempt, JobResult
 from pgq.messages._schedules import Schedule, ScheduleRun
 from pgq.messages._subscriptions import Subscription
 from pgq.messages._topics import (
@@ -54,6 +54,7 @@ __all__ = [
     "Effect",
     "EffectState",
     "EnqueueResult",
+    "ErrorGroup",
     "Group",
     "GroupLag",
     "Job",

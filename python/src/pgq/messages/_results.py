@@ -6,10 +6,24 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-__all__ = ["ENDED", "JobAttempt", "JobResult"]
+__all__ = ["ENDED", "ErrorGroup", "JobAttempt", "JobResult"]
 
 ENDED = frozenset(("finished", "failed", "cancelled", "expired", "replaced", "gone"))
 """The states of a job that has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorGroup:
+    """Dead letters of a queue whose last errors end with the same line."""
+
+    error: str | None
+    """That line, of which 300 characters; None: without an error."""
+    letters: int
+    """How many have it."""
+    oldest_at: datetime
+    """When the first of them died."""
+    newest_at: datetime
+    """When the last of them died."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,17 +8,19 @@ import hmac
 import json
 import logging
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from inspect import isawaitable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
@@ -32,6 +34,7 @@ from pgq.ui._source import Problem, Source
 
 __all__ = ["create_app"]
 
+Login = Callable[[HTTPConnection], "bool | Awaitable[bool]"]
 LOG = logging.getLogger("pgq.ui")
 STATIC = Path(__file__).parent / "static"
 LARGEST = 10_000_000
@@ -41,20 +44,27 @@ LARGEST = 10_000_000
 def create_app(
     database: str = "",
     *,
-    token: str,
+    token: str | None = None,
+    login: Login | None = None,
     read_only: bool = False,
     hosts: Sequence[str] = ("127.0.0.1", "localhost", "[::1]"),
     interval: float = 5,
 ) -> Starlette:
     """The page as an ASGI application.
 
+    It can be mounted in another application, below a path of its own.
+
     database: its connection string, by default what libpq's own settings say. token: what a request
     for data has to bring, as ``Authorization: Bearer …``; the page takes it from the fragment of
-    its address, ``/#token=…``. read_only: refuse whatever changes something. hosts: the names under
+    its address, ``/#token=…``. login: instead of a token, what says of a request whether its user
+    has logged in and may use the page, such as by the session of the application around it. An act
+    then has to come from the page itself, as the browser says. read_only: refuse whatever changes something. hosts: the names under
     which the server may be asked, without ports; ``*``: any. interval: seconds between two looks at
     the database, from which the page draws its curves.
     """
-    if len(token) < 16:
+    if (token is None) == (login is None):
+        raise ValueError("either a token or a login is needed")
+    if token is not None and len(token) < 16:
         raise ValueError("the token must have 16 characters or more")
     source = Source(database, read_only=read_only)
     history = History(source, interval=interval)
@@ -85,13 +95,19 @@ def create_app(
     return Starlette(
         routes=[
             Route("/", page),
-            Route("/api/act/{name}", do, methods=["POST"]),
-            Route("/api/{name}", read, methods=["GET"]),
+            Mount(
+                "/api",
+                routes=[
+                    Route("/act/{name}", do, methods=["POST"]),
+                    Route("/{name}", read, methods=["GET"]),
+                ],
+                middleware=[Middleware(_Guard, token=token, login=login, begin=history.start)],
+            ),
             Mount("/static", _Files(directory=STATIC)),
         ],
         middleware=[
             Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False),
-            Middleware(_Guard, token=token),
+            Middleware(_Told),
         ],
         exception_handlers={Problem: _problem, Exception: _mistake},
         lifespan=lifespan,
@@ -109,12 +125,11 @@ class _Files(StaticFiles):
         return response
 
 
-class _Guard:
-    """Asks for the token where there is data, and tells browsers what the page may do."""
+class _Told:
+    """Tells browsers what the page may do."""
 
-    def __init__(self, app: ASGIApp, token: str) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._bearer = f"Bearer {token}".encode()
         self._headers = {
             "Content-Security-Policy": _policy((STATIC / "index.html").read_text()),
             "X-Content-Type-Options": "nosniff",
@@ -125,31 +140,62 @@ class _Guard:
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in self._headers.items():
-                    headers[name] = value
-                if scope["path"].startswith("/api/"):
-                    headers["Cache-Control"] = "no-store"
+                MutableHeaders(scope=message).update(self._headers)
             await send(message)
 
-        if scope["path"].startswith("/api/") and not self._may(scope):
-            refused = JSONResponse(
-                {"message": "the token is missing, or that of another server"}, 401
-            )
-            await refused(scope, receive, sending)
-            return
         await self._app(scope, receive, sending)
 
-    def _may(self, scope: Scope) -> bool:
-        # it is no cookie: those go to all ports of a host, and along with requests of other pages
-        given = Headers(scope=scope).get("authorization", "")
-        return hmac.compare_digest(given.encode(), self._bearer)
+
+class _Guard:
+    """Asks who it is, of all requests for data."""
+
+    def __init__(
+        self, app: ASGIApp, token: str | None, login: Login | None, begin: Callable[[], None]
+    ) -> None:
+        self._app = app
+        self._bearer = f"Bearer {token}".encode()
+        self._login = login
+        self._begin = begin
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)["Cache-Control"] = "no-store"
+            await send(message)
+
+        refused = await self._refused(HTTPConnection(scope))
+        if refused is None:
+            self._begin()  # an application that is mounted gets no lifespan
+        await (refused or self._app)(scope, receive, sending)
+
+    async def _refused(self, request: HTTPConnection) -> Response | None:
+        if self._login is None:
+            # it is no cookie: those go to all ports of a host, and along with requests of others
+            given = request.headers.get("authorization", "").encode()
+            known, message = (
+                hmac.compare_digest(given, self._bearer),
+                "the token is missing, or that of another server",
+            )
+        else:
+            found = self._login(request)
+            known = await found if isawaitable(found) else found
+            message = "you are not logged in, or may not use this page"
+        if not known:
+            return JSONResponse({"message": message, "login": self._login is not None}, 401)
+        if request.scope["method"] not in ("GET", "HEAD") and not self._is_own(request.headers):
+            return JSONResponse({"message": "the request comes from another page"}, 403)
+        return None
+
+    def _is_own(self, headers: Headers) -> bool:
+        """Whether the page itself sends it. A cookie goes along with what others send, too."""
+        site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+        if site is not None:
+            return site == "same-origin"
+        if origin is not None:
+            return urlsplit(origin).netloc == headers.get("host")
+        return self._login is None  # a program, which has the token
 
 
 def _policy(page: str) -> str:

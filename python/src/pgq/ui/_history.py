@@ -56,7 +56,8 @@ class History:
         self._ended = threading.Event()
         self._looked = threading.Condition(self._lock)
         self._wanted = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="pgq-ui-looks", daemon=True)
+        self._thread: threading.Thread | None = None
+        self._began = 0.0
         self._times: deque[float] = deque(maxlen=keep)
         self._series: dict[tuple[str, ...], dict[str, array[float]]] = {}
         self._before: Sample | None = None
@@ -66,14 +67,20 @@ class History:
         self._looks = 0
 
     def start(self) -> None:
-        """Begin to look."""
-        self._thread.start()
+        """Begin to look; once more does no harm."""
+        with self._lock:
+            if self._thread is not None:
+                return
+            self._began = time.time()
+            self._thread = threading.Thread(target=self._run, name="pgq-ui-looks", daemon=True)
+            self._thread.start()
 
     def stop(self) -> None:
         """End it."""
         self._ended.set()
         self._wanted.set()
-        self._thread.join(timeout=5)
+        if self._thread is not None:
+            self._thread.join(timeout=5)
 
     def latest(self) -> dict[str, Any]:
         """What the last look saw; the first one is waited for."""
@@ -93,6 +100,7 @@ class History:
         with self._lock:
             found = self._series.get((kind, *names), {})
             return {
+                "began": self._began,
                 "times": [round(one, 1) for one in self._times],
                 "figures": {
                     name: [None if math.isnan(one) else one for one in column]

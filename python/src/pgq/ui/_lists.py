@@ -12,8 +12,9 @@ from pgq.ui._documents import CUT, row
 from pgq.ui._filter import Filter
 from pgq.ui._query import Query
 from pgq.ui._source import Problem
+from pgq.ui._workers import holders
 
-__all__ = ["PAGE", "dead", "finished", "jobs"]
+__all__ = ["PAGE", "dead", "errors", "finished", "jobs"]
 
 PAGE = 50
 """Jobs and dead letters of one page."""
@@ -22,27 +23,29 @@ SIZES = (50, 200, 1000)
 BLOCK = 500
 """Dead letters that are read at a time where only some of them are wanted."""
 LOOKED_AT = 5000
-"""So many jobs are looked at for a page of a filter, at most."""
+"""So many dead letters are looked at for a page of a filter, at most."""
+GROUPED = 100_000
+"""So many dead letters, the newest, are grouped by their errors."""
 HELD = 50_000_000
 """Bytes of contents that are read for a page of a filter, about."""
 
 
 def jobs(client: Client, query: Query) -> dict[str, Any]:
-    """The first unfinished jobs, in the order of claims; with a filter those that match."""
+    """The first unfinished jobs, in the order of claims; with a filter the newest that match."""
     queue, state, wanted = query.text("queue"), query.maybe("state"), Filter.of(query)
-    most = PAGE
-    while True:
-        found = client.jobs.peek_jobs(queue, state=state, max_jobs=most)
-        shown = [
-            one
+    if wanted:
+        found = client.jobs.search_jobs(
+            queue, state=state, max_jobs=PAGE, **wanted.arguments("due")
+        )
+    else:
+        found = client.jobs.peek_jobs(queue, state=state, max_jobs=PAGE)
+    held = holders(client, found)
+    return {
+        "jobs": [
+            {**_short(one), "worker": held[one.job_id].worker if one.job_id in held else None}
             for one in found
-            if wanted.matches(one.label, one.last_error, one.due_at or one.leased_until)
-        ][:PAGE]
-        whole = len(found) < most
-        if whole or len(shown) == PAGE or most == LOOKED_AT or _size(found) * 10 > HELD:
-            break
-        most = min(10 * most, LOOKED_AT)
-    return {"jobs": [_short(one) for one in shown], "looked_at": len(found), "whole": whole}
+        ]
+    }
 
 
 def dead(client: Client, query: Query) -> dict[str, Any]:
@@ -63,7 +66,7 @@ def dead(client: Client, query: Query) -> dict[str, Any]:
             queue, max_jobs=most, after_died_at=after_at, after_job_id=after_id
         )
         looked_at, held = looked_at + len(block), held + _size(block)
-        shown += [one for one in block if wanted.matches(one.label, one.last_error, one.died_at)]
+        shown += [one for one in block if wanted.matches(one)]
         goes_on = len(block) == most and not _past(block[-1].died_at, wanted.before)
         if block:
             after_at, after_id = block[-1].died_at, block[-1].job_id
@@ -77,6 +80,12 @@ def dead(client: Client, query: Query) -> dict[str, Any]:
         "more": goes_on,
         "next": {"after_died_at": after_at, "after_job_id": after_id} if goes_on else None,
     }
+
+
+def errors(client: Client, query: Query) -> dict[str, Any]:
+    """The newest dead letters, grouped by the last line of their errors."""
+    found = client.jobs.list_errors(query.text("queue"), max_letters=GROUPED)
+    return {"errors": found, "whole": sum(one.letters for one in found) < GROUPED}
 
 
 def finished(client: Client, query: Query) -> dict[str, Any]:
@@ -93,14 +102,19 @@ def _past(at: datetime, before: datetime | None) -> bool:
     return before is not None and at >= before
 
 
-def _size(found: Sequence[JobInfo | DeadLetter]) -> int:
+def _size(found: Sequence[DeadLetter]) -> int:
     """The length of their contents, of which a list shows little."""
     return sum(len(one.body or "") + len(one.payload or "") for one in found)
 
 
 def _short(one: JobInfo | DeadLetter | ArchivedJob) -> dict[str, Any]:
-    """A row of a list: its long texts are cut, as its content is."""
+    """A row of a list: its long texts are cut, as its content is; an error from its last line."""
+    shown = row(one)
+    if shown["last_error"] is not None:
+        first, *rest = shown["last_error"].rstrip().split("\n")
+        traceback = first.startswith("Traceback ")
+        shown["last_error"] = "\n".join([*rest[-1:], *([] if rest and traceback else [first])])
     return {
         name: f"{value[:CUT]}…" if isinstance(value, str) and len(value) > CUT else value
-        for name, value in row(one).items()
+        for name, value in shown.items()
     }

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import html
 import os
+import re
+import secrets
 import shutil
 import tempfile
 from pathlib import Path
 
-__all__ = ["Opening", "write_token"]
+__all__ = ["Opening", "token_of"]
 
 
 class Opening:
@@ -30,14 +32,21 @@ class Opening:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def write_token(file: Path, token: str) -> None:
-    """Write the token into a file that only this user can read; one that is there is replaced."""
-    folder = Path(tempfile.mkdtemp(prefix=".pgq-ui-", dir=file.absolute().parent))
+def token_of(file: Path) -> str:
+    """The token in a file that no other user can read; made, with the file, when it is missing."""
     try:
-        _write(folder / "token", f"{token}\n")
-        (folder / "token").replace(file)
-    finally:
-        folder.rmdir()
+        descriptor = os.open(file, os.O_RDONLY)
+    except FileNotFoundError:
+        token = secrets.token_urlsafe(24)
+        _write(file, f"{token}\n")
+        return token
+    with os.fdopen(descriptor, encoding="utf-8") as opened:
+        if os.name == "posix" and os.fstat(descriptor).st_mode & 0o077:
+            raise ValueError(f"{file} can be read or written by others: chmod 600 {file}")
+        token = opened.read().strip()
+    if not re.fullmatch(r"[\w-]{16,}", token, re.ASCII):
+        raise ValueError(f"{file} has no token: 16 letters, digits, - or _, or more")
+    return token
 
 
 def _write(file: Path, text: str) -> None:

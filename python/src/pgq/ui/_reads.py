@@ -9,15 +9,18 @@ from datetime import timedelta
 from typing import Any
 
 from pgq import Client
+from pgq._sampling import queue_figures
 from pgq.cli._doctor import examine
 from pgq.ui._browsing import message, messages
 from pgq.ui._documents import WHOLE, document, row
 from pgq.ui._ended import attempts, result
 from pgq.ui._history import History
-from pgq.ui._lists import dead, finished, jobs
+from pgq.ui._lists import dead, errors, finished, jobs
 from pgq.ui._many import matching
 from pgq.ui._query import Query
+from pgq.ui._rights import rights
 from pgq.ui._source import Problem, Source
+from pgq.ui._workers import workers
 
 __all__ = ["Reads"]
 
@@ -50,6 +53,7 @@ class Reads:
             "jobs": jobs,
             "job": _job,
             "dead": dead,
+            "errors": errors,
             "finished": finished,
             "matching": matching,
             "subscriptions": lambda client, _: client.admin.list_subscriptions(),
@@ -70,13 +74,15 @@ class Reads:
 
     def _about(self, client: Client, _: Query) -> dict[str, Any]:
         info = client.connection.info
+        standby = info.parameter_status("in_hot_standby") == "on"
         return {
             "database": info.dbname,
             "role": info.user,
             "server": f"{info.server_version // 10000}.{info.server_version % 10000}",
             "version": client.version(),
-            "standby": info.parameter_status("in_hot_standby") == "on",
+            "standby": standby,
             "read_only": self._source.read_only,
+            **rights(client, info.user, read_only=self._source.read_only, standby=standby),
         }
 
     def _overview(self, _: Query) -> dict[str, Any]:
@@ -135,9 +141,11 @@ def _queues(client: Client, _: Query) -> Any:
 def _queue(client: Client, query: Query) -> dict[str, Any]:
     name = query.text("queue")
     found = [one for one in client.admin.list_queues() if one.queue == name]
+    stats, estimated = queue_figures(client, name)
     return {
         "settings": _one(found, "queue", name),
-        "stats": _one(client.monitor.queue_stats(name), "queue", name),
+        "stats": _one(stats, "queue", name),
+        "estimated": bool(estimated),
         "subscriptions": [one for one in client.admin.list_subscriptions() if one.queue == name],
         "schedules": [row(one) for one in client.schedules.list_schedules() if one.queue == name],
     }
@@ -148,7 +156,7 @@ def _job(client: Client, query: Query) -> dict[str, Any]:
     found = client.get_job(job_id)
     tried = attempts(client, job_id)
     if found is not None:
-        return {**row(found, WHOLE), "attempts": tried}
+        return {**row(found, WHOLE), "attempts": tried, **workers(client, found)}
     ended = result(client, job_id)
     if ended is None and not tried:
         raise Problem(

@@ -16,7 +16,7 @@ import uvicorn
 from pgq import Client
 from pgq._hosts import is_this_machine
 from pgq.ui._app import create_app
-from pgq.ui._opening import Opening, write_token
+from pgq.ui._opening import Opening, token_of
 
 __all__ = ["run"]
 
@@ -35,16 +35,15 @@ def run(
     On a terminal the address has the token in it. Elsewhere, as in the log of a service, it does
     not: then a file is named that opens the page, and that only this user can read. host, port:
     where to listen, by default on this machine alone and at any free port. open_browser: show it.
-    read_only: refuse whatever changes something. token_file: write the token there.
+    read_only: refuse whatever changes something. token_file: use the token in it, or
+    make one there when it is missing.
 
-    Raises psycopg.Error when the database does not answer or has no pgq, and OSError when the
-    address is taken.
+    Raises psycopg.Error when the database does not answer or has no pgq, OSError when the address
+    is taken, and ValueError when others can read the token_file, or there is no token in it.
     """
     _try(database)
-    token = secrets.token_urlsafe(24)
+    token = secrets.token_urlsafe(24) if token_file is None else token_of(token_file)
     with _listening(host, port) as listener:
-        if token_file is not None:
-            write_token(token_file, token)
         own = is_this_machine(host)
         app = create_app(
             database,

@@ -1,15 +1,16 @@
 // The page around the views: navigation, the beat, dialogs and notices.
 
 import { render } from "preact";
-import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { Surroundings, html, link, setToken, takeToken, usePlace, useRead, useStored }
-    from "./lib.mjs";
+import { useCallback, useContext, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import {
+    About, Surroundings, html, link, setToken, takeToken, usePlace, useRead, useStored,
+} from "./lib.mjs";
 import { Asking } from "./parts.mjs";
 import { Walking } from "./many.mjs";
 import { Health, Overview } from "./overview.mjs";
 import { Group, Groups, Message, Messages, Topic, Topics } from "./topics.mjs";
 import { Queue, Queues } from "./queues.mjs";
-import { Dead, Finished, Job, Jobs } from "./jobs.mjs";
+import { Dead, Errors, Finished, Job, Jobs } from "./jobs.mjs";
 import { Access, Schedules, Subscriptions, Workers } from "./others.mjs";
 
 const VIEWS = [
@@ -54,6 +55,7 @@ function view([first, ...rest], given) {
                 return html`<${Jobs} key=${key} queue=${name} state=${third} given=${given} />`;
             }
             if (next === "dead") return html`<${Dead} key=${key} queue=${name} given=${given} />`;
+            if (next === "errors") return html`<${Errors} key=${name} queue=${name} />`;
             if (next === "finished") {
                 return html`<${Finished} key=${name} queue=${name} size=${given.size} />`;
             }
@@ -61,9 +63,9 @@ function view([first, ...rest], given) {
         case "jobs":
             if (name !== undefined) return html`<${Job} key=${name} job=${name} />`;
             break;
-        case "subscriptions": return html`<${Subscriptions} />`;
-        case "schedules": return html`<${Schedules} />`;
-        case "workers": return html`<${Workers} />`;
+        case "subscriptions": return html`<${Subscriptions} key=${key} only=${given.only} />`;
+        case "schedules": return html`<${Schedules} key=${key} only=${given.only} />`;
+        case "workers": return html`<${Workers} key=${key} only=${given.only} />`;
         case "access": return html`<${Access} />`;
         case "health": return html`<${Health} />`;
         default:
@@ -112,8 +114,13 @@ function Choice({ title, value, choices, onChange }) {
     </select></label>`;
 }
 
-function Locked({ onToken }) {
+function Locked({ problem, onToken }) {
     const [typed, setTyped] = useState("");
+    if (problem.login) {
+        return html`<main id="main"><h1>pgq</h1><p>${problem.message}.</p>
+            <p><button type="button" class="main" onClick=${() => location.reload()}>
+                Load this page again</button></p></main>`;
+    }
     const submit = (event) => {
         event.preventDefault();
         onToken(typed);
@@ -130,13 +137,18 @@ function Locked({ onToken }) {
 }
 
 function Where() {
-    const { data } = useRead("about", {}, { live: false });
+    const data = useContext(About);
     if (!data) return null;
     return html`<p class="where">database <strong>${data.database}</strong><br />
         role <strong>${data.role}</strong><br />
         pgq ${data.version}, PostgreSQL ${data.server}
         ${data.standby && html`<br /><strong>a standby: it can only be read</strong>`}
-        ${data.read_only && html`<br /><strong>only shows</strong>`}</p>`;
+        ${data.read_only && html`<br /><strong>read-only</strong>`}</p>`;
+}
+
+function WithAbout({ children }) {
+    const { data } = useRead("about", {}, { live: false });
+    return html`<${About.Provider} value=${data}>${children}<//>`;
 }
 
 const KEYS = [
@@ -188,7 +200,7 @@ function App() {
     const [every, setEvery] = useStored("pgq.every", "5");
     const [beat, now] = useBeat(every);
     const [choice, setChoice, theme] = useTheme();
-    const [locked, setLocked] = useState(false);
+    const [locked, setLocked] = useState(null);
     const [asked, setAsked] = useState(null);
     const ask = useCallback((one) => setAsked({ ...one, time: performance.now() }), []);
     // a dialog tells of its end a moment later, when the next one may be there
@@ -196,7 +208,7 @@ function App() {
     const [said, setSaid] = useState("");
     const [help, setHelp] = useState(false);
     const main = useRef(null);
-    const refused = useCallback(() => setLocked(true), []);
+    const refused = useCallback((problem) => setLocked(problem), []);
     const around = useMemo(
         () => ({ beat, ask, theme, refused }), [beat, theme, refused],
     );
@@ -208,6 +220,9 @@ function App() {
         // another view is read from its beginning, also by those who cannot see that it is another
         document.title = `pgq: ${place.length ? place.join(" ") : "overview"}`;
         if (document.activeElement !== document.body) main.current?.focus();
+        for (const one of document.querySelectorAll("nav [aria-current]")) {
+            one.scrollIntoView({ block: "nearest", inline: "nearest" });
+        }
         scrollTo(0, 0);
     }, [address]);
     useEffect(() => {
@@ -216,13 +231,13 @@ function App() {
         return () => clearTimeout(timer);
     }, [said]);
     if (locked) {
-        return html`<${Locked} onToken=${(text) => {
+        return html`<${Locked} problem=${locked} onToken=${(text) => {
             setToken(text);
-            setLocked(false);
+            setLocked(null);
             now();
         }} />`;
     }
-    return html`<${Surroundings.Provider} value=${around}>
+    return html`<${Surroundings.Provider} value=${around}><${WithAbout}>
         <a class="skip" href="#main" onClick=${(event) => {
             event.preventDefault();
             main.current.focus();
@@ -250,7 +265,7 @@ function App() {
                 now();
             }} />`}
         ${help && html`<${Keys} onClose=${() => setHelp(false)} />`}
-    <//>`;
+    <//><//>`;
 }
 
 takeToken();

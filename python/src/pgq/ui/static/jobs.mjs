@@ -1,7 +1,7 @@
 // The jobs of a queue: unfinished ones, dead letters, finished ones, and one alone.
 
-import { useContext, useState } from "preact/hooks";
-import { Ago, Surroundings, asking, count, html, instant, link, pretty, useRead } from "./lib.mjs";
+import { useState } from "preact/hooks";
+import { Ago, asking, count, html, instant, link, pretty, useRead } from "./lib.mjs";
 import { Act, Await, Badge, Content, Folded, Preview, Section, Settings, Table } from "./parts.mjs";
 import { Chosen, Filter, Matching, choice, filterOf } from "./many.mjs";
 import { Head } from "./queues.mjs";
@@ -15,8 +15,8 @@ const STATE_KINDS = {
 const state = (name) => html`<${Badge} kind=${STATE_KINDS[name]}>${name}<//>`;
 
 // A text in a list, of which so many lines are shown: the view of the job has all of it.
-const cut = (name, kind) => ({
-    name, kind, cell: (one) => one[name] && html`<span class="lines">${one[name]}</span>`,
+const cut = (name, kind, lines = "") => ({
+    name, kind, spare: true, cell: (one) => one[name] && html`<span class="lines ${lines}">${one[name]}</span>`,
 });
 
 const CELLS = {
@@ -24,7 +24,7 @@ const CELLS = {
         <a href=${link("jobs", one.job_id)}>${one.job_id}</a>` },
     label: cut("label", "word"),
     key: cut("key", "word"),
-    error: cut("last_error", "long"),
+    error: cut("last_error", "long", "two"),
     content: { name: "content", kind: "content", value: (one) => one.content.text,
         cell: (one) => html`<${Preview} of=${one.content} />` },
 };
@@ -45,42 +45,56 @@ const cancellingChosen = (queue) => (ids) => ({
     act: "cancel_chosen", button: "Cancel the jobs", given: () => ({ queue, job_ids: ids }),
 });
 
+const time = (name, title) => ({
+    name, title, spare: true, cell: (one) => html`<${Ago} at=${one[name]} />`,
+});
+
 export function Jobs({ queue, state: wanted, given }) {
     const filter = filterOf(given);
     const [chosen, setChosen] = useState(new Set());
+    const [number, setNumber] = useState("");
     const seen = useRead("jobs", { queue, state: wanted, ...filter });
     const address = (name) => link("queues", queue, "jobs", ...(name ? [name] : []));
     const choose = (event) => {
         location.hash = asking(address(event.target.value), filter);
     };
+    const when = wanted === "leased" ? "lease end" : wanted ? "due" : "due or lease end";
     return html`<${Head} queue=${queue} at="jobs" />
-    <${Filter} address=${address(wanted)} filter=${filter} when="due">
+    <form class="choices" onSubmit=${(event) => {
+        event.preventDefault();
+        location.hash = link("jobs", number.trim());
+    }}><label>job <input type="text" size="10" inputmode="numeric" pattern="\\s*[0-9]+\\s*" required
+        value=${number} title="the id of a job" onInput=${(event) => setNumber(event.target.value)}
+        /></label><button type="submit">Go to it</button></form>
+    <${Filter} address=${address(wanted)} filter=${filter} when=${when}>
         <label>state <select onChange=${choose}>
             <option value="" selected=${!wanted}>any</option>
             ${STATES.map((one) => html`
                 <option value=${one} selected=${one === wanted}>${one}</option>`)}
         </select></label>
     <//>
-    <${Await} of=${seen}>${({ jobs, looked_at: looked, whole }) => {
+    <${Await} of=${seen}>${({ jobs }) => {
         const free = jobs.filter((one) => one.state !== "leased");
         return html`
-            <p class="quiet">The first 50, in the order in which claims look at them${
-                Object.keys(filter).length > 0
-                    ? `; ${count(looked)} were looked at${whole ? ", which is all" : ""}` : ""}.</p>
+            <p class="quiet">${Object.keys(filter).length > 0
+                ? "Searched the newest 100,000 jobs of all queues; at most 50 are shown, the newest first."
+                : "The first 50, in the order in which claims look at them."}</p>
             <${Chosen} rows=${free} chosen=${chosen} setChosen=${setChosen} acts=${[
                 { title: "Retry now…", asked: retryingChosen(queue) },
                 { title: "Cancel…", danger: true, asked: cancellingChosen(queue) },
             ]} />
             <${Matching} queue=${queue} filter=${filter} kinds=${["retry", "cancel"]} />
-            <${Table} label="jobs" rows=${jobs} id=${(one) => one.job_id} nothing="no jobs"
+            <${Table} label="jobs" rows=${jobs} id=${(one) => one.job_id} nothing=${
+                Object.keys(filter).length > 0 ? "no such jobs among them" : "no jobs"}
                 columns=${[
                     choice(free, chosen, setChosen),
                     CELLS.job,
                     { name: "state", cell: (one) => state(one.state) },
                     { name: "priority", kind: "number" },
                     { name: "attempt", kind: "number" },
-                    { name: "due", value: (one) => one.due_at ?? one.leased_until,
-                        cell: (one) => html`<${Ago} at=${one.due_at ?? one.leased_until} />` },
+                    time("due_at", "due"), time("leased_until", "leased until"),
+                    { name: "worker", kind: "word", spare: true, value: (one) => one.worker
+                        ?? (one.state === "leased" ? "not known" : null) },
                     CELLS.label, CELLS.key, CELLS.error, CELLS.content,
                 ]} />`;
     }}<//>`;
@@ -128,28 +142,46 @@ function Ended({ of, attempts }) {
         <${Attempts} of=${attempts} />`;
 }
 
+const only = (worker) => html`
+    <a href=${asking(link("workers"), { only: worker })}>${worker}</a>`;
+
+// Who has it: claims do not store that, a heartbeat of a worker names its jobs.
+function Holder({ worker, others }) {
+    return html`<p>Worker: ${worker
+        ? html`${only(worker.worker)}, as it said <${Ago} at=${worker.seen_at} />`
+        : html`not known${others.length > 0 && html`; workers of this queue: ${
+            others.map((one, at) => html`${at > 0 && ", "}${only(one)}`)}`}`}</p>`;
+}
+
+const retrying = (queue, job) => ({
+    title: `Retry job ${job} now?`,
+    text: "It is due at once, instead of at its time; its attempts stay as they are.",
+    queue, act: "retry_job", button: "Retry", given: () => ({ job_id: job }),
+});
+
+const cancelling = (queue, job) => ({
+    title: `Cancel job ${job}?`,
+    text: "Nobody gets it any more; a worker that has it hears so at its next call.",
+    queue, act: "cancel_job", button: "Cancel the job", danger: true, given: () => ({ job_id: job }),
+});
+
 export function Job({ job }) {
-    const { ask } = useContext(Surroundings);
     const seen = useRead("job", { job_id: job });
     return html`<h1>Job ${job}</h1><${Await} of=${seen}>${({ content, headers, ...rest }) => {
-        const { queue, state: at, last_error: error, progress, attempts, job_id: _, ...others } = rest;
+        const {
+            queue, state: at, last_error: error, progress, attempts, worker,
+            queue_workers: workers, job_id: _, due_at: due, leased_until: leased, ...others
+        } = rest;
         if (rest.ended) return html`<${Ended} of=${rest.ended} attempts=${attempts} />`;
         return html`
             <p>A job of queue <a href=${link("queues", queue)}>${queue}</a>, ${state(at)}</p>
+            ${workers && html`<${Holder} worker=${worker} others=${workers} />`}
             <div class="actions">${at === "dead"
-                ? html`<${Act} onClick=${() => ask(redriving(queue, job))}>Redrive…<//>
-                    <${Act} danger onClick=${() => ask(removing(queue, job))}>Remove…<//>`
-                : html`${at === "delayed" && html`<${Act} onClick=${() => ask({
-                    title: `Retry job ${job} now?`,
-                    text: "It is due at once, instead of at its time; its attempts stay as they are.",
-                    act: "retry_job", button: "Retry", given: () => ({ job_id: job }),
-                })}>Retry now…<//>`}
-                <${Act} danger onClick=${() => ask({
-                    title: `Cancel job ${job}?`,
-                    text: "Nobody gets it any more; a worker that has it hears so at its next call.",
-                    act: "cancel_job", button: "Cancel the job", danger: true,
-                    given: () => ({ job_id: job }),
-                })}>Cancel…<//>`}
+                ? html`<${Act} asked=${redriving(queue, job)}>Redrive…<//>
+                    <${Act} asked=${removing(queue, job)}>Remove…<//>`
+                : html`${at === "delayed" && html`
+                    <${Act} asked=${retrying(queue, job)}>Retry now…<//>`}
+                <${Act} asked=${cancelling(queue, job)}>Cancel…<//>`}
             </div>
             ${error && html`<${Section} title="Last error"><pre tabindex="0">${error}</pre><//>`}
             <${Attempts} of=${attempts} />
@@ -158,7 +190,9 @@ export function Job({ job }) {
             <${Section} title="Content"><${Content} of=${content} /><//>
             ${headers && html`<${Section} title="Headers">
                 <pre tabindex="0">${pretty(headers)}</pre><//>`}
-            <${Section} title="Figures"><${Settings} of=${others} /><//>`;
+            <${Section} title="Figures"><${Settings} of=${{
+                ...(leased && { leased_until: leased }), ...(due && { due }), ...others,
+            }} /><//>`;
     }}<//>`;
 }
 
@@ -196,7 +230,6 @@ const removingAll = (queue) => ({
 });
 
 export function Dead({ queue, given }) {
-    const { ask } = useContext(Surroundings);
     const filter = filterOf(given);
     const filtered = Object.keys(filter).length > 0;
     const [pages, setPages] = useState([{}]);
@@ -206,9 +239,9 @@ export function Dead({ queue, given }) {
     <${Filter} address=${link("queues", queue, "dead")} filter=${filter} when="died" />
     <${Await} of=${seen}>${({ letters, next, looked_at: looked }) => html`
             <div class="actions">
-                ${!filtered && html`<${Act} onClick=${() => ask(redrivingMany(queue))}>
-                    Redrive many…<//>
-                <${Act} danger onClick=${() => ask(removingAll(queue))}>Remove all…<//>`}
+                ${!filtered && html`
+                    <${Act} asked=${redrivingMany(queue)}>Redrive many…<//>
+                    <${Act} asked=${removingAll(queue)}>Remove all…<//>`}
                 <button type="button" disabled=${pages.length === 1}
                     onClick=${() => setPages(pages.slice(0, -1))}>Previous page</button>
                 <button type="button" disabled=${next == null}
@@ -226,18 +259,38 @@ export function Dead({ queue, given }) {
                     choice(letters, chosen, setChosen),
                     CELLS.job,
                     { name: "acts", title: "", cell: (one) => html`<span class="acts">
-                        <${Act} onClick=${() => ask(redriving(queue, one.job_id))}>Redrive…<//>
-                        <${Act} danger onClick=${() => ask(removing(queue, one.job_id))}>Remove…<//>
+                        <${Act} asked=${redriving(queue, one.job_id)}>Redrive…<//>
+                        <${Act} asked=${removing(queue, one.job_id)}>Remove…<//>
                     </span>` },
                     { name: "died_at", title: "died",
                         cell: (one) => html`<${Ago} at=${one.died_at} />` },
                     { name: "attempt", title: "attempts", kind: "number" },
                     CELLS.error, CELLS.label,
-                    { name: "key", kind: "word", cell: (one) => html`
+                    { name: "key", kind: "word", spare: true, cell: (one) => html`
                         ${one.key && html`<span class="lines">${one.key}</span>`}${one.stops_key && html`
                         <${Badge} kind="odd">stops its key<//>`}` },
                     CELLS.content,
                 ]} />`}<//>`;
+}
+
+export function Errors({ queue }) {
+    const seen = useRead("errors", { queue });
+    const letters = (one, since) => asking(link("queues", queue, "dead"), {
+        error_contains: one.error, since,
+    });
+    return html`<${Head} queue=${queue} at="errors" />
+    <${Await} of=${seen}>${({ errors, whole }) => html`
+        <p class="quiet">Dead letters by the last line of their errors${
+            whole ? "" : "; searched the newest 100,000 letters"}.</p>
+        <${Table} label="errors" rows=${errors} id=${(one) => one.error} filter
+            nothing="no dead letters" columns=${[
+                { name: "error", kind: "long", cell: (one) => (one.error
+                    ? html`<a class="lines two" href=${letters(one, whole ? "" : one.oldest_at)}>
+                        ${one.error}</a>`
+                    : html`<span class="quiet">no error</span>`) },
+                { name: "letters", title: "dead letters", kind: "number" },
+                time("newest_at", "newest"), time("oldest_at", "oldest"),
+            ]} />`}<//>`;
 }
 
 // ---------------------------------------------------------------- finished jobs

@@ -28,6 +28,7 @@ export class Problem extends Error {
         this.status = status;
         this.hint = told.hint;
         this.sqlstate = told.sqlstate;
+        this.login = told.login;
     }
 }
 
@@ -70,6 +71,9 @@ export function act(name, given) {
 // What goes on around the views: the beat at which they ask again, dialogs and notices.
 export const Surroundings = createContext(null);
 
+// The document about: the database, and which acts the role may do there; null: not known yet.
+export const About = createContext(null);
+
 // A document of the server, asked for again at each beat; what was there stays while it is asked.
 export function useRead(name, parameters = {}, { live = true } = {}) {
     const { beat, refused } = useContext(Surroundings);
@@ -85,7 +89,7 @@ export function useRead(name, parameters = {}, { live = true } = {}) {
             (data) => setState({ data, problem: null, key }),
             (problem) => {
                 if (problem.name === "AbortError") return;
-                if (problem.status === 401) refused();
+                if (problem.status === 401) refused(problem);
                 setState((old) => ({ data: old.key === key ? old.data : null, problem, key }));
             },
         );

@@ -1,10 +1,10 @@
 // Many jobs: the filter of a list, those that are chosen in it, and acts on all of a filter.
 
-import { useContext, useEffect, useRef, useState } from "preact/hooks";
-import { Surroundings, act, asking, count, html, read } from "./lib.mjs";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { act, asking, count, html, read } from "./lib.mjs";
 import { Act, Trouble } from "./parts.mjs";
 
-const FIELDS = ["label", "error_contains", "since", "before"];
+const FIELDS = ["label", "key", "error_contains", "since", "before"];
 
 // What of an address is a filter.
 export const filterOf = (given) =>
@@ -24,6 +24,7 @@ export function Filter({ address, filter, when, children }) {
     return html`<form class="choices" onSubmit=${go}>
         ${children}
         ${field("label", "label", { type: "search" })}
+        ${field("key", "key", { title: "in an ordered queue" })}
         ${field("error_contains", "error contains", { title: "as it is written; no pattern" })}
         ${field("since", `${when} since`, at)}
         ${field("before", `${when} before`, at)}
@@ -36,7 +37,6 @@ export function Filter({ address, filter, when, children }) {
 
 // rows: those shown that can be chosen. acts: what asks for an act on the ids of those chosen.
 export function Chosen({ rows, chosen, setChosen, acts }) {
-    const { ask } = useContext(Surroundings);
     const ids = rows.map((one) => one.job_id).filter((id) => chosen.has(id));
     const all = ids.length > 0 && ids.length === rows.length;
     const turn = () => setChosen(new Set(all ? [] : rows.map((one) => one.job_id)));
@@ -45,9 +45,8 @@ export function Chosen({ rows, chosen, setChosen, acts }) {
         <label><input type="checkbox" checked=${all} indeterminate=${ids.length > 0 && !all}
             disabled=${rows.length === 0} onChange=${turn} /> all shown</label>
         <span class="quiet" aria-live="polite">${count(ids.length)} chosen</span>
-        ${acts.map(({ title, danger, asked }) => html`<${Act} danger=${danger}
-            disabled=${ids.length === 0}
-            onClick=${() => ask({ ...asked(ids), danger, done })}>${title}<//>`)}
+        ${acts.map(({ title, danger, asked }) => html`<${Act} disabled=${ids.length === 0}
+            asked=${{ ...asked(ids), danger, done }}>${title}<//>`)}
     </div>`;
 }
 
@@ -97,14 +96,13 @@ const named = (filter) =>
 
 // Buttons for all of a filter, which has to be one.
 export function Matching({ queue, filter, kinds }) {
-    const { ask } = useContext(Surroundings);
     const none = Object.keys(filter).length === 0;
     return html`<div class="actions" role="group" aria-label="all of this filter">
         <span class="quiet">${none ? "with a filter:" : "all of this filter:"}</span>
-        ${kinds.map((walk) => html`<${Act} danger=${WALKS[walk].danger} disabled=${none}
-            onClick=${() => ask({
-                title: `${WALKS[walk].verb} all that match in ${queue}?`, walk, queue, filter,
-            })}>${WALKS[walk].verb} all that match…<//>`)}
+        ${kinds.map((walk) => html`<${Act} disabled=${none} asked=${{
+            title: `${WALKS[walk].verb} all that match in ${queue}?`, walk, queue, filter,
+            act: WALKS[walk].act, danger: WALKS[walk].danger,
+        }}>${WALKS[walk].verb} all that match…<//>`)}
     </div>`;
 }
 

@@ -1,19 +1,17 @@
 // Subscriptions, schedules, workers and grants.
 
-import { useContext } from "preact/hooks";
-import { Ago, Surroundings, html, link, useRead } from "./lib.mjs";
-import { Act, Await, Badge, Table } from "./parts.mjs";
+import { Ago, html, link, useRead } from "./lib.mjs";
+import { Act, Await, Badge, Folded, Table } from "./parts.mjs";
 
 const topicOf = (one) =>
     one.topic && html`<a href=${link("topics", one.topic)}>${one.topic}</a>`;
 const queueOf = (one) =>
     one.queue && html`<a href=${link("queues", one.queue)}>${one.queue}</a>`;
 
-export function Subscriptions() {
-    const { ask } = useContext(Surroundings);
+export function Subscriptions({ only = true }) {
     const seen = useRead("subscriptions");
     return html`<h1>Subscriptions</h1><${Await} of=${seen}>${(rows) => html`
-        <${Table} label="subscriptions" rows=${rows} id=${(one) => one.subscription} filter
+        <${Table} label="subscriptions" rows=${rows} id=${(one) => one.subscription} filter=${only}
             nothing="no subscriptions"
             columns=${[
                 { name: "subscription" },
@@ -25,19 +23,20 @@ export function Subscriptions() {
                 { name: "created_at", title: "created",
                     cell: (one) => html`<${Ago} at=${one.created_at} />` },
                 { name: "acts", title: "", cell: (one) => html`
-                    <${Act} danger onClick=${() => ask({
+                    <${Act} asked=${{
+                        topic: one.topic, queue: one.queue,
                         title: `End subscription ${one.subscription}?`,
                         text: `${one.queue} gets no more jobs of ${one.topic}; those it has stay.`,
                         act: "unsubscribe", button: "End it", danger: true,
                         given: () => ({ subscription: one.subscription }),
-                    })}>End…<//>` },
+                    }}>End…<//>` },
             ]} />`}<//>`;
 }
 
-export function Schedules() {
-    const { ask } = useContext(Surroundings);
+export function Schedules({ only = true }) {
     const seen = useRead("schedules");
     const turning = (one) => ({
+        topic: one.topic, queue: one.queue,
         title: `${one.paused ? "Resume" : "Pause"} schedule ${one.schedule}?`,
         text: one.paused ? "Its ticks are written again." : "No tick is written until it is resumed.",
         act: one.paused ? "resume_schedule" : "pause_schedule",
@@ -45,7 +44,7 @@ export function Schedules() {
         given: () => ({ schedule: one.schedule }),
     });
     return html`<h1>Schedules</h1><${Await} of=${seen}>${(rows) => html`
-        <${Table} label="schedules" rows=${rows} id=${(one) => one.schedule} filter
+        <${Table} label="schedules" rows=${rows} id=${(one) => one.schedule} filter=${only}
             nothing="no schedules"
             columns=${[
                 { name: "schedule", cell: (one) => html`${one.schedule}
@@ -60,18 +59,17 @@ export function Schedules() {
                 { name: "last_at", title: "last",
                     cell: (one) => html`<${Ago} at=${one.last_at} />` },
                 { name: "last_error", kind: "long", cell: (one) => one.last_error && html`
-                    <span class="bad">${one.last_error}</span>` },
+                    <span class="bad"><${Folded} text=${one.last_error} /></span>` },
                 { name: "acts", title: "", cell: (one) => html`
-                    <${Act} onClick=${() => ask(turning(one))}>${
+                    <${Act} asked=${turning(one)}>${
                         one.paused ? "Resume…" : "Pause…"}<//>` },
             ]} />`}<//>`;
 }
 
-export function Workers() {
-    const { ask } = useContext(Surroundings);
+export function Workers({ only = true }) {
     const seen = useRead("workers");
     return html`<h1>Workers</h1><${Await} of=${seen}>${(rows) => html`
-        <${Table} label="workers" rows=${rows} id=${(one) => `${one.role}\n${one.worker}`} filter
+        <${Table} label="workers" rows=${rows} id=${(one) => `${one.role}\n${one.worker}`} filter=${only}
             nothing="no workers have told of themselves"
             columns=${[
                 { name: "worker", cell: (one) => html`${one.worker}
@@ -86,12 +84,12 @@ export function Workers() {
                 { name: "last_seen_at", title: "last seen",
                     cell: (one) => html`<${Ago} at=${one.last_seen_at} />` },
                 { name: "acts", title: "", cell: (one) => one.stale && html`
-                    <${Act} onClick=${() => ask({
+                    <${Act} asked=${{
                         title: `Delete ${one.worker}?`,
                         text: "It is shown no more, and no alert tells of it.",
                         act: "delete_worker", button: "Delete",
                         given: () => ({ worker: one.worker, role: one.role }),
-                    })}>Delete…<//>` },
+                    }}>Delete…<//>` },
             ]} />`}<//>`;
 }
 

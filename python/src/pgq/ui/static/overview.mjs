@@ -1,7 +1,6 @@
 // What goes on in the whole database, and what is wrong.
 
-import { useContext } from "preact/hooks";
-import { Ago, Surroundings, count, html, length, link, rate, useRead } from "./lib.mjs";
+import { Ago, asking, count, html, length, link, rate, useRead } from "./lib.mjs";
 import { Act, Await, Badge, Figure, Figures, Past, Section, Table } from "./parts.mjs";
 
 const sum = (rows, column) => rows.reduce((all, one) => all + (Number(one[column]) || 0), 0);
@@ -16,6 +15,7 @@ export function Overview() {
     return html`<h1>Overview</h1><${Await} of=${seen}>${(data) => {
         const { topics, groups, queues } = data;
         const dead = sum(queues, "dead");
+        const about = queues.some((one) => one.estimated) ? "≈ " : "";
         const oldest = Math.max(0, ...groups.map((one) => seconds(one.oldest_published_at)));
         const rates = (rows, column) => (known(rows, column) ? rate(sum(rows, column)) : null);
         return html`
@@ -31,21 +31,21 @@ export function Overview() {
                 <${Figure} name="finished" unit="/s" href=${link("queues")}
                     value=${rates(queues, "finished_per_second")} />
                 <${Figure} name="ready jobs" href=${link("queues")}
-                    value=${count(sum(queues, "ready"))} />
+                    value=${about + count(sum(queues, "ready"))} />
                 <${Figure} name="leased jobs" href=${link("queues")}
-                    value=${count(sum(queues, "leased"))} />
-                <${Figure} name="dead letters" state=${dead ? "bad" : ""} value=${count(dead)}
+                    value=${about + count(sum(queues, "leased"))} />
+                <${Figure} name="dead letters" state=${dead ? "bad" : ""} value=${about + count(dead)}
                     href=${link("queues")} />
             <//>
             <${Health} short />
-            <${Section} title="Messages and jobs per second, during the last hour">
+            <${Section} title="Messages and jobs per second">
                 <${Past} label="messages and jobs per second" kind="all" name="all" figures=${[
                     ["published_per_second", "published"],
                     ["consumed_per_second", "consumed"],
                     ["finished_per_second", "jobs finished"],
                 ]} />
             <//>
-            <${Section} title="Waiting, during the last hour">
+            <${Section} title="Waiting">
                 <${Past} label="what waits" kind="all" name="all" figures=${[
                     ["lag", "lag of all groups", count],
                     ["ready", "ready jobs", count],
@@ -59,8 +59,24 @@ export function Overview() {
 
 const KINDS = { error: "bad", warning: "odd", note: "" };
 
+// The views of what a finding is about.
+function Places({ of: { check, about } }) {
+    const { queue, job, topic, group, schedule, subscription, worker } = about;
+    const only = (view, name) => asking(link(view), { only: name });
+    const all = [
+        [job && link("jobs", job), `job ${job}`],
+        [queue && link("queues", queue, ...(check === "dead letters" ? ["dead"] : [])), queue],
+        [group && link("groups", topic, group), group],
+        [topic && link("topics", topic), topic],
+        [schedule && only("schedules", schedule), schedule],
+        [subscription && only("subscriptions", subscription), subscription],
+        [worker && only("workers", worker), worker],
+        [["access", "grants"].includes(check) && link("access"), "access"],
+    ].filter(([place]) => place);
+    return all.map(([place, name]) => html`<a class="place" href=${place}>${name}</a> `);
+}
+
 export function Health({ short = false }) {
-    const { ask } = useContext(Surroundings);
     const seen = useRead("doctor");
     const table = html`<${Await} of=${seen}>${(data) => html`
         ${!short && html`<p class="quiet">Looked at ${data.checked.join(", ")}; the same as <code>pgq
@@ -72,16 +88,18 @@ export function Health({ short = false }) {
                 { name: "severity", cell: (one) => html`
                     <${Badge} kind=${KINDS[one.severity]}>${one.severity}<//>` },
                 { name: "what", kind: "long" },
+                { name: "about", title: "where", kind: "word", value: (one) => one.check,
+                    cell: (one) => html`<${Places} of=${one} />` },
                 { name: "why", kind: "long" },
                 { name: "fix", title: "what to do", kind: "long" },
             ]} />`}<//>`;
     if (short) return html`<${Section} title=${html`<a href=${link("health")}>Health</a>`}>${table}<//>`;
     return html`<h1>Health</h1>
-        <div class="actions"><${Act} onClick=${() => ask({
+        <div class="actions"><${Act} asked=${{
             title: "Clean up now?",
             text: `It does a bounded piece of the housekeeping, as cron should every minute: what has
                 expired goes, and segments that are past their retention are emptied.`,
             act: "cleanup", button: "Clean up", given: () => ({}),
-        })}>Clean up…<//></div>
+        }}>Clean up…<//></div>
         ${table}`;
 }

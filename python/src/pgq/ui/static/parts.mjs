@@ -1,7 +1,7 @@
 // The parts that views are made of: tables, curves, contents, dialogs.
 
 import { useContext, useEffect, useRef, useState } from "preact/hooks";
-import { Surroundings, act, bytes, count, html, pretty, rate, useRead, written } from "./lib.mjs";
+import { About, Surroundings, act, bytes, count, html, pretty, rate, useRead, written } from "./lib.mjs";
 
 export function Trouble({ problem }) {
     if (!problem) return null;
@@ -27,9 +27,28 @@ export function Section({ title, actions, children }) {
     </section>`;
 }
 
-export function Act({ children, danger, disabled, onClick, title }) {
-    return html`<button type="button" class=${danger ? "danger" : ""} title=${title}
-        disabled=${disabled} onClick=${onClick}>${children}</button>`;
+// Why an act cannot be done here; empty: it can, or the database says why not.
+function refusal(about, asked) {
+    if (!about) return "asks what the role may do";
+    const need = about.acts[asked.act];
+    if (!need) return about.refused;
+    const of = { ...asked.given?.({}), ...asked };
+    if (of.act === "delete_worker" && about.roles && !about.roles.includes(of.role)) {
+        return about.refused;
+    }
+    const own = ["topic", "queue"].map((kind) => [need[kind], about.restricted[kind]?.[of[kind]]])
+        .filter(([access, had]) => access && had);
+    const may = own.every(([access, had]) => had.includes(access))
+        || own.some(([, had]) => had.includes("admin"));
+    return may ? "" : about.refused;
+}
+
+// asked: what the dialog asks, see Asking; its topic or queue may stand beside what is given.
+export function Act({ asked, children, disabled }) {
+    const { ask } = useContext(Surroundings);
+    const why = refusal(useContext(About), asked);
+    return html`<button type="button" class=${asked.danger ? "danger" : ""} data-act=${asked.act}
+        title=${why} disabled=${disabled || why !== ""} onClick=${() => ask(asked)}>${children}</button>`;
 }
 
 const AT_ONCE = 200;
@@ -45,13 +64,16 @@ function compare(left, right) {
 
 const titled = (column) => column.title ?? column.name.replaceAll("_", " ");
 
-// columns: name, title, value of a row (to sort by, and to show), cell (how it is shown), kind. One
-// without a title is not sorted by; its name says what is in it.
-export function Table({ label, columns, rows, id, nothing = "nothing here", filter = false }) {
+// columns: name, title, value of a row (to sort by, and to show), cell (how it is shown), kind, spare
+// (left out while no row has a value). One without a title is not sorted by; its name says what is
+// in it.
+export function Table({ label, columns: given, rows, id, nothing = "nothing here", filter = false }) {
     const [order, setOrder] = useState(null);
-    const [wanted, setWanted] = useState("");
+    // filter: true, or the text by which it is filtered at first
+    const [wanted, setWanted] = useState(filter === true ? "" : filter || "");
     const [most, setMost] = useState(AT_ONCE);
     const value = (column, row) => (column.value ? column.value(row) : row[column.name]);
+    const columns = given.filter((one) => !one.spare || rows.some((row) => value(one, row) != null));
     let shown = rows;
     if (wanted) {
         const text = wanted.toLowerCase();
@@ -74,7 +96,7 @@ export function Table({ label, columns, rows, id, nothing = "nothing here", filt
     const sorted = (column) =>
         order?.name !== column.name ? "none" : order.down ? "descending" : "ascending";
     return html`
-        ${filter && rows.length > 5 && html`<input type="search" class="filter" value=${wanted}
+        ${filter && (rows.length > 5 || wanted) && html`<input type="search" class="filter" value=${wanted}
             placeholder="filter" aria-label=${`filter ${label}`}
             onInput=${(event) => setWanted(event.target.value)} />`}
         ${shown.length === 0 ? html`<p class="quiet">${wanted ? "no match" : nothing}</p>` : html`
@@ -135,10 +157,13 @@ export function Preview({ of }) {
 
 const LONG = 300;
 
-// A text of which a table shows the beginning; the rest can be unfolded.
+// An error of which a table shows the last line, as that of a traceback; the rest can be unfolded.
 export function Folded({ text }) {
-    if (text == null || text.length <= LONG) return text;
-    return html`<details><summary>${text.slice(0, LONG)}…</summary><pre>${text}</pre></details>`;
+    if (text == null || (text.length <= LONG && !text.includes("\n"))) return text;
+    const last = text.trimEnd().split("\n").at(-1);
+    const cut = last.length > LONG ? `${last.slice(0, LONG)}…` : last;
+    return html`<details><summary><span class="lines two">${cut}</span></summary>
+        <pre>${text}</pre></details>`;
 }
 
 export function Content({ of }) {
@@ -186,7 +211,11 @@ export function Curves({ label, times, series }) {
                 })),
             ],
             axes: [{ ...axis, space: 80, values: (_, all) => all.map(clock) }, { ...axis, size: 60, values: (_, all) => all.map((one) => rate(one)) }],
-            scales: { y: { range: (_, low, high) => [0, Math.max(high || 0, 1) * 1.1] } },
+            scales: {
+                // of a single look there is no range
+                x: { range: (_, low, high) => (high - low < 10 ? [high - 10, high] : [low, high]) },
+                y: { range: (_, low, high) => [0, Math.max(high || 0, 1) * 1.1] },
+            },
             cursor: { drag: { x: false, y: false } },
             // the newest figures, unless somebody points at others
             hooks: { setCursor: [newest] },
@@ -214,15 +243,18 @@ export function Curves({ label, times, series }) {
         aria-label=${`${label}; now: ${last.join(", ")}`}></div>`;
 }
 
-// What the server saw of one thing during the last hour. figures: column, name to show.
+// What the server saw of one thing during the last hour, or since it was started. figures: column, name to show.
 export function Past({ label, kind, name, topic, figures }) {
     const seen = useRead("history", { kind, name, topic });
     return html`<${Await} of=${seen}>${(data) => {
         const known = figures.filter(([column]) => data.figures[column]);
+        const recent = Date.now() / 1000 - data.began < 3600;
+        const since = clock(recent ? data.began : data.times[0]).slice(0, 5);
         if (!known.length) return html`<p class="quiet">Nothing has been seen of it yet.</p>`;
         return html`<${Curves} label=${label} times=${data.times} series=${known.map(
             ([column, shown, how]) => ({ name: shown, values: data.figures[column], shown: how }),
-        )} />`;
+        )} /><p class="quiet">since ${since}${
+            recent ? ", when this page was started" : ", the last hour"}</p>`;
     }}<//>`;
 }
 

@@ -1,7 +1,6 @@
 // Queues.
 
-import { useContext } from "preact/hooks";
-import { Ago, Surroundings, count, html, link, rate, useRead } from "./lib.mjs";
+import { Ago, count, html, link, rate, useRead } from "./lib.mjs";
 import { Act, Await, Badge, Figure, Figures, Past, Section, Settings, Table } from "./parts.mjs";
 
 export function Queues() {
@@ -11,7 +10,8 @@ export function Queues() {
             columns=${[
                 { name: "queue", cell: (one) => html`
                     <a href=${link("queues", one.queue)}>${one.queue}</a>
-                    ${one.held_by && html` <${Badge} kind="odd">${one.held_by}<//>`}` },
+                    ${one.held_by && html` <${Badge} kind="odd">${one.held_by}<//>`}
+                    ${one.estimated && html` <${Badge}>estimates<//>`}` },
                 { name: "ready", kind: "number" },
                 { name: "leased", kind: "number" },
                 { name: "delayed", kind: "number" },
@@ -42,7 +42,8 @@ const enqueueing = (queue) => ({
 });
 
 function Tabs({ queue, at }) {
-    const tabs = [["Figures"], ["Jobs", "jobs"], ["Dead letters", "dead"], ["Finished", "finished"]];
+    const tabs = [["Figures"], ["Jobs", "jobs"], ["Dead letters", "dead"],
+        ["Errors", "errors"], ["Finished", "finished"]];
     return html`<nav class="tabs" aria-label=${`queue ${queue}`}>${tabs.map(([title, ...rest]) => html`
         <a href=${link("queues", queue, ...rest)}
             aria-current=${rest[0] === at ? "page" : undefined}>${title}</a>`)}</nav>`;
@@ -54,29 +55,28 @@ export function Head({ queue, at }) {
 }
 
 export function Queue({ queue }) {
-    const { ask } = useContext(Surroundings);
     const seen = useRead("queue", { queue });
     return html`<${Head} queue=${queue} />
-    <${Await} of=${seen}>${({ settings, stats, subscriptions, schedules }) => html`
+    <${Await} of=${seen}>${({ settings, stats, estimated, ...data }) => html`
         <div class="actions">
-            <${Act} onClick=${() => ask(enqueueing(queue))}>Enqueue…<//>
+            <${Act} asked=${enqueueing(queue)}>Enqueue…<//>
             ${settings.paused
-                ? html`<${Act} onClick=${() => ask({
+                ? html`<${Act} asked=${{
                     title: `Resume ${queue}?`, text: "Workers get its jobs again.",
                     act: "resume_queue", button: "Resume", given: () => ({ queue }),
-                })}>Resume…<//>`
-                : html`<${Act} onClick=${() => ask({
+                }}>Resume…<//>`
+                : html`<${Act} asked=${{
                     title: `Pause ${queue}?`,
                     text: "Nobody gets a job of it until it is resumed; leases that run go on.",
                     act: "pause_queue", button: "Pause", given: () => ({ queue }),
-                })}>Pause…<//>`}
-            <${Act} danger onClick=${() => ask({
+                }}>Pause…<//>`}
+            <${Act} asked=${{
                 title: `Remove all jobs of ${queue}?`,
                 text: `${count(stats.ready + stats.leased + stats.delayed + stats.waiting
                     + stats.expired)} unfinished jobs and ${count(stats.dead)} dead letters are
                     removed, and cannot be brought back.`,
                 act: "purge_queue", button: "Remove all", danger: true, given: () => ({ queue }),
-            })}>Purge…<//>
+            }}>Purge…<//>
             ${stats.held_by && html`<${Badge} kind="odd">claims get nothing: ${stats.held_by}<//>`}
             ${stats.is_full && html`<${Badge} kind="bad">full<//>`}
         </div>
@@ -94,27 +94,28 @@ export function Queue({ queue }) {
             <${Figure} name="dead letters" value=${count(stats.dead)} state=${stats.dead ? "bad" : ""}
                 href=${link("queues", queue, "dead")} />
         <//>
-        <${Section} title="Jobs by state, during the last hour">
+        ${estimated && html`<p class="quiet">Estimates: the jobs are too many to count.</p>`}
+        <${Section} title="Jobs by state">
             <${Past} label=${`jobs of ${queue} by state`} kind="queues" name=${queue} figures=${[
                 ["ready", "ready", count], ["leased", "leased", count],
                 ["delayed", "delayed", count], ["waiting", "waiting", count],
                 ["dead", "dead letters", count],
             ]} />
         <//>
-        <${Section} title="Jobs finished per second, during the last hour">
+        <${Section} title="Jobs finished per second">
             <${Past} label=${`jobs of ${queue} finished per second`} kind="queues" name=${queue}
                 figures=${[["finished_per_second", "finished"]]} />
         <//>
-        ${subscriptions.length > 0 && html`<${Section} title="Subscriptions that feed it">
-            <${Table} label="subscriptions" rows=${subscriptions} id=${(one) => one.subscription}
+        ${data.subscriptions.length > 0 && html`<${Section} title="Subscriptions that feed it">
+            <${Table} label="subscriptions" rows=${data.subscriptions} id=${(one) => one.subscription}
                 columns=${[
                     { name: "subscription" },
                     { name: "topic", cell: (one) => html`
                         <a href=${link("topics", one.topic)}>${one.topic}</a>` },
                 ]} />
         <//>`}
-        ${schedules.length > 0 && html`<${Section} title="Schedules that feed it">
-            <ul>${schedules.map((one) => html`<li>${one.schedule}: <${Ago} at=${one.next_at} /></li>`)}
+        ${data.schedules.length > 0 && html`<${Section} title="Schedules that feed it">
+            <ul>${data.schedules.map((one) => html`<li>${one.schedule}: <${Ago} at=${one.next_at} /></li>`)}
             </ul>
         <//>`}
         <${Section} title="Settings"><${Settings} of=${settings} without=${["queue"]} /><//>`}<//>`;

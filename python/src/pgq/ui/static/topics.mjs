@@ -1,9 +1,9 @@
 // Topics, the groups that read them, and their messages.
 
-import { useContext, useState } from "preact/hooks";
-import { Ago, Surroundings, bytes, count, html, instant, link, pretty, rate, useRead }
+import { useState } from "preact/hooks";
+import { Ago, bytes, count, html, instant, link, pretty, rate, useRead }
     from "./lib.mjs";
-import { Act, Await, Badge, Content, Figure, Figures, Past, Preview, Section, Settings, Table }
+import { Act, Await, Badge, Content, Figure, Figures, Folded, Past, Preview, Section, Settings, Table }
     from "./parts.mjs";
 
 const partitionOf = (topic) => ({
@@ -52,7 +52,6 @@ const publishing = (topic, partitions) => ({
 });
 
 export function Topic({ topic }) {
-    const { ask } = useContext(Surroundings);
     const seen = useRead("topic", { topic });
     const rates = useRead("overview");
     const groups = (rates.data?.groups || []).filter((one) => one.topic === topic);
@@ -61,12 +60,12 @@ export function Topic({ topic }) {
     <${Await} of=${seen}>${({ settings, partitions, ...data }) => html`
         <div class="actions">
             <a class="button" href=${link("topics", topic, "messages")}>Browse messages</a>
-            <${Act} onClick=${() => ask(publishing(topic, settings.partitions))}>Publish…<//>
-            ${settings.deferred && html`<${Act} onClick=${() => ask({
+            <${Act} asked=${publishing(topic, settings.partitions)}>Publish…<//>
+            ${settings.deferred && html`<${Act} asked=${{
                 title: `Give offsets to messages of ${topic}?`,
                 text: "Those that are committed and have none yet get one, and can be read.",
                 act: "assign_offsets", button: "Give offsets", given: () => ({ topic }),
-            })}>Give offsets…<//>`}
+            }}>Give offsets…<//>`}
         </div>
         <${Figures}>
             <${Figure} name="messages" value=${count(sum(partitions, "messages"))} />
@@ -74,7 +73,7 @@ export function Topic({ topic }) {
                 value=${count(sum(partitions, "published_last_minute"))} />
             <${Figure} name="groups" value=${count(data.groups.length)} />
         <//>
-        <${Section} title="Published per second, during the last hour">
+        <${Section} title="Published per second">
             <${Past} label=${`messages published to ${topic} per second`} kind="topics" name=${topic}
                 figures=${[["published_per_second", "published"]]} />
         <//>
@@ -170,23 +169,22 @@ const seeking = (topic, group) => ({
 });
 
 export function Group({ topic, group }) {
-    const { ask } = useContext(Surroundings);
     const seen = useRead("group", { topic, group });
     return html`<h1><a href=${link("groups")}>Consumer groups</a> / ${group}</h1>
     <${Await} of=${seen}>${({ settings, partitions }) => html`
         <p>It reads topic <a href=${link("topics", topic)}>${topic}</a>.</p>
-        <div class="actions"><${Act} onClick=${() => ask(seeking(topic, group))}>Move…<//></div>
+        <div class="actions"><${Act} asked=${seeking(topic, group)}>Move…<//></div>
         <${Figures}>
             <${Figure} name="lag" unit="messages" value=${count(sum(partitions, "lag"))} />
             <${Figure} name="failing partitions" state=${
                 partitions.some((one) => one.last_error) ? "bad" : ""
             } value=${count(partitions.filter((one) => one.last_error).length)} />
         <//>
-        <${Section} title="Lag, during the last hour">
+        <${Section} title="Lag">
             <${Past} label=${`lag of ${group}`} kind="groups" topic=${topic} name=${group}
                 figures=${[["lag", "lag", count]]} />
         <//>
-        <${Section} title="Consumed per second, during the last hour">
+        <${Section} title="Consumed per second">
             <${Past} label=${`messages that ${group} consumes per second`} kind="groups"
                 topic=${topic} name=${group} figures=${[["consumed_per_second", "consumed"]]} />
         <//>
@@ -202,7 +200,8 @@ export function Group({ topic, group }) {
                     { name: "leased_until",
                         cell: (one) => html`<${Ago} at=${one.leased_until} />` },
                     { name: "attempt", kind: "number" },
-                    { name: "last_error", kind: "long" },
+                    { name: "last_error", kind: "long",
+                        cell: (one) => html`<${Folded} text=${one.last_error} />` },
                 ]} />
         <//>
         <${Section} title="Settings">

@@ -23,6 +23,8 @@ from pgq.worker.hooks import Hook
 __all__ = ["AsyncWorker"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+_NAMED = 200
+"""Jobs that a heartbeat names, at most."""
 
 
 class AsyncWorker(Runner):
@@ -114,6 +116,13 @@ class AsyncWorker(Runner):
 
     def _new_slot(self, supervisor: Supervisor) -> Slot:
         return Slot(supervisor)
+
+    def _details(self, supervisor: Supervisor) -> dict[str, Any]:
+        held = sorted(
+            job_id for claim in supervisor.claims.all() for job_id in claim.open - claim.lost
+        )
+        # pgq does not store who has a job: this is how the page of pgq ui knows
+        return {**super()._details(supervisor), **({"jobs": held[:_NAMED]} if held else {})}
 
     def _beside(self, supervisor: Supervisor) -> Sequence[Housekeeping]:
         if not self._housekeeping:

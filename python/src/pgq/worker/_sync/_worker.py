@@ -25,6 +25,8 @@ from pgq.worker.hooks import Hook
 __all__ = ["Worker"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+_NAMED = 200
+"""Jobs that a heartbeat names, at most."""
 
 
 class Worker(Runner):
@@ -116,6 +118,13 @@ class Worker(Runner):
 
     def _new_slot(self, supervisor: Supervisor) -> Slot:
         return Slot(supervisor)
+
+    def _details(self, supervisor: Supervisor) -> dict[str, Any]:
+        held = sorted(
+            job_id for claim in supervisor.claims.all() for job_id in claim.open - claim.lost
+        )
+        # pgq does not store who has a job: this is how the page of pgq ui knows
+        return {**super()._details(supervisor), **({"jobs": held[:_NAMED]} if held else {})}
 
     def _beside(self, supervisor: Supervisor) -> Sequence[Housekeeping]:
         if not self._housekeeping:

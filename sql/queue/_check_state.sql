@@ -1,0 +1,15 @@
+create function pgq._check_state(state text)
+returns void
+language plpgsql immutable parallel safe
+as $$
+begin
+    if state not in ('ready', 'leased', 'delayed', 'waiting', 'expired') then
+        raise exception
+            'argument "state" must be ready, leased, delayed, waiting or expired'
+            using errcode = '22023', hint = 'fetch_dead_letters shows those that are dead.';
+    end if;
+end
+$$;
+
+comment on function pgq._check_state(text) is
+'Raises 22023 unless it is a state of unfinished jobs, or null.';

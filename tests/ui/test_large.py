@@ -1,0 +1,93 @@
+"""What the page reads of large tables is bounded: by limits and by index, however many jobs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+import pytest
+from plans.counting import Reader
+
+from pgq import Client
+from pgq._sampling import queue_figures
+from pgq.ui._history import History
+from pgq.ui._query import Query
+from pgq.ui._reads import Reads
+from pgq.ui._source import Source
+
+pytestmark = pytest.mark.slow
+
+JOBS = 120_000
+LETTERS = 40_000
+READS: dict[str, tuple[int, list[dict[str, Any]]]] = {
+    "queue": (6_000, [{"queue": "work"}, {"queue": "letters"}]),
+    "jobs": (1_000, [{"queue": "work"}, *({"queue": "work", "state": state} for state in (
+        "ready", "leased", "delayed", "waiting"))]),
+    "job": (100, [{"job_id": 100_000}]),
+    "dead": (1_000, [{"queue": "letters"}, {"queue": "work"}]),
+    "errors": (1_000, [{"queue": "work"}]),
+    "matching": (11_000, [{"act": "cancel", "queue": "work", "label": "none"}]),
+}  # fmt: skip
+"""For each document the index entries that it may read, and what is asked of it."""
+SEARCHES = [{"label": "none"}, {"error_contains": "none"}, {"since": "1h ago", "label": "none"}]
+
+
+@pytest.fixture(scope="module")
+def full(databases: Any) -> Any:
+    """A database with many jobs that are due, and many dead letters."""
+    with databases.copy() as dsn, psycopg.connect(dsn, autocommit=True) as connection:
+        client = Client(connection)
+        client.admin.create_queue("letters", max_attempts=1)
+        client.admin.create_queue("work")
+        for queue in ["letters"] * (LETTERS // 10_000) + ["work"] * (JOBS // 10_000):
+            client.enqueue_batch(queue, bodies=[b"x"] * 10_000)
+        while jobs := client.claim_job("letters", max_jobs=1000):
+            client.nack_batch([one.job_id for one in jobs], jobs[0].lease_token, error="full")
+        connection.execute("vacuum analyze")
+        yield dsn
+
+
+def counted(dsn: str, name: str, given: dict[str, Any]) -> int:
+    """The index entries that a document reads; the tables of jobs are never read as a whole."""
+    reader = Reader(dsn)
+    source = Source(dsn)
+    answer = Reads(source, History(source))._asked[name]
+    reader.follow(lambda: answer(Client(reader.connection), Query(given)))
+    reader.close()
+    # metrics reads a sample of the pages, which counts as a scan
+    assert name == "queue" or not reader.last.scanned & {"job", "dead_job"}, (name, given)
+    return reader.last.entries
+
+
+@pytest.mark.parametrize("name", READS)
+def test_a_view_reads_little(full: str, name: str) -> None:
+    most, asked = READS[name]
+    for given in asked:
+        assert counted(full, name, given) <= most, given
+
+
+@pytest.mark.parametrize("given", SEARCHES)
+def test_a_search_looks_at_the_newest_alone(full: str, given: dict[str, Any]) -> None:
+    entries = counted(full, "jobs", {"queue": "work", **given})
+    assert 100_000 <= entries < 101_000
+
+
+def test_errors_are_read_by_index(full: str) -> None:
+    assert LETTERS <= counted(full, "errors", {"queue": "letters"}) < LETTERS + 1_000
+
+
+def test_figures_of_many_jobs_are_estimates(full: str) -> None:
+    """Those of a look, and of one queue; a role that may not call metrics counts."""
+    with psycopg.connect(full, autocommit=True) as connection:
+        rows, estimated = queue_figures(Client(connection))
+        figures = {one.queue: one for one in rows}
+        assert estimated == {"letters", "work"}
+        assert JOBS * 0.8 < figures["work"].ready < JOBS * 1.2
+        assert LETTERS * 0.8 < figures["letters"].dead < LETTERS * 1.2
+        assert (figures["work"].dead, figures["letters"].ready) == (0, 0)
+        assert figures["work"].oldest_ready_at is not None
+        exact, none = queue_figures(Client(connection), measured={})
+        assert none == set()
+        assert {one.queue: (one.ready, one.dead) for one in exact} == {
+            "letters": (0, LETTERS), "work": (JOBS, 0),
+        }  # fmt: skip
