@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
-from cli.test_doctor import about, clock, dsn, found
 
+from cli.test_doctor import about, clock, dsn, found
 from support.command import Run
 from support.session import Session
 

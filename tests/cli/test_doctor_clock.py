@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 
 from cli.test_doctor import about, clock, dsn, found
-
 from pgq import Client
 from support.clock import Clock
 from support.command import Run

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from cli.test_help import ALL
 from psycopg import sql
 
+from cli.test_help import ALL
 from pgq.migrate import available_versions, migrate
 from support.command import Run, Start
 from support.databases import Databases

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli.test_housekeeping import both, port
 
+from cli.test_housekeeping import both, port
 from pgq import Client
 from pgq.worker import AsyncWorker, Handlers, Worker
 from support.command import Start

@@ -30,10 +30,10 @@ import psycopg
 import pytest
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
-from site_hook import ELSEWHERE
 
 import pgq
 from pgq.embedded import Server
+from site_hook import ELSEWHERE
 from support.house import ROOT, refuse
 from support.pages import DOCUMENTS, FILE, GUIDES, NAVIGATION, SEVERAL, Block, blocks, relative
 from support.postgrest import Postgrest

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from psycopg.conninfo import conninfo_to_dict
-from reference import PAGES, REFERENCE, examples, features
 
 from pgq.embedded import Server
+from reference import PAGES, REFERENCE, examples, features
 from support.house import ROOT, refuse
 from support.pg_cron import STAND_IN
 from support.session import Session

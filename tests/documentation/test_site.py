@@ -13,8 +13,8 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from site_hook import ELSEWHERE, MERMAID
 
+from site_hook import ELSEWHERE, MERMAID
 from support.house import ROOT, refuse
 from support.pages import GUIDES as DOCS
 from support.pages import NAVIGATION

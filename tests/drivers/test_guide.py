@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 import re
 
-import driver_guide
 from psycopg import pq
 
+import driver_guide
 from support.drivers import PROGRAMS
 from support.house import ROOT, refuse
 from support.session import Session

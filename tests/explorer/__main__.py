@@ -15,7 +15,6 @@ from pathlib import Path
 from explorer.every_pair import NEARNESS
 from explorer.explore import Explorer, names, new_seed
 from explorer.progress import DEFAULT
-
 from pgq.embedded import Server
 
 SETTINGS = {

@@ -15,7 +15,6 @@ from explorer.follow_calls import FOLLOWERS, IN_ORDER
 from explorer.history import Event, History
 from explorer.known_jobs import FINISHED
 from explorer.writes import written_chunks
-
 from support.subscription import routing_key_matches
 
 __all__ = ["Delivered", "Message", "check_followers"]

@@ -7,7 +7,6 @@ from collections import Counter
 from explorer.database import Link, Row
 from explorer.history import History
 from explorer.known_jobs import Job, Queue
-
 from support.ordered import BROKEN_KEYS
 
 __all__ = ["check_keys_of_order", "check_order", "check_round"]

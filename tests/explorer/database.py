@@ -9,11 +9,11 @@ from contextlib import suppress
 from typing import Any
 
 import psycopg
-from explorer.access_calls import HEIR, ROLES
-from explorer.gates import install_gates
 from psycopg import pq, sql
 from psycopg.conninfo import make_conninfo
 
+from explorer.access_calls import HEIR, ROLES
+from explorer.gates import install_gates
 from support.clock import Clock
 from support.house import install_script
 

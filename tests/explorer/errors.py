@@ -8,7 +8,6 @@ from functools import cache
 from explorer.history import Event, History
 from explorer.run import RETRIED
 from explorer.script import HOUSE
-
 from support.house import ROOT
 
 __all__ = ["check_errors"]

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from explorer.every_pair import NEARNESS
 from explorer.footprints import Footprints
-
 from support.house import ROOT
 
 __all__ = ["DEFAULT", "Progress", "product", "share"]

@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+
 from explorer.every_pair import NEARNESS, ORDERS, names_of
 from explorer.explore import Explorer
 from explorer.footprints import measure, pairs_of, without_any
@@ -14,7 +15,6 @@ from explorer.pair_faults import PAIR_FAULTS
 from explorer.plant import Fault, plant
 from explorer.progress import Progress, share
 from explorer.script import LEVELS
-
 from support.databases import Databases
 
 SEED = 1

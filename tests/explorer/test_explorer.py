@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
+
 from explorer.access_faults import WRONG_ORDER
 from explorer.explore import Explorer, names
 from explorer.faults import FAULTS
 from explorer.plant import Fault, plant
-
 from support.databases import Databases
 from support.waiting import aside, wait_until_blocked
 

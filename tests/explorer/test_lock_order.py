@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Iterator
 
 import pytest
+
 from explorer.explore import Explorer, names
 from explorer.lock_order import install_reports, numbers, out_of_order
-
 from support.databases import Databases
 from support.house import ROOT
 

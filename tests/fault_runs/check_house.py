@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fault_runs.evidence import Evidence
 from stored_state import wrong_state
-
 from support.clock import Clock
 from support.session import Session
 from support.storage import clean

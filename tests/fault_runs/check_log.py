@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 import psycopg
+
 from fault_runs.consumers import TRANSACTIONAL
 from fault_runs.evidence import Evidence, Unit
 from fault_runs.house import TOPICS

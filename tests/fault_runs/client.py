@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from fault_runs.journal import Entry, Journal
 from psycopg.pq import TransactionStatus
+
+from fault_runs.journal import Entry, Journal
 
 __all__ = ["LEVELS", "Client", "Role", "RollBack"]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+
 from fault_runs.journal import Entry, entries
 
 __all__ = ["Evidence", "Unit", "Violation", "read_journals"]

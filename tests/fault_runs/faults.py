@@ -12,10 +12,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import psycopg
+
 from fault_runs.house import PARTS
 from fault_runs.journal import Journal
 from fault_runs.wire import CUTS
-
 from support.waiting import wait_until
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from fault_runs.consumers import TRANSACTIONAL
-
 from support.clock import Clock
 from support.house import install_script
 from support.session import Session

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fault_runs.evidence import Evidence, Unit
-
 from support.session import Session
 
 __all__ = ["PLANTED", "Planted"]

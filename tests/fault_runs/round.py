@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+
 from fault_runs.check_acts import check_acts
 from fault_runs.check_duplicates import check_duplicates
 from fault_runs.check_house import check_codes, check_house

@@ -17,11 +17,11 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
+
 from fault_runs.house import install
 from fault_runs.run_client import run_client
 from fault_runs.wire import Wire
-from psycopg.conninfo import make_conninfo
-
 from pgq.embedded import Server
 from support.clock import Clock
 from support.pooler import PgBouncer

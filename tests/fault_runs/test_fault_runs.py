@@ -17,6 +17,8 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
+
 from fault_runs.check_house import check_house
 from fault_runs.evidence import Evidence, read_journals
 from fault_runs.faults import FAR, Breaker
@@ -24,8 +26,6 @@ from fault_runs.journal import Journal
 from fault_runs.planted import PLANTED
 from fault_runs.round import check, fault_times, play, play_round, settle
 from fault_runs.stage import SCENES, Stage, has_compiler
-from psycopg.conninfo import make_conninfo
-
 from support.clock import Clock
 from support.session import Session
 from support.waiting import aside, wait_until_blocked

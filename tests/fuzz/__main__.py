@@ -16,7 +16,6 @@ from itertools import chain
 from fuzz.fuzzer import Found, Fuzzer
 from fuzz.large import large
 from fuzz.world import World
-
 from pgq.embedded import Server
 from support import servers
 

@@ -8,10 +8,11 @@ from contextlib import suppress
 from dataclasses import replace
 from math import inf
 
+from hypothesis import HealthCheck, Phase, errors, given, seed, settings
+
 from fuzz.checks import Finding
 from fuzz.plans import Plan
 from fuzz.world import World
-from hypothesis import HealthCheck, Phase, errors, given, seed, settings
 
 __all__ = ["Found", "Fuzzer"]
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import psycopg
-from fuzz.catalog import Catalog, Function
-from fuzz.values import LIMITS, NULL, Drawn, argument, literal
 from hypothesis import strategies as st
 from psycopg import sql
 
+from fuzz.catalog import Catalog, Function
+from fuzz.values import LIMITS, NULL, Drawn, argument, literal
 from support.calls import GIVEN
 
 __all__ = ["Call", "Plan", "Plans"]

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+
 from explorer.plant import Fault
 from fuzz.faults import FAULTS
 from fuzz.fuzzer import Fuzzer
 from fuzz.large import large
 from fuzz.world import World
-
 from support.databases import Databases
 from support.house import refuse
 

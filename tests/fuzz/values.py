@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from fuzz.catalog import Function
 from hypothesis import strategies as st
+
+from fuzz.catalog import Function
 
 __all__ = ["LIMITS", "NULL", "Drawn", "argument", "literal"]
 

@@ -6,17 +6,17 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-import explorer.database
 import psycopg
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+from psycopg.types.json import Jsonb
+
+import explorer.database
 from explorer.plant import Fault, plant
 from fuzz.catalog import Catalog, read_catalog
 from fuzz.checks import Finding, check_answer, check_error, check_state, says_nothing_changed
 from fuzz.link import Link, Lost
 from fuzz.plans import Call, Plan, Plans
-from psycopg import sql
-from psycopg.conninfo import make_conninfo
-from psycopg.types.json import Jsonb
-
 from support.calls import prepare
 from support.clock import Clock
 from support.house import load_pgq

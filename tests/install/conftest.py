@@ -10,8 +10,8 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-import upgrade
 
+import upgrade
 from pgq.embedded import Server
 from support.house import ROOT
 from support.next_version import (

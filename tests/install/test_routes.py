@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import psycopg
 import pytest
-from upgrade import released_versions, upgrade_path
 
 from build import migration_path
 from catalog import GOLDEN, describe
@@ -14,6 +13,7 @@ from pgq.embedded import Server
 from pgq.migrate import migrate
 from support.house import MIGRATIONS
 from support.install import ROUTES
+from upgrade import released_versions, upgrade_path
 
 
 @pytest.mark.parametrize("route", ROUTES)

@@ -10,8 +10,8 @@ from typing import Any
 
 import psycopg
 import pytest
-import upgrade
 
+import upgrade
 from catalog import describe
 from pgq.embedded import Server
 from support.install import ROUTES

@@ -12,9 +12,9 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
-import jdbc
 import pytest
 
+import jdbc
 from pgq.local_spark import SparkSetupError, _jdbc, find_jdbc_driver
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from model.effects import Effects
 from psycopg.errors import InsufficientPrivilege
 
+from model.effects import Effects
 from pgq import UnknownQueue, UnknownTopic
 
 __all__ = ["MEMBER", "ROLES", "Access"]

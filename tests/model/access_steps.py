@@ -7,11 +7,11 @@ from typing import Any
 import psycopg
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
+from psycopg import sql
+
 from model.access import MEMBER, ROLES
 from model.drawn import QUEUES, TOPICS, limited, members, queues, seldom, topics
 from model.looking import Looking
-from psycopg import sql
-
 from pgq import UnknownQueue, UnknownTopic
 from support.client import method
 

@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
+
 from model.drawn import choices, members, queues, seldom
 from model.queue_steps import QueueSteps
 

@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from model.queues import Waiting
-from model.schedules import Schedules
 from psycopg.errors import InvalidParameterValue, NullValueNotAllowed
 
+from model.queues import Waiting
+from model.schedules import Schedules
 from pgq import EffectState, LeaseLost
 
 __all__ = ["Effects", "Noted"]

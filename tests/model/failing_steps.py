@@ -9,6 +9,7 @@ from uuid import uuid4
 
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
+
 from model.drawn import choices, groups, members, other_topic, partitions, seldom, topics
 from model.member_steps import MemberSteps
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from model.queues import Queue, Waiting
 from psycopg.errors import InvalidParameterValue
+
+from model.queues import Queue, Waiting
 
 __all__ = ["Filter", "Found"]
 

@@ -8,11 +8,11 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from psycopg.errors import InvalidParameterValue
+
 from model.content import Content, check_existing, ends_at
 from model.queues import LAST_LEASE_RAN_OUT
 from model.topics import Group, Position, Topics
-from psycopg.errors import InvalidParameterValue
-
 from pgq import OffsetOutOfRange
 
 __all__ = ["Groups", "Shown"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
+
 from model.drawn import members, seldom
 from model.machine import Machine
 

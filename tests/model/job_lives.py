@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize
+
 from model.drawn import MODES, dead_ends, limits, lives
 from model.duplicate_steps import DuplicateSteps
 from model.filter_steps import FilterSteps
@@ -15,7 +16,6 @@ from model.limit_steps import LimitSteps
 from model.looking import Looking
 from model.note_steps import NoteSteps
 from model.result_steps import ResultSteps
-
 from pgq import BulkResult, EnqueueResult, JobAttempt, JobResult
 
 __all__ = ["JobLives"]

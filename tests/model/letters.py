@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from psycopg.errors import InvalidParameterValue
+
 from model.content import Content, ends_at
 from model.filters import Filter, Found
 from model.queues import Ended, Queue, Queues
-from psycopg.errors import InvalidParameterValue
-
 from pgq import BulkResult, DeadLetter
 
 __all__ = ["Letters"]

@@ -8,6 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
+
 from model.drawn import leases, members, queues, seldom, sizes
 from model.key_limits import left_behind
 from model.queue_steps import QueueSteps

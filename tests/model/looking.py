@@ -6,14 +6,14 @@ from datetime import timedelta
 from typing import Any
 
 from hypothesis.stateful import invariant, rule
+
 from model.content import Content
 from model.limits import held_by
 from model.machine import Machine
 from model.queues import Ended, Waiting
 from model.schedules import SHOWN
-from stored_state import wrong_state
-
 from pgq import Client
+from stored_state import wrong_state
 
 __all__ = ["Looking"]
 

@@ -11,6 +11,7 @@ from uuid import UUID
 
 import psycopg
 from hypothesis.stateful import RuleBasedStateMachine
+
 from model.access import MEMBER, ROLES
 from model.broker import Broker
 from model.content import Content
@@ -19,7 +20,6 @@ from model.groups import Shown
 from model.key_limits import Rooms
 from model.subscriptions import Seen
 from model.topics import Tips
-
 from pgq import Client
 from support.client import method
 from support.clock import Clock

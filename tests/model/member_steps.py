@@ -8,11 +8,11 @@ from uuid import UUID, uuid4
 
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
+
 from model.broker import Broker
 from model.drawn import choices, groups, leases, members, partitions, seldom, sizes, steps, topics
 from model.topic_steps import TopicSteps
 from model.topics import Position
-
 from pgq import OffsetRange
 
 __all__ = ["MemberSteps"]

@@ -11,7 +11,6 @@ from uuid import UUID
 from model.content import Content
 from model.groups import Groups
 from model.topics import Group, Partition, Position
-
 from pgq import (
     LeasedMessage,
     LeaseLost,

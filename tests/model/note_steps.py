@@ -7,6 +7,7 @@ from uuid import uuid4
 
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
+
 from model.drawn import choices, leases, members, queues, seldom, sizes
 from model.queue_steps import QueueSteps
 from model.workers import waits

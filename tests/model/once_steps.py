@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
+
 from model.drawn import KEYS, members, once, partitions, queues, seldom, topics, windows
 from model.house_steps import HouseSteps
 from model.queue_steps import QueueSteps

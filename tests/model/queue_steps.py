@@ -8,6 +8,7 @@ from uuid import uuid4
 
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
+
 from model.broker import Broker
 from model.drawn import (
     MODES,

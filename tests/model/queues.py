@@ -10,7 +10,6 @@ from uuid import UUID
 
 from model.content import Clocked, Content, check_existing
 from model.once import Noted
-
 from pgq import UnknownQueue
 
 __all__ = ["LAST_LEASE_RAN_OUT", "NEVER", "Ended", "Event", "Queue", "Queues", "Waiting"]

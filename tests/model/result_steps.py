@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
+
 from model.drawn import members, queues, seldom
 from model.house_steps import HouseSteps
 from model.queue_steps import QueueSteps

@@ -8,6 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
+
 from model.crons import SEASONS, ZONES
 from model.drawn import limited, seldom
 from model.looking import Looking

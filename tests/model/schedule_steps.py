@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
+
 from model.content import Content
 from model.crons import CRONS, ZONES
 from model.drawn import TOPICS, members, seldom, topics

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from psycopg.errors import InvalidParameterValue, NullValueNotAllowed
+
 from model.content import Content, check_existing
 from model.crons import CRONS, ZONES, next_tick
 from model.subscriptions import Subscriptions
-from psycopg.errors import InvalidParameterValue, NullValueNotAllowed
-
 from pgq import EnqueueResult, PublishResult, ScheduleRun, UnknownSchedule
 
 __all__ = ["SHOWN", "Scheduled", "Schedules"]

@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
+
 from model.drawn import members, queues, seldom, sizes, topics
 from model.queue_steps import QueueSteps
 from model.topic_steps import TopicSteps

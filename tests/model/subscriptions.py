@@ -13,7 +13,6 @@ from model.members import Members
 from model.queues import Queue, Waiting
 from model.topics import Topic
 from model.unfinished import Unfinished
-
 from pgq import AlreadyExists, BulkResult, Job, UnknownSubscription
 
 __all__ = ["Subscription", "Subscriptions", "routes"]

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, run_state_machine_as_test
+
 from model.access_steps import AccessLives
 from model.crons import SEASONS
 from model.drawn import (

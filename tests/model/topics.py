@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from model.content import Clocked, Content, check_existing
-from model.once import Noted, followers, must_be_found
 from psycopg.errors import DependentObjectsStillExist
 
+from model.content import Clocked, Content, check_existing
+from model.once import Noted, followers, must_be_found
 from pgq import (
     OffsetRange,
     PublishBatchResult,

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from psycopg.errors import InvalidParameterValue
+
 from model.filters import Filter, Found
 from model.queues import Queue, Waiting
 from model.workers import Workers, waits
-from psycopg.errors import InvalidParameterValue
-
 from pgq import BulkResult, JobAttempt, JobResult
 
 __all__ = ["Unfinished"]

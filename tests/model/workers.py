@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from psycopg.errors import InvalidParameterValue
+
 from model.content import Content, ends_at
 from model.duplicates import is_outdated, merge
 from model.key_limits import Rooms, judge, park, rise
@@ -15,8 +17,6 @@ from model.letters import Letters
 from model.limits import has_room, most_claims, note_claims
 from model.once import Noted, followers, must_be_found
 from model.queues import Queue, Waiting
-from psycopg.errors import InvalidParameterValue
-
 from pgq import EnqueueResult, Job, LeaseLost, QueueFull
 
 __all__ = ["Workers", "waits"]

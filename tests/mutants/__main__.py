@@ -17,7 +17,6 @@ from mutants.mutant import Mutant, choose
 from mutants.report import equivalents, told
 from mutants.tree import Tree
 from mutants.trial import Results, Trials
-
 from support.house import ROOT
 
 CHECKING = 900

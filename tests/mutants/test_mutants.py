@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from mutants import report
 from mutants.mutant import Mutant, choose, mutants_of, shares
 from mutants.order import Order
 from mutants.sources import bodies, folder_of, masked, sources
 from mutants.tree import Tree
 from mutants.trial import Result, Results, Trials
-
 from support.house import ROOT
 
 FUNCTION = """create function pgq.f(a integer)

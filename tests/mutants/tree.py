@@ -17,11 +17,11 @@ from pathlib import Path
 from types import TracebackType
 
 import psycopg
-from leaves import write_out
-from mutants.mutant import Mutant
 from psycopg.conninfo import conninfo_to_dict
 
 import build
+from leaves import write_out
+from mutants.mutant import Mutant
 from pgq.embedded import Server
 from support import servers
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from plans.counting import Reader
 from psycopg.types.json import Jsonb
 
+from plans.counting import Reader
 from support.queue import stats
 from support.session import Session
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from plans.counting import Reader, refuse_growth
 from psycopg.types.json import Jsonb
 
+from plans.counting import Reader, refuse_growth
 from support.session import Connect, Session
 from support.subscription import subscribe
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import psycopg
 import pytest
-from plans.counting import Reader
 from psycopg.types.json import Jsonb
 
+from plans.counting import Reader
 from support.clock import Clock
 from support.queue import stats
 from support.session import Session

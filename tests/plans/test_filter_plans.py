@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from plans.counting import Reader
 
+from plans.counting import Reader
 from support.filters import BY_FILTER, LETTERS, fill
 from support.queue import new_queue
 from support.session import Session

@@ -12,9 +12,9 @@ from typing import Any
 
 import psycopg
 import pytest
-from plans.counting import Reader, refuse_growth
 from psycopg.types.json import Jsonb
 
+from plans.counting import Reader, refuse_growth
 from support.session import Connect
 
 pytestmark = pytest.mark.slow

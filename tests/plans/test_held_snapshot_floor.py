@@ -12,10 +12,10 @@ from typing import Any
 
 import psycopg
 import pytest
-from plans.counting import Reader, refuse_growth
 from psycopg import IsolationLevel
 from psycopg.types.json import Jsonb
 
+from plans.counting import Reader, refuse_growth
 from support.queue import claim, enqueue_many, new_queue
 from support.session import Connect
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from plans.counting import Reader
 
+from plans.counting import Reader
 from support.session import Session, row
 
 pytestmark = pytest.mark.slow

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from plans.counting import Reader
 from psycopg.types.json import Jsonb
 
+from plans.counting import Reader
 from support.databases import Databases
 from support.session import Session
 

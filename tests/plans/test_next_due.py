@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from plans.counting import Reader
 
+from plans.counting import Reader
 from support.session import Session
 
 JOBS = 200_000

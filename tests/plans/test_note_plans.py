@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from plans.counting import Reader
 from psycopg.types.json import Jsonb
 
+from plans.counting import Reader
 from support.databases import Databases
 from support.house import refuse
 from support.queue import new_queue

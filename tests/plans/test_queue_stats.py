@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from plans.counting import Reader
 from psycopg.types.json import Jsonb
 
+from plans.counting import Reader
 from support.session import Session
 
 

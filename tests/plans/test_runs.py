@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from plans.counting import Reader
-
 from support.bulk import begin, numbers, runs, stage_long
 from support.session import Session
 

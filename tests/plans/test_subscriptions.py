@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from plans.counting import Reader, refuse_growth
 from psycopg.types.json import Jsonb
 
+from plans.counting import Reader, refuse_growth
 from support.queue import stats
 from support.session import Connect, Session
 from support.subscription import delivered, subscribe

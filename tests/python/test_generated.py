@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-import api
 import psycopg
 import pytest
+
+import api
 import signatures
 import unasync
-
 from pgq import AsyncClient, Client
 from support.client import methods
 

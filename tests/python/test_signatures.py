@@ -10,9 +10,9 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
-import api
 import pytest
 
+import api
 import pgq
 from pgq import Client, messages
 from pgq._signatures import SIGNATURES

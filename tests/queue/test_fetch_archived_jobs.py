@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from plans.counting import Reader
 from psycopg.types.json import Jsonb
 
+from plans.counting import Reader
 from support.clock import Clock
 from support.queue import claim, claim_one, enqueue, new_queue
 from support.session import Session, refused, unchanged

@@ -9,8 +9,8 @@ import time
 from itertools import pairwise
 
 import pytest
-from plans.counting import Reader
 
+from plans.counting import Reader
 from support.clock import Clock
 from support.queue import claim, claim_one, enqueue, enqueue_many, new_queue, stats
 from support.session import Connect, Session, refused, row

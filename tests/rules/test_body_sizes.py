@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 
 from leaves import pasted
-
 from support.house import ROOT
 
 LONG = 4_000

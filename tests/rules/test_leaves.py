@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
-from leaves import write_out
 
 from build import flatten
+from leaves import write_out
 
 INSTALLED = 16  # leaves that an installation makes
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from statements import Statement, statements
 
 from build import flatten
+from statements import Statement, statements
 
 
 def test_a_statement_ends_where_nothing_is_quoted() -> None:

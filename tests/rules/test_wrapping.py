@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from wrap import wrapped
 
 from support.house import ROOT
+from wrap import wrapped
 
 BODY = """create function f()
 as $$

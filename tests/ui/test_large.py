@@ -6,7 +6,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from plans.counting import Reader
 
 from pgq import Client
 from pgq._sampling import queue_figures
@@ -14,6 +13,7 @@ from pgq.ui._history import History
 from pgq.ui._query import Query
 from pgq.ui._reads import Reads
 from pgq.ui._source import Source
+from plans.counting import Reader
 
 pytestmark = pytest.mark.slow
 

@@ -9,11 +9,11 @@ from typing import Any
 import httpx
 import pytest
 from playwright.sync_api import expect
-from ui.test_guide import BLOCKS
 
 from pgq import Client
 from pgq.ui import create_app
 from support.page import Page
+from ui.test_guide import BLOCKS
 
 [EXAMPLE] = [text for _, language, text in BLOCKS if language == "python" and "login=" in text]
 OWN = {"Sec-Fetch-Site": "same-origin"}

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
-from addons.access.conftest import acting
 
+from addons.access.conftest import acting
 from support.session import Connect, Session, refused
 
 APP = "pgq_test_changing"

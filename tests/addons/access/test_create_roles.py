@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
+
 from addons.access.conftest import VIEWS, acting
 from addons.access.test_every_function import BY_TOKEN, NEEDS
-
 from pgq._signatures import SIGNATURES
 from support.session import Connect, Session, refused, row, unchanged
 

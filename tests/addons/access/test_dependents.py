@@ -7,8 +7,8 @@ from typing import Any
 
 import psycopg
 import pytest
-from addons.access.conftest import acting
 
+from addons.access.conftest import acting
 from support.session import Session, refused, unchanged
 
 EVE = "pgq_test_eve"

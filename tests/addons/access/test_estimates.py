@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from addons.access.conftest import STRANGER, VIEWS, acting, role_of
 
+from addons.access.conftest import STRANGER, VIEWS, acting, role_of
 from support.session import Session
 
 ABSENT = {

@@ -6,8 +6,8 @@ from typing import Any
 
 import psycopg
 import pytest
-from addons.access.conftest import LEVELS, STRANGER, acting, role_of
 
+from addons.access.conftest import LEVELS, STRANGER, acting, role_of
 from support.calls import GIVEN, Arguments, given
 from support.session import Session, unchanged
 

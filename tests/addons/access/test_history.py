@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from addons.access.conftest import STRANGER, acting, role_of
 
+from addons.access.conftest import STRANGER, acting, role_of
 from support.calls import Arguments
 from support.session import Session
 

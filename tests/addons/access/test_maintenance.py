@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from addons.access.conftest import STRANGER, acting, role_of
-from addons.access.test_every_function import HIDDEN, NEEDS
 from psycopg import ClientCursor
 
+from addons.access.conftest import STRANGER, acting, role_of
+from addons.access.test_every_function import HIDDEN, NEEDS
 from pgq.embedded import Server
 from support.calls import Arguments, given
 from support.house import install_script

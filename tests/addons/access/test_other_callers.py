@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
-from addons.access.conftest import STRANGER, acting, role_of
-from addons.access.test_ways_round import kept_out
 from psycopg.types.json import Jsonb
 
+from addons.access.conftest import STRANGER, acting, role_of
+from addons.access.test_ways_round import kept_out
 from support.calls import Arguments
 from support.session import Session, refused, row, unchanged
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import psycopg
 import pytest
-from addons.access.conftest import LEVELS, acting, role_of
-from addons.access.test_every_function import NEEDS, in_place, learns_nothing, outcome
 from psycopg.types.json import Jsonb
 
+from addons.access.conftest import LEVELS, acting, role_of
+from addons.access.test_every_function import NEEDS, in_place, learns_nothing, outcome
 from support.calls import Arguments, given
 from support.session import Session, unchanged
 

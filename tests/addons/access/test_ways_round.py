@@ -6,9 +6,9 @@ from typing import Any
 
 import psycopg
 import pytest
-from addons.access.conftest import STRANGER, VIEWS, acting, role_of
 from psycopg.types.json import Jsonb
 
+from addons.access.conftest import STRANGER, VIEWS, acting, role_of
 from support.calls import Arguments
 from support.session import Connect, Session, refused, unchanged
 

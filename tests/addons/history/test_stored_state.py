@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from stored_state import NEVER
 
+from stored_state import NEVER
 from support.queue import ack, claim_one, enqueue, new_queue
 from support.session import Session
 
