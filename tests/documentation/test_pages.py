@@ -52,7 +52,7 @@ NOT_RUN = {
 """Blocks of the site that are only shown, by page and reason."""
 
 _MADE = re.compile(
-    r"\b(?:create_(?:topic|queue|schedule)|subscribe)\(\s*(?:\w+ ?=>? ?)?['\"]([^'\"]+)"
+    r"\b(?:create_(?:topic|queue|schedule)|subscribe|tasks\.task)\(\s*(?:\w+ ?=>? ?)?['\"]([^'\"]+)"
     r"|\bcreate (?:table|view|role|schema|function) (\w+)",
 )
 
