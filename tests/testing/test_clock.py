@@ -82,5 +82,5 @@ def test_it_takes_the_owner(connection: Connection, connect: Connect) -> None:
 
 @pytest.mark.parametrize("by", ["1 hour", True, None])
 def test_bad_input(connection: Connection, by: Any) -> None:
-    with pytest.raises(TypeError, match="by is .*: give a timedelta or seconds"):
+    with pytest.raises(TypeError, match=r"by is .*: give a timedelta or seconds"):
         move_clock(connection, by)

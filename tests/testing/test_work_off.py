@@ -3,42 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import psycopg
 import pytest
 
-from pgq import Client, LeaseLost, UnknownQueue
+from pgq import Client, UnknownQueue
 from pgq.testing import Attempt, work_off
 from pgq.worker import Handlers, Reject, Release, Retry, RunningJob, Snooze
-from support.session import Connect
 
 Connection = psycopg.Connection[Any]
-
-
-@pytest.fixture
-def inner(connection: Connection, connect: Connect) -> Iterator[Connection]:
-    """A session whose transaction is rolled back; the queue is there before."""
-    Client(connection).admin.create_queue("mail", backoff=60, backoff_jitter=0)
-    connection.execute("create table sent (n integer primary key)")
-    with connect() as session:
-        yield session
-        session.rollback()
-
-
-@pytest.fixture
-def handlers(inner: Connection) -> Handlers:
-    """A handler that writes a row for its job, and returns its number twice."""
-    handlers = Handlers()
-
-    @handlers.handler("mail")
-    def send(payload: dict[str, int]) -> int:
-        inner.execute("insert into sent values (%s)", [payload["n"]])
-        return payload["n"] * 2
-
-    return handlers
 
 
 def raising(error: Exception, queue: str = "mail") -> Handlers:
@@ -220,107 +195,60 @@ def test_until_empty_moves_the_clock_to_retries_and_delays(
 
 
 def test_until_empty_leaves_what_is_held_back(inner: Connection) -> None:
+    """And does not wait in vain for it: others come later."""
     client = Client(inner)
     client.admin.create_queue("slow", max_leased=1)
     client.enqueue_batch("slow", [1, 2])
     (held,) = client.claim_job("slow", lease=timedelta(days=1))
-    client.admin.pause_queue("mail")
-    client.enqueue("mail", {})
-    handlers = raising(OSError(), "mail")
+    client.admin.create_queue("idle")
+    client.enqueue("idle", {})
+    client.admin.pause_queue("idle")
+    client.enqueue("mail", {}, delay=60)
+    handlers = Handlers()
 
-    @handlers.handler("slow")
-    def work(payload: Any) -> None: ...
+    def nothing(payload: Any) -> None: ...
 
-    assert work_off(handlers, inner, until_empty=True) == []
+    for queue in ("slow", "idle", "mail"):
+        handlers.handler(queue)(nothing)
+    assert [one.queue for one in work_off(handlers, inner, until_empty=True)] == ["mail"]
     assert client.ack(held.job_id, held.lease_token)
     assert [one.queue for one in work_off(handlers, inner, until_empty=True)] == ["slow"]
-    assert len(client.jobs.peek_jobs("mail")) == 1
+    assert len(client.jobs.peek_jobs("idle")) == 1
+
+
+def test_until_empty_meets_jobs_that_become_due_meanwhile(inner: Connection) -> None:
+    """Between a claim that finds nothing and the question when to go on."""
+    client = Client(inner)
+    handlers = Handlers()
+
+    @handlers.handler("mail")
+    def send(payload: Any) -> None: ...
+
+    for number in range(100):  # some of the second ones meet that moment
+        client.enqueue("mail", {}, delay=60)
+        client.enqueue("mail", {}, delay=60 + number / 10_000)
+        assert len(work_off(handlers, inner, until_empty=True)) == 2
 
 
 def test_jobs_that_never_end(inner: Connection) -> None:
     Client(inner).enqueue("mail", {})
-    with pytest.raises(RuntimeError, match="no end after 20 rounds; .*'released'"):
+    with pytest.raises(RuntimeError, match=r"no end after 20 rounds; .*'released'"):
         work_off(raising(Release()), inner, limit=20)
-    with pytest.raises(RuntimeError, match="no end after 20 rounds; .*'snoozed'"):
+    with pytest.raises(RuntimeError, match=r"no end after 20 rounds; .*'snoozed'"):
         work_off(raising(Snooze(1)), inner, limit=20, until_empty=True)
 
 
-def test_batches_and_results(inner: Connection) -> None:
-    client = Client(inner)
-    client.admin.create_queue("sums", keep_results=True)
-    jobs = [one.job_id for one in client.enqueue_batch("sums", [{"n": n} for n in (1, 2, 3)])]
-    handlers = Handlers()
-
-    @handlers.handler("sums", batch=10)
-    def add(payloads: list[dict[str, int]], running: list[RunningJob]) -> dict[int, Any]:
-        refused = Reject("too many")
-        return {
-            job.job_id: refused if payload["n"] == 3 else payload["n"] + 1
-            for payload, job in zip(payloads, running)
-        }
-
-    done = work_off(handlers, inner)
-    assert [(one.job_id, one.outcome, one.result) for one in done] == [
-        (jobs[0], "done", 2),
-        (jobs[1], "done", 3),
-        (jobs[2], "rejected", None),
-    ]
-    assert str(done[2].error) == "too many"
-    found = client.get_result(jobs[1])
-    assert found is not None
-    assert found.result == 3
-
-
-def test_a_result_that_the_database_refuses_is_a_failed_attempt(inner: Connection) -> None:
-    client = Client(inner)
-    client.admin.create_queue("sums", keep_results=True)
-    client.enqueue("sums", {})
-    handlers = Handlers()
-
-    @handlers.handler("sums")
-    def add(payload: Any) -> str:
-        return "a\0b"
-
-    (attempt,) = work_off(handlers, inner)
-    assert attempt.outcome == "failed"
-    assert inner.info.transaction_status == psycopg.pq.TransactionStatus.INTRANS
-
-
-def test_a_payload_that_does_not_fit_is_rejected(inner: Connection) -> None:
-    Client(inner).enqueue("mail", ["not", "a", "dict"])
-    handlers = Handlers()
-
-    @handlers.handler("mail")
-    def send(payload: dict[str, int]) -> None: ...
-
-    (attempt,) = work_off(handlers, inner)
-    assert attempt.outcome == "rejected"
-    assert "does not fit" in str(attempt.error)
-
-
-def test_an_effect_runs_once(inner: Connection) -> None:
+def test_a_lost_connection_is_an_error(inner: Connection) -> None:
+    """Not something to wait for."""
     Client(inner).enqueue("mail", {})
-    ran: list[int] = []
     handlers = Handlers()
 
     @handlers.handler("mail")
-    def send(payload: Any, job: RunningJob) -> None:
-        job.run_once("mail", lambda: ran.append(job.attempt))
-        if job.attempt == 1:
-            raise OSError
+    def send(payload: Any) -> None:
+        inner.execute("select pg_terminate_backend(pg_backend_pid())")
 
-    done = work_off(handlers, inner, until_empty=True)
-    assert [one.outcome for one in done] == ["failed", "done"]
-    assert ran == [1]
-
-
-def test_timeouts_run_in_the_thread_of_the_test(inner: Connection, handlers: Handlers) -> None:
-    """Django's connections belong to threads."""
-    Client(inner).enqueue("mail", {"n": 1})
-    limited = Handlers()
-    limited.handler("mail", timeout=60)(handlers.by_queue["mail"].function)
-    assert [one.outcome for one in work_off(limited, inner)] == ["done"]
-    assert sent(inner) == [1]
+    with pytest.raises(psycopg.OperationalError):
+        work_off(handlers, inner)
 
 
 def test_errors_are_raised_when_asked_for(inner: Connection) -> None:
@@ -345,20 +273,6 @@ def test_what_ends_a_test_is_raised(inner: Connection) -> None:
 
     with pytest.raises(pytest.fail.Exception, match="no mail"):
         work_off(handlers, inner)
-
-
-def test_a_lease_that_is_lost_raises_nothing(inner: Connection) -> None:
-    client = Client(inner)
-    client.enqueue("mail", {})
-    handlers = Handlers()
-
-    @handlers.handler("mail")
-    def send(payload: Any, job: RunningJob) -> None:
-        client.cancel_job(job.job_id)
-        with pytest.raises(LeaseLost):
-            job.run_once("mail", lambda: None)
-
-    assert [one.outcome for one in work_off(handlers, inner)] == ["done"]
 
 
 def test_bad_input(inner: Connection) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pgq.messages import Job
+
 __all__ = ["Attempt", "Recorder"]
 
 
@@ -26,40 +28,29 @@ class Recorder:
 
     def __init__(self) -> None:
         self.attempts: list[Attempt] = []
-        self.returned: Any = None
-        """What the handler has returned, for a batch a dict or None."""
+        self._jobs: Sequence[Job] = ()
+        self._returned: Mapping[int, Any] = {}
 
-    def begin(self, source: str, jobs: Sequence[Any]) -> None:
+    def begin(self, source: str, jobs: Sequence[Job]) -> None:
         """A handler is about to be called."""
-        self.returned = None
+        self._jobs, self._returned = jobs, {}
+
+    def returned(self, value: Any, batch: bool) -> None:
+        """It has returned this; for a batch a dict by job id, if anything."""
+        each = value if isinstance(value, Mapping) else {}
+        self._returned = each if batch else {self._jobs[0].job_id: value}
 
     def end(
         self,
         begun: Any,
         source: str,
-        outcomes: Sequence[tuple[Any, str]],
+        outcomes: Sequence[tuple[Job, str]],
         seconds: float,
         error: BaseException | None,
     ) -> None:
         """It has ended so."""
         for job, outcome in outcomes:
-            self.attempts.append(self._attempt(source, job.job_id, outcome, error))
-
-    def _attempt(
-        self, queue: str, job_id: int, outcome: str, error: BaseException | None
-    ) -> Attempt:
-        returned = self.returned
-        if isinstance(returned, Each):
-            returned = returned.get(job_id)
-        if error is None and isinstance(returned, BaseException):
-            error = returned
-        return Attempt(queue, job_id, outcome, returned if outcome == "done" else None, error)
-
-
-class Each(dict[int, Any]):
-    """What a batch handler has returned, by job id."""
-
-    @classmethod
-    def of(cls, returned: Any) -> Each:
-        """It returns None, or a dict; what is neither is a failed attempt."""
-        return cls(returned) if isinstance(returned, Mapping) else cls()
+            said = self._returned.get(job.job_id)
+            failed = said if error is None and isinstance(said, BaseException) else error
+            result = said if outcome == "done" else None
+            self.attempts.append(Attempt(source, job.job_id, outcome, result, failed))

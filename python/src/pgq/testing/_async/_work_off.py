@@ -15,7 +15,7 @@ from pgq._async import AsyncClient
 from pgq._runtime._async._pool import Pool
 from pgq._runtime._tasks import Wakeup, caller
 from pgq.testing._async._clock import client_of, move_clock
-from pgq.testing._attempts import Attempt, Each, Recorder
+from pgq.testing._attempts import Attempt, Recorder
 from pgq.worker._async._slot import Slot
 from pgq.worker._async._supervisor import Supervisor
 from pgq.worker._claims import Claim
@@ -71,14 +71,17 @@ async def work_off(
             for attempt in recorder.attempts[before:]:
                 _raise(attempt, raise_errors)
         if found:
+            looked_again = False
             continue
-        left = await supervisor.until_due() if until_empty else None
-        # what is due may have become so just now, or is held back
-        if left is None or (left <= 0 and looked_again):
+        due = await supervisor.until_due() if until_empty else []
+        later = [seconds for seconds in due if seconds > 0]
+        if len(later) < len(due) and not looked_again:
+            looked_again = True  # it is due since just now, or held back
+        elif later:
+            await move_clock(within, min(later))
+            looked_again = False
+        else:
             return recorder.attempts
-        looked_again = left <= 0
-        if left > 0:
-            await move_clock(within, left)
     raise RuntimeError(f"no end after {limit} rounds; the last attempt: {recorder.attempts[-1:]}")
 
 
@@ -165,10 +168,10 @@ class Inline(Supervisor):
         """Errors are the caller's."""
         return await self.pool.ask(call)
 
-    async def until_due(self) -> float | None:
-        """Seconds until a job is due; None: there is none to wait for."""
+    async def until_due(self) -> list[float]:
+        """Seconds until a job of each queue is due, of those that have one."""
         due = [await self._ask_due(self.client, name) for name in self.handlers]
-        return min((seconds for seconds in due if seconds is not None), default=None)
+        return [seconds for seconds in due if seconds is not None]
 
     def _recorded(self, handler: Handler, function: Callable[..., Any]) -> Callable[..., Any]:
         async def call(*arguments: Any) -> Any:
@@ -185,7 +188,7 @@ class Inline(Supervisor):
                 raise InFailedSqlTransaction(
                     "the handler has returned after a failed statement: what it wrote is undone"
                 )
-            self._recorder.returned = Each.of(returned) if handler.batch else returned
+            self._recorder.returned(returned, handler.batch)
             return returned
 
         return call
