@@ -10,9 +10,9 @@ from support.queue import claim_one, enqueue, new_queue
 from support.session import Session, refused
 
 
-def found(session: Session, queue: str, **filter: Any) -> list[Any]:
+def found(session: Session, queue: str, **wanted: Any) -> list[Any]:
     """The contents of the jobs that are found."""
-    return [job.payload for job in session.search_jobs(queue=queue, **filter)]
+    return [job.payload for job in session.search_jobs(queue=queue, **wanted)]
 
 
 def test_jobs_by_filter(connection: Session) -> None:

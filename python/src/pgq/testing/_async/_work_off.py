@@ -160,8 +160,9 @@ class Inline(Supervisor):
         self.client = client
         self._recorder = recorder
         self.calls = {
-            name: self._recorded(handler, caller(handler.function, None, self.abandoned))
-            for name, handler in handlers.items()
+            one: self._recorded(one, caller(one.function, None, self.abandoned))
+            for handler in handlers.values()
+            for one in handler.each()
         }
 
     async def report(self, wakeup: Wakeup, what: str, call: Callable[[Any], Any]) -> Any:
