@@ -53,7 +53,10 @@ BROKEN_PIPE = 141
 INTERRUPTED = 130
 """The exit status of what was interrupted; a shell says the same of SIGINT."""
 
-_DATABASE = "connection string; default: DATABASE_URL, else libpq's own settings (PGHOST, …)"
+_DATABASE = (
+    "connection string, visible in the list of processes; default: DATABASE_URL, else libpq's own "
+    "settings (PGHOST, …)"
+)
 
 Database = Annotated[
     str,
