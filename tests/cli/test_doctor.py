@@ -168,7 +168,7 @@ def test_a_schedule_that_nobody_runs(pgq: Run, client: Client, clock: Clock) -> 
     client.schedules.create_schedule("tick", queue="mail", payload=1, every=timedelta(minutes=1))
     assert found(pgq, "schedules") == []
     clock.advance("1 hour")
-    assert "pgq schedules run" in about(found(pgq, "schedules"), "schedule tick was due")["fix"]
+    assert "pgq housekeeping" in about(found(pgq, "schedules"), "schedule tick was due")["fix"]
     client.schedules.pause_schedule("tick")
     assert found(pgq, "schedules") == []
 
