@@ -108,7 +108,11 @@ class AsyncWorker(Runner):
             queues = await admin.list_queues()
             if self.absent == "create":
                 known = {one.queue for one in queues}
-                queues += [await admin.create_queue(one) for one in chosen if one not in known]
+                queues += [
+                    await admin.create_queue(name, **one.settings)
+                    for name, one in chosen.items()
+                    if name not in known
+                ]
             supervisor.learn(queues, required=True)
         finally:
             await connection.close()

@@ -110,7 +110,11 @@ class Worker(Runner):
             queues = admin.list_queues()
             if self.absent == "create":
                 known = {one.queue for one in queues}
-                queues += [admin.create_queue(one) for one in chosen if one not in known]
+                queues += [
+                    admin.create_queue(name, **one.settings)
+                    for name, one in chosen.items()
+                    if name not in known
+                ]
             supervisor.learn(queues, required=True)
         finally:
             connection.close()
