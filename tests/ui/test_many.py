@@ -118,9 +118,7 @@ def test_the_last_line_of_an_error_comes_first(page: Page, client: Client) -> No
 
 
 @pytest.mark.usefixtures("mail")
-def test_dead_letters_by_error(
-    page: Page, client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_dead_letters_by_error(page: Page, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the last line of a traceback, as the filter finds them."""
     first = bury(client, 2, error=TRACEBACK)
     bury(client, 1, error="full")

@@ -1,4 +1,4 @@
-"""Acts that cannot be done are not offered: read-only, on a standby, and to a role without rights."""
+"""Acts that cannot be done are not offered: read-only, or to a role without the rights."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ pytestmark = pytest.mark.slow
 
 ROLE = "pgq_test_reader"
 STATIC = ROOT / "python" / "src" / "pgq" / "ui" / "static"
-OFFERED = "[...document.querySelectorAll('[data-act]')].map((one) => [one.dataset.act, !one.disabled])"
+OFFERED = (
+    "[...document.querySelectorAll('[data-act]')].map((one) => [one.dataset.act, !one.disabled])"
+)
 
 
 @pytest.fixture

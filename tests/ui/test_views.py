@@ -59,8 +59,8 @@ def test_the_worker_of_a_job(tab: Tab, page: Page, dsn: str, client: Client) -> 
     """As its heartbeat said; of a job that none has named, the workers of the queue."""
     client.admin.create_queue("mail")
     named, unnamed = (client.enqueue("mail", n).job_id for n in range(2))
-    worker, taken, end = Worker(dsn, concurrency=1, heartbeat=0.1), threading.Event(), threading.Event()
-    client.admin.create_queue("other")
+    worker = Worker(dsn, concurrency=1, heartbeat=0.1)
+    taken, end = threading.Event(), threading.Event()
 
     @worker.handler("mail")
     def handle(_: Any) -> None:
@@ -74,7 +74,9 @@ def test_the_worker_of_a_job(tab: Tab, page: Page, dsn: str, client: Client) -> 
             go(tab, page, f"jobs/{named}")
             [name] = [one.worker for one in client.monitor.list_workers()]
             said = tab.locator("p", has_text="Worker:")
-            expect(said).to_contain_text(re.compile(f"Worker: {re.escape(name)}, as it said .* ago"))
+            expect(said).to_contain_text(
+                re.compile(f"Worker: {re.escape(name)}, as it said .* ago")
+            )
             go(tab, page, f"jobs/{unnamed}")
             expect(said).to_have_text(f"Worker: not known; workers of this queue: {name}")
             go(tab, page, "queues/mail/jobs/leased")

@@ -10,9 +10,9 @@ from support.queue import claim_one, enqueue, new_queue
 from support.session import Session, refused
 
 
-def found(session: Session, queue: str, **filter: Any) -> list[Any]:
+def found(session: Session, queue: str, **wanted: Any) -> list[Any]:
     """The contents of the jobs that are found."""
-    return [job.payload for job in session.search_jobs(queue=queue, **filter)]
+    return [job.payload for job in session.search_jobs(queue=queue, **wanted)]
 
 
 def test_jobs_by_filter(connection: Session) -> None:
@@ -35,8 +35,7 @@ def test_jobs_by_filter(connection: Session) -> None:
     job_id = enqueue(connection, queue, 9)
     shown = connection.execute("select * from pgq.search_jobs(%s, max_jobs => 1)", [queue])
     assert (
-        shown.fetchall()
-        == connection.execute("select * from pgq.get_job(%s)", [job_id]).fetchall()
+        shown.fetchall() == connection.execute("select * from pgq.get_job(%s)", [job_id]).fetchall()
     )
 
 
@@ -79,7 +78,5 @@ def test_errors(connection: Session) -> None:
         ("list_errors", {"max_letters": 1000001}, "22023"),
     ],
 )
-def test_mistakes(
-    connection: Session, function: str, arguments: dict[str, Any], code: str
-) -> None:
+def test_mistakes(connection: Session, function: str, arguments: dict[str, Any], code: str) -> None:
     refused(code, getattr(connection, function), **{"queue": new_queue(connection), **arguments})

@@ -67,9 +67,7 @@ class Jobs(Calling):
             max_jobs=max_jobs,
         )
 
-    async def list_errors(
-        self, queue: str, *, max_letters: int | None = None
-    ) -> list[ErrorGroup]:
+    async def list_errors(self, queue: str, *, max_letters: int | None = None) -> list[ErrorGroup]:
         """The newest dead letters (100,000), grouped by the last line of their last error."""
         return await self._rows(ErrorGroup, "list_errors", queue=queue, max_letters=max_letters)
 

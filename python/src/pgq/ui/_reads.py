@@ -82,9 +82,7 @@ class Reads:
             "version": client.version(),
             "standby": standby,
             "read_only": self._source.read_only,
-            **rights(
-                client, info.user, read_only=self._source.read_only, standby=standby
-            ),
+            **rights(client, info.user, read_only=self._source.read_only, standby=standby),
         }
 
     def _overview(self, _: Query) -> dict[str, Any]:
