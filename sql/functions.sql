@@ -276,9 +276,9 @@
 \ir queue/_cancel_job.sql
 \ir queue/cancel_job.sql
 \ir queue/_job_message.sql
+\ir queue/_queue_id.sql
 \ir queue/_job_state.sql
 \ir queue/get_job.sql
-\ir queue/_check_state.sql
 \ir queue/peek_jobs.sql
 \ir queue/_begun_job.sql
 \ir queue/_extend_lease.sql

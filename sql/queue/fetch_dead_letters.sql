@@ -25,16 +25,7 @@ begin
             using errcode = '22023';
     end if;
 
-    perform pgq._check_access(null, queue collate "C", 'consume');
-
-    select q.queue_id
-    into target_id
-    from pgq.queue as q
-    where q.queue = fetch_dead_letters.queue collate "C";
-
-    if target_id is null then
-        perform pgq._fail_unknown_queue(queue collate "C");
-    end if;
+    target_id := pgq._queue_id(queue collate "C", 'consume');
 
     for dead in
         select d.*

@@ -22,20 +22,15 @@ declare
     seen_id bigint;
 begin
     perform pgq._check_count('max_jobs', jobs, 1, 10000);
-    perform pgq._check_state(wanted collate "C");
-    perform pgq._check_access(null, queue collate "C", 'consume');
-
-    select q.queue_id
-    into target_id
-    from pgq.queue as q
-    where q.queue = peek_jobs.queue collate "C";
-
-    if target_id is null then
-        perform pgq._fail_unknown_queue(queue collate "C");
+    if wanted is not null then
+        perform pgq._check_word(
+            'state', wanted, array['ready', 'leased', 'delayed', 'waiting', 'expired']
+        );
     end if;
+    target_id := pgq._queue_id(queue collate "C", 'consume');
 
-    -- Only leased and delayed jobs have a time to come, and blocked jobs have infinity: by its times
-    -- a rare state is found without a scan of the others.
+    -- Only leased and delayed jobs have a time to come, and blocked jobs have infinity: by its
+    -- times a rare state is found without a scan of the others.
     if wanted collate "C" in ('leased', 'delayed') then
         from_at := now_at;
     elsif wanted collate "C" = 'waiting' then
@@ -56,10 +51,10 @@ begin
                 order by j.visible_at, j.job_id
                 limit 100000
             ) as n
-            where wanted is null
-                or wanted collate "C" = pgq._job_state(
-                    n.lease_token, n.visible_at, n.expires_at, n.due_at, now_at
-                )
+            cross join lateral pgq._job_state(
+                n.lease_token, n.visible_at, n.expires_at, n.due_at, now_at
+            ) as s (state)
+            where coalesce(wanted collate "C", s.state) = s.state
             order by n.visible_at, n.job_id
             limit jobs
         loop

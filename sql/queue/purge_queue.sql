@@ -39,16 +39,7 @@ declare
 begin
     -- Jobs added after the snapshot would be overlooked, with no row to conflict on.
     perform pgq._check_read_committed('purge_queue');
-    perform pgq._check_access(null, queue collate "C", 'admin');
-
-    select q.queue_id
-    into target_id
-    from pgq.queue as q
-    where q.queue = purge_queue.queue collate "C";
-
-    if target_id is null then
-        perform pgq._fail_unknown_queue(queue collate "C");
-    end if;
+    target_id := pgq._queue_id(queue collate "C", 'admin');
     is_filtered := pgq._check_job_filter(queue collate "C", filter);
     walks := num_nonnulls(max_jobs, after_id, nullif(dry_run, false)) > 0;
     perform pgq._check_purge(dead_only, job_id, all_jobs, is_filtered, walks);

@@ -83,6 +83,7 @@ MORE: list[tuple[str, Arguments]] = [
     ("next_ticks", DAILY),
     ("revoke_access", {"role": "public", "access": "consume", "queue": "q"}),
     ("subscribe", {"subscription": "b", "topic": "t", "queue": "followers"}),
+    ("search_jobs", {"queue": "ordered", "state": "ready", **FILTER}),
     *(
         (function, {"queue": "ordered", **FILTER})
         for function in ("cancel_jobs", "purge_queue", "redrive", "retry_jobs")

@@ -221,12 +221,11 @@ def use_the_queue(pgq: Caller, clock: Clock) -> None:
     for letter in pgq.fetch_dead_letters(**queue, max_jobs=1):
         after = {"after_died_at": letter.died_at, "after_job_id": letter.job_id}
         pgq.fetch_dead_letters(**queue, **after), pgq.fetch_archived_jobs(**queue)
-        pgq.list_errors(**queue), pgq.search_jobs(**queue, label="a")
-        pgq.redrive(**queue, all_jobs=True, max_jobs=1, per_second=0.5)
+        pgq.list_errors(**queue), pgq.redrive(**queue, all_jobs=True, max_jobs=1, per_second=0.5)
         pgq.purge_queue(**queue, died_before=letter.died_at)
         pgq.purge_queue(**queue, job_id=letter.job_id)
     use_limits(pgq, clock)
-    pgq.redrive(**queue, all_jobs=True)
+    pgq.redrive(**queue, all_jobs=True), pgq.search_jobs(**queue, label="a")
     pgq.pause_queue(**queue), pgq.resume_queue(**queue)
     pgq.list_queues()
     clock.advance("20 days")

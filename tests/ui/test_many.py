@@ -127,15 +127,15 @@ def test_dead_letters_by_error(page: Page, client: Client, monkeypatch: pytest.M
     found = page.read("errors", queue="mail")
     assert found["whole"] is True
     traced, full = found["errors"]
-    assert (traced["error"], traced["letters"]) == ("ValueError: no answer", 3)
+    assert (traced["error"], traced["dead_letters"]) == ("ValueError: no answer", 3)
     assert (traced["oldest_at"], traced["newest_at"]) == (died[first[0]], died[second[0]])
-    assert (full["error"], full["letters"]) == ("full", 1)
+    assert (full["error"], full["dead_letters"]) == ("full", 1)
     shown = page.read("dead", queue="mail", error_contains=traced["error"])["letters"]
     assert [one["job_id"] for one in shown] == [*first, *second]
     monkeypatch.setattr(_lists, "GROUPED", 2)
     found = page.read("errors", queue="mail")
     assert found["whole"] is False
-    assert [one["letters"] for one in found["errors"]] == [1, 1]
+    assert [one["dead_letters"] for one in found["errors"]] == [1, 1]
 
 
 def test_jobs_of_a_key(page: Page, client: Client) -> None:

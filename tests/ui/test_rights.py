@@ -1,4 +1,4 @@
-"""Acts that cannot be done are not offered: read-only, on a standby, and to a role without rights."""
+"""Acts that cannot be done are not offered: read-only, or to a role without the rights."""
 
 from __future__ import annotations
 

@@ -59,12 +59,8 @@ def test_the_worker_of_a_job(tab: Tab, page: Page, dsn: str, client: Client) -> 
     """As its heartbeat said; of a job that none has named, the workers of the queue."""
     client.admin.create_queue("mail")
     named, unnamed = (client.enqueue("mail", n).job_id for n in range(2))
-    worker, taken, end = (
-        Worker(dsn, concurrency=1, heartbeat=0.1),
-        threading.Event(),
-        threading.Event(),
-    )
-    client.admin.create_queue("other")
+    worker = Worker(dsn, concurrency=1, heartbeat=0.1)
+    taken, end = threading.Event(), threading.Event()
 
     @worker.handler("mail")
     def handle(_: Any) -> None:

@@ -607,7 +607,7 @@ SIGNATURES: Mapping[str, Signature] = {
     "list_errors": Signature(
         arguments={
             "queue": "text",
-            "max_letters": "integer",
+            "max_jobs": "integer",
         },
         required=frozenset({"queue"}),
         returns="rows",
@@ -950,12 +950,12 @@ SIGNATURES: Mapping[str, Signature] = {
         arguments={
             "queue": "text",
             "state": "text",
+            "max_jobs": "integer",
             "key": "text",
             "label": "text",
             "error_contains": "text",
             "due_since": "timestamp with time zone",
             "due_before": "timestamp with time zone",
-            "max_jobs": "integer",
         },
         required=frozenset({"queue"}),
         returns="rows",

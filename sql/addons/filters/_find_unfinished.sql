@@ -3,18 +3,8 @@ returns pgq._found_jobs
 language plpgsql volatile parallel unsafe
 as $$
 declare
-    target_id bigint;
+    target_id bigint := pgq._queue_id(queue, 'consume');
 begin
-    perform pgq._check_access(null, queue, 'consume');
-
-    select q.queue_id
-    into target_id
-    from pgq.queue as q
-    where q.queue = _find_unfinished.queue collate "C";
-
-    if target_id is null then
-        perform pgq._fail_unknown_queue(queue);
-    end if;
     if pgq._check_job_filter(queue, filter) = coalesce(all_jobs, false) then
         raise exception 'either "all_jobs" or a filter is needed'
             using errcode = '22023',

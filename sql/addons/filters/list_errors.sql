@@ -1,7 +1,7 @@
-create function pgq.list_errors(queue text, max_letters integer default 100000)
+create function pgq.list_errors(queue text, max_jobs integer default 100000)
 returns table (
     error text,
-    letters bigint,
+    dead_letters bigint,
     oldest_at timestamptz,
     newest_at timestamptz
 )
@@ -15,19 +15,10 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
     target_id bigint;
-    most bigint := coalesce(max_letters, 100000);
+    most bigint := coalesce(max_jobs, 100000);
 begin
-    perform pgq._check_count('max_letters', most, 1, 1000000);
-    perform pgq._check_access(null, queue collate "C", 'consume');
-
-    select q.queue_id
-    into target_id
-    from pgq.queue as q
-    where q.queue = list_errors.queue collate "C";
-
-    if target_id is null then
-        perform pgq._fail_unknown_queue(queue collate "C");
-    end if;
+    perform pgq._check_count('max_jobs', most, 1, 1000000);
+    target_id := pgq._queue_id(queue collate "C", 'consume');
 
     return query
     select l.error, count(*), min(l.died_at), max(l.died_at)
@@ -46,8 +37,8 @@ $$;
 
 comment on function pgq.list_errors(text, integer) is
 'Groups the dead letters of a queue by the last line of their last error, the largest group first.
-error: that line, of which 300 characters; null: without an error. letters: how many have it.
-oldest_at, newest_at: when the first and the last of them died. It looks at the newest max_letters
+error: that line, of which 300 characters; null: without an error. dead_letters: how many have it.
+oldest_at, newest_at: when the first and the last of them died. It looks at the newest max_jobs
 dead letters, 1 to 1000000, by default 100000, and returns 1000 groups at most. redrive and
 purge_queue take such a line as error_contains.
-Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad max_letters.';
+Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad max_jobs.';

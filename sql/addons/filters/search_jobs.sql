@@ -1,12 +1,12 @@
 create function pgq.search_jobs(
     queue text,
     state text default null,
+    max_jobs integer default 100,
     key text default null,
     label text default null,
     error_contains text default null,
     due_since timestamptz default null,
-    due_before timestamptz default null,
-    max_jobs integer default 100
+    due_before timestamptz default null
 )
 returns setof pgq.job_info
 language plpgsql stable parallel unsafe
@@ -25,52 +25,46 @@ declare
     );
     jobs bigint := coalesce(max_jobs, 100);
     now_at timestamptz := pgq._clock();
-    found_id bigint;
 begin
     perform pgq._check_count('max_jobs', jobs, 1, 10000);
-    perform pgq._check_state(wanted collate "C");
-    perform pgq._check_access(null, queue collate "C", 'consume');
-
-    select q.queue_id
-    into target_id
-    from pgq.queue as q
-    where q.queue = search_jobs.queue collate "C";
-
-    if target_id is null then
-        perform pgq._fail_unknown_queue(queue collate "C");
+    if wanted is not null then
+        perform pgq._check_word(
+            'state', wanted, array['ready', 'leased', 'delayed', 'waiting', 'expired']
+        );
     end if;
+    target_id := pgq._queue_id(queue collate "C", 'consume');
     perform pgq._check_job_filter(queue collate "C", filter);
 
     -- No index holds the ids of one queue: see _find_jobs.
-    for found_id in
+    return query
+    select i.*
+    from (
         select n.job_id
         from (select j.* from pgq.job as j order by j.job_id desc limit 100000) as n
+        cross join lateral pgq._job_state(
+            n.lease_token, n.visible_at, n.expires_at, n.due_at, now_at
+        ) as s (state)
         where n.queue_id = target_id
-            and (
-                wanted is null
-                or wanted collate "C" = pgq._job_state(
-                    n.lease_token, n.visible_at, n.expires_at, n.due_at, now_at
-                )
-            )
+            and coalesce(wanted collate "C", s.state) = s.state
             and pgq._filter_matches(
                 filter, n.label, n.last_error, n.ordered_key, coalesce(n.due_at, n.visible_at)
             )
         order by n.job_id desc
         limit jobs
-    loop
-        return query select i.* from pgq.get_job(found_id) as i;
-    end loop;
+    ) as f
+    cross join lateral pgq.get_job(f.job_id) as i
+    order by f.job_id desc;
 end
 $$;
 
 comment on function pgq.search_jobs(
-    text, text, text, text, text, timestamptz, timestamptz, integer
+    text, text, integer, text, text, text, timestamptz, timestamptz
 ) is
 'Returns unfinished jobs of a queue that match a filter, the newest first.
 It searches the newest 100000 unfinished jobs, those of other queues included, so it takes as long
 whatever the filter is; older jobs are not found. state: ready, leased, delayed, waiting or expired.
-key: with this key, in an ordered queue. label: with this label. error_contains: with this text in
-their last error; no pattern. due_since, due_before: due, or leased until, at a time in this range.
-They must all match; null: any. max_jobs: 1 to 10000; by default 100.
+max_jobs: 1 to 10000; by default 100. key: with this key, in an ordered queue. label: with this
+label. error_contains: with this text in their last error; no pattern. due_since, due_before: due,
+or leased until, at a time in this range. They must all match; null: any.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 a bad argument, 40001 when
 retention removes what is being read (try again).';

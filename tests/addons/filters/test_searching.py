@@ -57,9 +57,13 @@ def test_errors(connection: Session) -> None:
         connection.nack(job_id=job.job_id, lease_token=job.lease_token, error=error)
     letters = connection.fetch_dead_letters(queue=queue)
     errors = connection.list_errors(queue=queue)
-    assert [(one.error, one.letters) for one in errors] == [("last", 3), ("x" * 300, 1), (None, 1)]
+    assert [(one.error, one.dead_letters) for one in errors] == [
+        ("last", 3),
+        ("x" * 300, 1),
+        (None, 1),
+    ]
     assert (errors[0].oldest_at, errors[0].newest_at) == (letters[0].died_at, letters[2].died_at)
-    newest = connection.list_errors(queue=queue, max_letters=2)
+    newest = connection.list_errors(queue=queue, max_jobs=2)
     assert [one.error for one in newest] == ["x" * 300, None]
 
 
@@ -74,8 +78,8 @@ def test_errors(connection: Session) -> None:
         ("search_jobs", {"error_contains": ""}, "22023"),
         ("list_errors", {"queue": "nowhere"}, "MQ002"),
         ("list_errors", {"queue": None}, "22004"),
-        ("list_errors", {"max_letters": 0}, "22023"),
-        ("list_errors", {"max_letters": 1000001}, "22023"),
+        ("list_errors", {"max_jobs": 0}, "22023"),
+        ("list_errors", {"max_jobs": 1000001}, "22023"),
     ],
 )
 def test_mistakes(connection: Session, function: str, arguments: dict[str, Any], code: str) -> None:

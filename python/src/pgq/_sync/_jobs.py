@@ -45,12 +45,12 @@ class Jobs(Calling):
         queue: str,
         *,
         state: str | None = None,
+        max_jobs: int | None = None,
         key: str | None = None,
         label: str | None = None,
         error_contains: str | None = None,
         due_since: datetime | None = None,
         due_before: datetime | None = None,
-        max_jobs: int | None = None,
     ) -> list[JobInfo]:
         """The unfinished jobs of a queue (100) that match a filter, the newest first.
 
@@ -61,17 +61,17 @@ class Jobs(Calling):
             "search_jobs",
             queue=queue,
             state=state,
+            max_jobs=max_jobs,
             key=key,
             label=label,
             error_contains=error_contains,
             due_since=due_since,
             due_before=due_before,
-            max_jobs=max_jobs,
         )
 
-    def list_errors(self, queue: str, *, max_letters: int | None = None) -> list[ErrorGroup]:
+    def list_errors(self, queue: str, *, max_jobs: int | None = None) -> list[ErrorGroup]:
         """The newest dead letters (100,000), grouped by the last line of their last error."""
-        return self._rows(ErrorGroup, "list_errors", queue=queue, max_letters=max_letters)
+        return self._rows(ErrorGroup, "list_errors", queue=queue, max_jobs=max_jobs)
 
     def job_history(self, job_id: int) -> list[JobAttempt]:
         """The attempts of a job that did not succeed, the latest first, 20 at most.

@@ -18,7 +18,7 @@ class ErrorGroup:
 
     error: str | None
     """That line, of which 300 characters; None: without an error."""
-    letters: int
+    dead_letters: int
     """How many have it."""
     oldest_at: datetime
     """When the first of them died."""

@@ -56,11 +56,11 @@ def create_app(
 
     database: its connection string, by default what libpq's own settings say. token: what a request
     for data has to bring, as ``Authorization: Bearer …``; the page takes it from the fragment of
-    its address, ``/#token=…``. login: instead of a token, what says of a request whether its user
-    has logged in and may use the page, such as by the session of the application around it. An act
-    then has to come from the page itself, as the browser says. read_only: refuse whatever changes
-    something. hosts: the names under which the server may be asked, without ports; ``*``: any.
-    interval: seconds between two looks at the database, from which the page draws its curves.
+    its address, ``/#token=…``. login: instead of a token, a function of a request, which may be
+    ``async``: whether its user has logged in, such as by the session of the application around it.
+    An act then has to come from the page itself, as the browser says. read_only: refuse whatever
+    changes something. hosts: the names under which the server may be asked, without ports; ``*``:
+    any. interval: seconds between two looks at the database, from which the page draws its curves.
     """
     if (token is None) == (login is None):
         raise ValueError("either a token or a login is needed")

@@ -84,8 +84,8 @@ def dead(client: Client, query: Query) -> dict[str, Any]:
 
 def errors(client: Client, query: Query) -> dict[str, Any]:
     """The newest dead letters, grouped by the last line of their errors."""
-    found = client.jobs.list_errors(query.text("queue"), max_letters=GROUPED)
-    return {"errors": found, "whole": sum(one.letters for one in found) < GROUPED}
+    found = client.jobs.list_errors(query.text("queue"), max_jobs=GROUPED)
+    return {"errors": found, "whole": sum(one.dead_letters for one in found) < GROUPED}
 
 
 def finished(client: Client, query: Query) -> dict[str, Any]:

@@ -288,7 +288,7 @@ export function Errors({ queue }) {
                     ? html`<a class="lines two" href=${letters(one, whole ? "" : one.oldest_at)}>
                         ${one.error}</a>`
                     : html`<span class="quiet">no error</span>`) },
-                { name: "letters", title: "dead letters", kind: "number" },
+                { name: "dead_letters", kind: "number" },
                 time("newest_at", "newest"), time("oldest_at", "oldest"),
             ]} />`}<//>`;
 }

@@ -96,8 +96,8 @@ export function Workers({ only = true }) {
 export function Access() {
     const seen = useRead("access");
     return html`<h1>Access</h1>
-    <p class="quiet">What roles may do with restricted topics and queues. Grants are given by
-        <code>pgq.grant_access</code> or <code>pgq access grant</code>.</p>
+    <p class="quiet">What roles may do with restricted topics and queues. Grants are given
+        by${" "}<code>pgq.grant_access</code> or <code>pgq access grant</code>.</p>
     <${Await} of=${seen}>${(rows) => html`
         <${Table} label="grants" rows=${rows} filter nothing="no grants"
             id=${(one) => `${one.role}\n${one.topic}\n${one.queue}\n${one.access}`}

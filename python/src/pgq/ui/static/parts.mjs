@@ -212,8 +212,8 @@ export function Curves({ label, times, series }) {
             ],
             axes: [{ ...axis, space: 80, values: (_, all) => all.map(clock) }, { ...axis, size: 60, values: (_, all) => all.map((one) => rate(one)) }],
             scales: {
-                // of a single look there is no range
-                x: { range: (_, low, high) => (high - low < 10 ? [high - 10, high] : [low, high]) },
+                // of a single look the range would be a day
+                x: { range: (of, low, high) => (of.data[0].length < 2 ? [low - 10, low] : [low, high]) },
                 y: { range: (_, low, high) => [0, Math.max(high || 0, 1) * 1.1] },
             },
             cursor: { drag: { x: false, y: false } },
