@@ -162,7 +162,10 @@ def test_batches(dsn: str, client: Client, kind: Kind, as_handler: As) -> None:
     assert sum(sizes) == 51
     assert max(sizes) == 10
     errors = {letter.payload: letter.last_error for letter in client.jobs.dead_letters("mail")}
-    assert errors == {5: "odd", "text": "the payload is no int: a whole number is wanted"}
+    assert errors == {
+        5: "odd",
+        "text": "the payload does not fit int: a whole number is wanted, not a text",
+    }
 
 
 def test_a_batch_that_fails(dsn: str, client: Client, kind: Kind, as_handler: As) -> None:
