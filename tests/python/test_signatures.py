@@ -57,6 +57,7 @@ PYTHON_TYPES = {
     "dict[str, Any]": {"jsonb"},
     "dict[str, list[Any]]": {"jsonb"},
     "Any": {"jsonb"},
+    "Payload": {"jsonb"},
     "list[str]": {"text[]"},
     "list[str | None]": {"text[]"},
     "list[bytes]": {"bytea[]"},

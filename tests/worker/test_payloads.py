@@ -20,7 +20,7 @@ from psycopg.adapt import AdaptersMap
 from psycopg.types.json import Jsonb, set_json_loads
 
 from pgq import Client, Job
-from pgq.worker import Handlers, Worker
+from pgq.worker import AsyncWorker, Handlers, RunningJob, Worker
 from pgq.worker._outcomes import Misfit
 from support.waiting import PATIENCE, wait_until
 from support.working import working
@@ -235,3 +235,34 @@ def test_fractions_as_decimals(dsn: str, connection: psycopg.Connection[Any]) ->
         wait_until(lambda: len(seen) == 3, PATIENCE)
     assert {*map(str, seen)} == {*totals}
     assert {*map(type, seen)} == {Decimal}
+
+
+@pytest.mark.parametrize("batch", [None, 5])
+def test_the_job_has_the_payload_of_its_handler(
+    dsn: str,
+    connection: psycopg.Connection[Any],
+    kind: type[Worker] | type[AsyncWorker],
+    as_handler: Any,
+    batch: int | None,
+) -> None:
+    client = Client(connection)
+    for queue in ("mail", "raw"):
+        client.admin.create_queue(queue)
+    same: list[bool] = []
+    raw: list[Any] = []
+
+    def one(given: Address, job: RunningJob[Address]) -> None:
+        same.append(job.payload is given and given == Address("Bonn"))
+
+    def many(given: list[Address], jobs: list[RunningJob[Address]]) -> None:
+        for address, running in zip(given, jobs):
+            one(address, running)
+
+    worker = kind(dsn)
+    worker.handler("mail", batch=batch)(as_handler(one if batch is None else many))
+    worker.handler("raw")(as_handler(lambda body, job: raw.append((body, job.body, job.payload))))
+    client.enqueue("mail", {"city": "Bonn"})
+    client.enqueue("raw", body=b"raw")
+    with working(worker):
+        wait_until(lambda: len(client.jobs.archived_jobs()) == 2)
+    assert (same, raw) == ([True], [(b"raw", b"raw", None)])

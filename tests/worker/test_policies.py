@@ -138,6 +138,7 @@ def test_exceptions_that_no_attempt_can_help(
     [
         ({"delays": [1, -1]}, ValueError, r"delays\[1\] is -1"),
         ({"delays": ["1 s"]}, TypeError, r"delays\[0\] is '1 s': give a timedelta or seconds"),
+        ({"delays": 5}, TypeError, "delays is 5, must be a list or a function"),
         ({"reject": ValueError}, TypeError, "must be a tuple of exceptions"),
         ({"reject": ("ValueError",)}, TypeError, "'ValueError' is not an exception class"),
     ],

@@ -346,8 +346,16 @@ def test_wrong_declarations() -> None:
         tasks.task("mail")(lambda job: 1)
     with pytest.raises(TypeError, match="settings: a queue has no colour"):
         tasks.task("mail", settings={"colour": 1})(_keep)
-    with pytest.raises(TypeError, match=r"middleware\[0\] is 5"):
-        tasks.task("other", middleware=[5])(_keep)  # type: ignore[list-item]
+    nonsense: Any = 5
+    for declare in (tasks.task, tasks.handler):
+        with pytest.raises(TypeError, match="middleware is 5, must be a list"):
+            declare("other", middleware=nonsense)
+        with pytest.raises(TypeError, match=r"middleware is \[5\], must be a list"):
+            declare("other", middleware=[nonsense])
+        with pytest.raises(TypeError, match="retry is 5, must be a RetryPolicy"):
+            declare("other", retry=nonsense)
+    with pytest.raises(TypeError, match="headers is 5, must be a function"):
+        Tasks(headers=nonsense)
     tasks.task("mail", lease=5)(_keep)
     with pytest.raises(ValueError, match='queue "mail" has a task "_keep" already'):
         tasks.task("mail")(_keep)

@@ -10,11 +10,11 @@ from uuid import UUID
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
-    P = TypeVar("P", default=Any)
+    Payload = TypeVar("Payload", default=Any)
 else:
     from typing import TypeVar
 
-    P = TypeVar("P")
+    Payload = TypeVar("Payload")
 
 __all__ = [
     "ArchivedJob",
@@ -120,7 +120,7 @@ class EnqueueResult:
 
 
 @dataclass(slots=True)
-class Job(Generic[P]):
+class Job(Generic[Payload]):
     """A job that was claimed. All jobs of one claim share one lease token.
 
     ``Job[Order]`` is one whose payload is an `Order`; a claim returns jobs with any payload.
@@ -136,7 +136,7 @@ class Job(Generic[P]):
     key: str | None
     label: str | None
     headers: dict[str, Any] | None
-    payload: P
+    payload: Payload
     body: bytes | None
     cut_short: bool = False
     """Whether there are more that may be claimed now: ask again at once."""

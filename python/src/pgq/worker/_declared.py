@@ -80,23 +80,12 @@ class Task(Generic[P, R]):
         ``send.options(delay=60).enqueue(client, to="ann")``. The first four are for both, the last
         three for `schedule` alone.
         """
-        given = {
-            "key": key,
-            "priority": priority,
-            "label": label,
-            "delay": delay,
-            "run_at": run_at,
-            "idempotency_key": idempotency_key,
-            "unique_key": unique_key,
-            "max_attempts": max_attempts,
-            "time_zone": time_zone,
-            "missed": missed,
-            "starts_at": starts_at,
-        }
+        given = {name: value for name, value in locals().items() if value is not None}
+        del given["self"]
+        more = given.pop("headers", {})
         other = copy.copy(self)
-        other._headers = {**self._headers, **(headers or {})}
-        known = {name: value for name, value in given.items() if value is not None}
-        other._options = {**self._options, **known}
+        other._headers = {**self._headers, **more}
+        other._options = {**self._options, **given}
         return other
 
     @overload
@@ -187,6 +176,8 @@ class Tasks(Handlers):
         retry: RetryPolicy | None = None,
     ) -> None:
         super().__init__(middleware=middleware, retry=retry)
+        if not callable(headers):
+            raise TypeError(f"headers is {headers!r}, must be a function that returns headers")
         self._headers = headers
 
     def task(
@@ -214,6 +205,7 @@ class Tasks(Handlers):
         """
         if not isinstance(queue, str):
             raise TypeError(f"queue is {queue!r:.80}, must be a text: @tasks.task('mail')")
+        within, policy = self._around(middleware, retry)
 
         def add(function: Callable[P, R]) -> Task[P, R]:
             named = function.__qualname__ if name is None else name
@@ -234,11 +226,11 @@ class Tasks(Handlers):
                 raise ValueError(f'queue "{queue}" has a task "{named}" already')
             home.tasks[named] = replace(
                 home,
-                function=around(function, invoke, [*self._middleware, *middleware]),
+                function=around(function, invoke, within),
                 with_job=True,
                 read=arguments.read_job,
                 timeout=None if timeout is None else seconds("timeout", timeout),
-                retry=retry or self._retry,
+                retry=policy,
                 tasks=None,
             )
             return Task(function, queue, named, arguments, max_attempts, self._headers)

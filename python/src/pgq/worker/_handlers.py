@@ -101,8 +101,19 @@ class Handlers:
         self, *, middleware: Sequence[Middleware] = (), retry: RetryPolicy | None = None
     ) -> None:
         self.by_queue: dict[str, Handler] = {}
-        self._middleware = [*middleware]
-        self._retry = retry
+        self._middleware: list[Middleware] = []
+        self._retry: RetryPolicy | None = None
+        self._middleware, self._retry = self._around(middleware, retry)
+
+    def _around(
+        self, middleware: Sequence[Middleware], retry: RetryPolicy | None
+    ) -> tuple[list[Middleware], RetryPolicy | None]:
+        """Those of all, and these of one function."""
+        if not isinstance(middleware, (list, tuple)) or not all(map(callable, middleware)):
+            raise TypeError(f"middleware is {middleware!r}, must be a list of functions of a job")
+        if retry is not None and not isinstance(retry, RetryPolicy):
+            raise TypeError(f"retry is {retry!r}, must be a RetryPolicy")
+        return [*self._middleware, *middleware], retry or self._retry
 
     def handler(
         self,
@@ -158,6 +169,7 @@ class Handlers:
             raise ValueError("batch and prefetch exclude each other")
         if queue in self.by_queue:
             raise ValueError(f'queue "{queue}" has a handler already')
+        within, policy = self._around(middleware, retry)
         for name in settings or {}:
             if name == "queue" or name not in SIGNATURES["create_queue"].arguments:
                 raise TypeError(f"settings: a queue has no {name}")
@@ -165,7 +177,7 @@ class Handlers:
         def add(function: F) -> F:
             kind, with_job = signature(function, batch is not None)
             call: Callable[..., Any] = function
-            if within := [*self._middleware, *middleware]:
+            if within:
                 invoke = function if with_job else lambda content, _: function(content)
                 call = around(function, invoke, within)
             self.by_queue[queue] = Handler(
@@ -182,7 +194,7 @@ class Handlers:
                 ack_after=seconds("ack_after", ack_after, zero=True),
                 flush_claims=flush_claims,
                 timeout=None if timeout is None else seconds("timeout", timeout),
-                retry=retry or self._retry,
+                retry=policy,
                 settings=dict(settings or {}),
             )
             return function

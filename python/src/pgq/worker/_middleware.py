@@ -24,11 +24,8 @@ def around(
 ) -> Callable[..., Any]:
     """Return a function of the content and the job, for `invoke` within the context managers.
 
-    It is a coroutine function if `function` is one. TypeError: a middleware is not callable.
+    It is a coroutine function if `function` is one.
     """
-    for place, one in enumerate(middleware):
-        if not callable(one):
-            raise TypeError(f"middleware[{place}] is {one!r}, must return a context manager")
     if inspect.iscoroutinefunction(function):
 
         @wraps(function)

@@ -95,6 +95,8 @@ class RetryPolicy:
     reject: tuple[type[Exception], ...] = ()
 
     def __post_init__(self) -> None:
+        if not callable(self.delays) and not isinstance(self.delays, (list, tuple)):
+            raise TypeError(f"delays is {self.delays!r}, must be a list or a function")
         for place, delay in enumerate(() if callable(self.delays) else self.delays):
             seconds(f"delays[{place}]", delay, zero=True)
         if not isinstance(self.reject, tuple):

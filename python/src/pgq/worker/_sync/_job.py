@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from pgq._runtime._sync._pool import Borrowing, Pool
 from pgq.errors import LeaseLost
 from pgq.messages import Job
-from pgq.messages._queues import P
+from pgq.messages._queues import Payload
 from pgq.worker._claims import Claim
 from pgq.worker._progress import as_json
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 _FIELDS = attrgetter(*Job.__slots__)
 
 
-class RunningJob(Job[P]):
+class RunningJob(Job[Payload]):
     """A job that a handler has, with what the handler may ask and tell.
 
     Its payload is what the handler gets: ``RunningJob[Mail]`` in a handler that takes a `Mail`.
