@@ -1,4 +1,4 @@
-"""Generate the synchronous client, worker, consumer and producer from the asynchronous ones.
+"""Generate the synchronous client, worker, consumer, … from the asynchronous ones.
 
 ``python python/tools/unasync.py`` writes the modules of the folders ``_sync`` below python/src/pgq,
 one for each of the ``_async`` beside them; with ``--check`` it only tells, by its exit status,

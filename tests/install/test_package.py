@@ -11,6 +11,7 @@ import venv
 from collections.abc import Callable
 from pathlib import Path
 from urllib.request import urlopen
+from zipfile import ZipFile
 
 import pytest
 
@@ -27,6 +28,7 @@ def test_a_wheel_migrates_from_a_fresh_environment(
     wheel: Path, server: Server, empty_database: str, tmp_path: Path
 ) -> None:
     assert wheel.name.startswith(f"pgq_sql-{version()}-")
+    assert "pgq/testing/plugin.py" in ZipFile(wheel).namelist()
     environment = tmp_path / "environment"
     venv.create(environment, with_pip=False)
     python = environment / "bin" / "python"
@@ -35,7 +37,7 @@ def test_a_wheel_migrates_from_a_fresh_environment(
         check=True,
         capture_output=True,
     )
-    program = "import sys; from pgq.migrate import migrate; print(migrate(sys.argv[1]).after)"
+    program = "import sys, pgq.testing, pgq.migrate as m; print(m.migrate(sys.argv[1]).after)"
     for _ in range(2):
         done = subprocess.run(
             [python, "-c", program, server.dsn_for(empty_database)],

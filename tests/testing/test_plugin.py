@@ -61,6 +61,7 @@ def databases(server: Server, names: set[str]) -> set[str]:
     return {name for (name,) in found} & names
 
 
+@pytest.mark.slow
 def test_each_test_has_a_database_of_an_embedded_server(tmp_path: Path) -> None:
     assert "4 passed" in run(tmp_path)
     found = places(tmp_path)
@@ -80,6 +81,7 @@ def test_on_a_server_that_is_there(tmp_path: Path, server: Server, form: str) ->
     assert databases(server, names) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("there", [False, True], ids=["embedded", "DATABASE_URL"])
 def test_with_xdist(tmp_path: Path, server: Server, there: bool) -> None:
     said = run(tmp_path, "-n2", "--dist=load", url=server.dsn if there else None)
