@@ -38,7 +38,15 @@ from support.house import ROOT, refuse
 from support.pages import DOCUMENTS, FILE, GUIDES, NAVIGATION, SEVERAL, Block, blocks, relative
 from support.postgrest import Postgrest
 
-SLOW = {"guides/http.md", "guides/http-jwt.md", SEVERAL, "guides/spark-pipeline.md", "tutorial.md"}
+SLOW = {
+    "guides/django.md",
+    "guides/fastapi.md",
+    "guides/http.md",
+    "guides/http-jwt.md",
+    SEVERAL,
+    "guides/spark-pipeline.md",
+    "tutorial.md",
+}
 """Pages that start another program, or many."""
 
 ALONE = {GUIDES / SEVERAL, GUIDES / "guides" / "spark-pipeline.md", ROOT / "python" / "SPARK.md"}

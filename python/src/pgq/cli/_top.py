@@ -41,7 +41,9 @@ def _sections(
             {
                 key.removesuffix("_at"): ago(value, now) if isinstance(value, datetime) else value
                 for key, value in row.items()
+                if key != "estimated"
             }
+            | ({name.rstrip("s"): f"~ {row['queue']}"} if row.get("estimated") else {})
             for row in busiest
         ]
         yield table_of(aged, width=width, title=name)
