@@ -85,12 +85,8 @@ def test_the_client_alone_brings_psycopg_and_says_what_the_rest_needs(
     shown = re.findall(r"^```python\n(.*?)^```", WORKER.read_text(), re.MULTILINE | re.DOTALL)
     program = "\n".join(block for block in shown if "pgq.worker.hooks" not in block)
     assert "@dataclass" in program
-    place = {
-        "PGHOST": server.host, "PGPORT": str(server.port),
-        "PGUSER": "postgres", "PGDATABASE": empty_database,
-    }  # fmt: skip
     worked = subprocess.run(
-        [programs / "python", "-c", program], env={**os.environ, **place},
+        [programs / "python", "-c", program], env={**os.environ, "DATABASE_URL": dsn},
         capture_output=True, text=True, cwd=tmp_path, check=False, timeout=60,
     )  # fmt: skip
     assert worked.returncode == 0, worked.stderr
