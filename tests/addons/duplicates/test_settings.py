@@ -63,13 +63,12 @@ def test_what_can_be_altered(connection: Session) -> None:
     assert settings(connection, queue)["debounce_max"] == timedelta(hours=1)
     connection.alter_queue(queue=queue, no_limit=["debounce_max"])
     assert settings(connection, queue)["debounce_max"] is None
+    other = replacing(connection)
     with unchanged(connection):
         for wrong in ({"unique_until": "finished"}, {"max_leased_per_key": 1}):
             refused("22023", connection.alter_queue, queue=queue, **wrong)
         refused("22023", connection.alter_queue, queue=queue, debounce_max="0")
-        other = replacing(connection)
         refused("22023", connection.alter_queue, queue=other, debounce_max="1 hour")
-        connection.drop_queue(queue=other)
 
 
 def test_limits_of_the_whole_queue(connection: Session) -> None:
