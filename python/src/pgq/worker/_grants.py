@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import LiteralString
+from typing import Final
 
 __all__ = ["EXECUTE", "LACKING", "RESULTS", "refusal"]
 
@@ -20,7 +20,7 @@ EXECUTE = (
 _OPTIONAL = ("ack", "extend_lease", "get_job", "next_due", "set_progress", "heartbeat")
 """A worker does its jobs without these."""
 
-LACKING: LiteralString = """
+LACKING: Final = """
     select p.proname::text, quote_ident(current_user)
     from pg_proc as p
     inner join pg_namespace as n on n.oid = p.pronamespace
