@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -94,6 +95,27 @@ def test_results_are_for_queues_that_keep_them(
     with working(worker):
         wait_until(lambda: len(client.jobs.archived_jobs("plain")) == 1, PATIENCE)
     assert "pgq.archive_job," in refused(dsn, kind, as_handler, "kept")
+
+
+def test_the_command_says_it_in_one_line(
+    dsn: str,
+    limited: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    limited(*({*EXECUTE} - {"nack"}))
+    (tmp_path / "limits.py").write_text(
+        "from pgq.worker import Handlers\n\nhandlers = Handlers()\n"
+        'handlers.handler("plain")(lambda payload: None)\n'
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PGOPTIONS", f"-c role={ROLE}")
+    assert main(["work", "limits:handlers", "--database", dsn]) == 1
+    assert capsys.readouterr().err == (
+        f"pgq: role {ROLE} lacks rights that a worker needs, so no job was claimed; "
+        f"HINT: grant execute on function pgq.nack to {ROLE};\n"
+    )
 
 
 def test_doctor_is_content_with_the_grant(
