@@ -44,7 +44,11 @@ def test_topics(pgq: Run, client: Client) -> None:
     header, _, line = pgq("topics", "list").lines
     assert header.split()[:2] == ["topic", "partitions"]
     assert line.split()[:2] == ["orders", "3"]
-    assert pgq("topics", "show", "nowhere").err == 'pgq: unknown topic "nowhere"\n'
+    for family in ("topic", "queue"):
+        assert pgq(f"{family}s", "show", "mial").err == (
+            f'pgq: unknown {family} "mial"; HINT: Create it with pgq {family}s create, or see '
+            f"pgq {family}s list for those that exist.\n"
+        )
 
 
 def test_times_are_local_and_json_has_the_names_of_columns(
@@ -301,3 +305,14 @@ def test_what_waits_takes_seconds(pgq: Run, client: Client, option: str) -> None
     assert pgq("queues", "create", "mail", option, "1.5").status == 0
     name = option.removeprefix("--").replace("-", "_")
     assert getattr(client.admin.list_queues()[0], name) == timedelta(seconds=1.5)
+
+
+def test_a_queue_that_exists_already(pgq: Run) -> None:
+    first = pgq("queues", "create", "mail")
+    again = pgq("queues", "create", "mail")
+    assert again.lines == ['queue "mail" exists already', *first.lines]
+    assert pgq("queues", "create", "mail", "--json").json["queue"] == "mail"
+    other = pgq("queues", "create", "mail", "--lease", "7s")
+    assert other.status == 1
+    assert other.err.startswith('pgq: queue "mail" already exists')
+    assert other.out == ""

@@ -5,15 +5,18 @@ from __future__ import annotations
 import logging
 import signal
 import subprocess
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from cli.test_housekeeping import both, port
 from pgq import Client
 from pgq.worker import AsyncWorker, Handlers, Worker
+from support.cluster import guarded_role
 from support.command import Start
 from support.waiting import PATIENCE, wait_until
 from support.working import Started
@@ -73,7 +76,7 @@ def told(running: Any, text: str) -> str:
 
 def test_it_waits_for_a_queue(client: Client, process: Start, app: Path, port: int) -> None:
     running = process("work", "app:handlers", "--health", str(port), cwd=app)
-    assert 'waits: queue "' in told(running, "WARNING")
+    assert "does not exist; HINT: pgq queues create " in told(running, "WARNING waits: queue")
     assert both(port) == (200, 503)
     for queue in ("mail", "bills"):
         client.admin.create_queue(queue)
@@ -138,10 +141,82 @@ def test_strict(process: Start, app: Path) -> None:
     running = process("work", "app:handlers", "--strict", cwd=app)
     out, err = running.communicate(timeout=PATIENCE)
     assert (running.returncode, out) == (1, b"")
-    assert err.decode() in (
-        'pgq: queue "mail" does not exist\n',
-        'pgq: queue "bills" does not exist\n',
+    assert err.decode() in [
+        f'pgq: queue "{queue}" does not exist; HINT: pgq queues create {queue}, or pgq work '
+        "--create\n"
+        for queue in ("mail", "bills")
+    ]
+
+
+@pytest.fixture
+def refused(dsn: str, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The address of a server that does not let one in."""
+    if request.param == "database":
+        yield make_conninfo(dsn, dbname="of_nobody")
+    elif request.param == "role":
+        yield make_conninfo(dsn, user="of_nobody")
+    else:
+        server = request.getfixturevalue("server")
+        with guarded_role(server, "sesame") as role:
+            yield make_conninfo(dsn, host="127.0.0.1", user=role, password="wrong")
+
+
+REASONS = {
+    "database": 'database "of_nobody" does not exist',
+    "role": 'role "of_nobody" does not exist',
+    "password": "password authentication failed for user",
+}
+
+
+@pytest.mark.parametrize(
+    ("refused", "reason"), REASONS.items(), ids=[*REASONS], indirect=["refused"]
+)
+def test_strict_where_one_is_not_let_in(
+    process: Start, app: Path, refused: str, reason: str
+) -> None:
+    for options in ([], ["--log-format", "json"]):
+        given = ("work", "app:handlers", "--strict", "--database", refused, *options)
+        running = process(*given, cwd=app)
+        out, err = running.communicate(timeout=PATIENCE)
+        assert (running.returncode, out) == (1, b"")
+        assert reason in err.decode()
+        assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("kind", [Worker, AsyncWorker])
+@pytest.mark.parametrize(
+    ("refused", "reason"), REASONS.items(), ids=[*REASONS], indirect=["refused"]
+)
+def test_without_it_says_so_again(
+    kind: type[Worker] | type[AsyncWorker],
+    refused: str,
+    reason: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Each minute; the minute is short here."""
+    from pgq._runtime._async import _runner as tasks
+    from pgq._runtime._sync import _runner as threads
+
+    for module in (tasks, threads):
+        monkeypatch.setattr(module, "SAY_AGAIN", 0.2)
+    handlers = Handlers()
+    handlers.handler("mail")(lambda payload: None)
+    worker = kind(refused, handlers)
+    worker.absent = "wait"
+    started = Started(worker)
+    wait_until(
+        lambda: (
+            sum(
+                reason in one.getMessage() and one.levelno == logging.WARNING
+                for one in caplog.records
+            )
+            == 3
+        ),
+        PATIENCE,
     )
+    started.stop()
+    started.join()
 
 
 def test_consume_waits(client: Client, process: Start) -> None:

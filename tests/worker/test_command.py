@@ -44,11 +44,15 @@ def test_a_queue_that_is_not_there(
     dsn: str, app: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = ["work", f"{app}:handlers", "--strict"]
+    said = (
+        'pgq: queue "nowhere" does not exist; HINT: pgq queues create nowhere, or pgq work '
+        "--create\n"
+    )
     assert main([*given, "--database", dsn]) == 1
-    assert capsys.readouterr().err == 'pgq: queue "nowhere" does not exist\n'
+    assert capsys.readouterr().err == said
     monkeypatch.setenv("DATABASE_URL", dsn)
     assert main(given) == 1
-    assert capsys.readouterr().err == 'pgq: queue "nowhere" does not exist\n'
+    assert capsys.readouterr().err == said
 
 
 def test_a_database_without_pgq(dsn: str, app: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,3 +98,56 @@ def test_housekeeping(app: str, monkeypatch: pytest.MonkeyPatch, given: list[str
     monkeypatch.setattr(Worker, "run", lambda worker: seen.append(worker._housekeeping))
     assert main(["work", f"{app}:handlers", *given]) == 0
     assert seen == [bool(given)]
+
+
+@pytest.mark.parametrize(
+    "name", ["worker.py:tasks", "/path/worker:tasks", "worker", "worker:", ":tasks", r"a\b:tasks"]
+)
+def test_a_name_of_another_form(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["work", name]) == 2
+    said = capsys.readouterr().err
+    assert "as in pgq work app:handlers, in the folder of app.py" in said
+    assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        (
+            "def go():\n    1 / 0\n\n\ngo()\n",
+            "Traceback (most recent call last):\n"
+            '  File "{file}", line 5, in <module>\n'
+            "    go()\n"
+            '  File "{file}", line 2, in go\n'
+            "    1 / 0\n"
+            "ZeroDivisionError: division by zero\n",
+        ),
+        (
+            "import of_nobody\n",
+            "Traceback (most recent call last):\n"
+            '  File "{file}", line 1, in <module>\n'
+            "    import of_nobody\n"
+            "ModuleNotFoundError: No module named 'of_nobody'\n",
+        ),
+        ("def go(:\n", "SyntaxError: invalid syntax\n"),
+    ],
+    ids=["raises", "lacks a module", "is no Python"],
+)
+def test_a_program_that_cannot_be_imported(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    program: str,
+    said: str,
+) -> None:
+    """Its own lines, and none of this package or of the import."""
+    file = tmp_path / "broken.py"
+    file.write_text(program)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert main(["work", "broken:handlers"]) == 1
+    seen = capsys.readouterr().err
+    without_marks = [line for line in seen.splitlines(keepends=True) if set(line.strip()) - {*"~^"}]
+    assert "".join(without_marks).endswith(said.format(file=file))
+    assert len(seen.splitlines()) <= 10
+    assert "importlib" not in seen
+    assert "_work.py" not in seen

@@ -14,6 +14,7 @@ from pgq import Client
 from pgq._runtime._async import _housekeeping as in_tasks
 from pgq._runtime._sync import _housekeeping as in_threads
 from pgq.worker import AsyncWorker, Worker
+from pgq.worker._grants import EXECUTE
 from support.clock import Clock
 from support.waiting import PATIENCE, wait_until
 from support.working import working
@@ -94,7 +95,7 @@ def lacking(client: Client) -> Iterator[str]:
     except psycopg.errors.InsufficientPrivilege:
         pytest.skip("the tests' user may not create roles")
     client.connection.execute(f"grant usage on schema pgq to {ROLE}")
-    for function in ("list_queues", "claim_job", "finish_and_claim", "ack_batch", "run_schedules"):
+    for function in (*EXECUTE, "run_schedules"):
         client.connection.execute(f"grant execute on function pgq.{function} to {ROLE}")
     yield ROLE
     client.connection.execute(f"drop owned by {ROLE}")

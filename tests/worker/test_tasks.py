@@ -252,12 +252,13 @@ def _noting(called: list[int]) -> Callable[[int], None]:
 
 
 @pytest.mark.parametrize(
-    ("headers", "payload"),
+    ("headers", "payload", "said"),
     [
-        ({"task": "of the next release"}, {}),
-        ({"task": 7}, {}),
-        (None, {}),
-        ({"task": "keep"}, {"number": 1, "of_the_next_release": True}),
+        ({"task": "later"}, {}, "there is no task 'later' here"),
+        ({"task": 7}, {}, "there is no task 7 here"),
+        (None, {}, "the job has no header task"),
+        ({"trace": 1}, {}, "the job has no header task"),
+        ({"task": "keep"}, {"number": 1, "of_the_next_release": True}, "here"),
     ],
 )
 def test_what_is_not_known_here_is_given_back(
@@ -267,6 +268,7 @@ def test_what_is_not_known_here_is_given_back(
     caplog: pytest.LogCaptureFixture,
     headers: Any,
     payload: Any,
+    said: str,
 ) -> None:
     """An old program leaves the jobs of a new one alone, though it is their last attempt."""
     called: list[int] = []
@@ -285,7 +287,7 @@ def test_what_is_not_known_here_is_given_back(
     assert (job.state, job.attempt, called) == ("delayed", 0, [])
     [record] = [one for one in caplog.records if getattr(one, "job_id", None) == job_id]
     assert record.levelno == logging.WARNING
-    assert "here, given back for 30 s" in record.getMessage()
+    assert f"{said}, given back for 30 s" in record.getMessage()
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import importlib
 import inspect
 import os
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -21,26 +22,45 @@ from pgq._runtime._threads import Wakeup, signals
 from pgq.consumer import AsyncConsumer, Consumer
 from pgq.worker import AsyncWorker, Handlers, Hook, Worker
 
-__all__ = ["LoadError", "hooks", "keep_house", "load", "work"]
+__all__ = ["LoadError", "ProgramError", "hooks", "keep_house", "load", "work"]
 
 
 class LoadError(Exception):
     """What was named is not there, or nothing that can work."""
 
 
+class ProgramError(Exception):
+    """The program failed as it was imported: a traceback, from its file on."""
+
+    def __init__(self, error: Exception) -> None:
+        said = traceback.TracebackException.from_exception(error)
+        said.stack[:] = [
+            frame
+            for frame in said.stack
+            if frame.filename not in (__file__, importlib.__file__)
+            and not frame.filename.startswith("<frozen importlib")
+        ]
+        super().__init__("".join(said.format()))
+
+
 def load(name: str) -> Any:
     """Import what ``module:attribute`` names; modules are looked for in this directory too."""
     module, _, attribute = name.partition(":")
-    if not module or not attribute:
-        raise LoadError(f"{name} is not of the form module:attribute")
+    if not module or not attribute or module.endswith(".py") or "/" in name or "\\" in name:
+        raise LoadError(
+            f"{name} is not of the form module:attribute, as in pgq work app:handlers, in the "
+            "folder of app.py"
+        )
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
         found: Any = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise
+            raise ProgramError(error) from None
         raise LoadError(f"there is no module {error.name}") from None
+    except Exception as error:
+        raise ProgramError(error) from None
     for part in attribute.split("."):
         if not hasattr(found, part):
             raise LoadError(f"{module} has no {attribute}")

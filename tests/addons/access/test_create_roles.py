@@ -10,6 +10,7 @@ import pytest
 from addons.access.conftest import VIEWS, acting
 from addons.access.test_every_function import BY_TOKEN, NEEDS
 from pgq._signatures import SIGNATURES
+from pgq.worker._grants import EXECUTE
 from support.session import Connect, Session, refused, row, unchanged
 
 ROLES = ("pgq_admin", "pgq_monitor", "pgq_publisher", "pgq_consumer")
@@ -71,6 +72,7 @@ def test_what_each_may_call(house: Session) -> None:
     assert dict(house.create_roles()) == {role: role not in before for role in ROLES}
     expected = {role: BESIDE[role] | levels(role) for role in BESIDE}
     expected["pgq_admin"] = {*SIGNATURES}
+    assert {*EXECUTE} <= expected["pgq_consumer"]
     for role in ROLES:
         callable_ = {
             name

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, overload
 
-__all__ = ["FATAL", "HandlerTimeout", "Logger", "failure", "guarded", "plain", "trace"]
+__all__ = ["FATAL", "HandlerTimeout", "Logger", "failure", "guarded", "plain", "refused", "trace"]
 
 LONGEST = 4000
 
 FATAL = (SystemExit, KeyboardInterrupt)
 """What ends a runner when a hook or a log handler raises it."""
+
+_REFUSED = re.compile(
+    r"authentication failed|no password supplied|pg_hba\.conf|is not permitted to log in"
+    r'|(role|database) "[^"]*" does not exist|no such (user|database)'
+)
+"""What servers and PgBouncer say, in English: libpq does not tell the SQLSTATE of a connection
+that failed. In other languages it counts as a server that is away."""
 
 
 class HandlerTimeout(TimeoutError):
@@ -83,6 +91,11 @@ class Logger(_Adapter):
             raise
         except BaseException:  # to log this would raise as well
             return
+
+
+def refused(error: Exception) -> bool:
+    """Whether a server was reached and does not let this role in, or lacks the database."""
+    return _REFUSED.search(str(error)) is not None
 
 
 def guarded(logger: Logger, what: str, call: Callable[..., Any], *arguments: Any) -> Any:

@@ -19,6 +19,7 @@ __all__ = [
     "in_options",
     "interrupted",
     "one_line",
+    "unknown",
     "warn",
 ]
 
@@ -58,6 +59,14 @@ class UsageError(CommandError):
     """What was given cannot be; nothing was done."""
 
     status = 2
+
+
+def unknown(kind: str, name: str) -> CommandError:
+    """There is no topic, or queue, of this name: as the functions say it."""
+    return CommandError(
+        f'unknown {kind} "{name}"; HINT: Create it with pgq {kind}s create, or see '
+        f"pgq {kind}s list for those that exist."
+    )
 
 
 _NOT_THERE = (

@@ -23,7 +23,7 @@ from pgq.cli._bulk import (
     tell,
 )
 from pgq.cli._complete import QueueName
-from pgq.cli._errors import CommandError, UsageError
+from pgq.cli._errors import UsageError, unknown
 from pgq.cli._house import AsJson, Database, Limit, Yes, command, confirm, connected
 from pgq.cli._output import as_json, write_line
 
@@ -87,7 +87,7 @@ def purge(
 def _purged(client: Client, queue: str, job: int | None) -> str:
     stats = client.monitor.queue_stats(queue)
     if not stats:
-        raise CommandError(f'unknown queue "{queue}"')
+        raise unknown("queue", queue)
     if job is not None:
         return f"dead letter {job}"
     [row] = stats

@@ -10,6 +10,7 @@ from pgq._signatures import SIGNATURES
 from pgq.cli._findings import ERROR, NOTE, WARNING, Examination
 from pgq.cli._house import version_of
 from pgq.cli._output import instant, span
+from pgq.worker._grants import EXECUTE
 
 __all__ = ["CHECKS", "installed"]
 
@@ -23,13 +24,12 @@ _GROUPS = {
     "consume": ("consume", "fetch_range", "list_offsets"),
     "consume by lease": ("poll", "extend_poll", "release_poll", "nack_offsets", "commit_offset"),
     "enqueue": ("enqueue", "enqueue_batch"),
-    "work on jobs": (
-        "claim_job", "finish_and_claim", "ack", "ack_batch", "nack", "nack_batch", "release_job",
-        "release_job_batch", "extend_lease", "extend_lease_batch", "get_job", "retry_job",
-    ),
+    "work on jobs": EXECUTE,
     "clean up and run schedules": ("cleanup", "run_schedules"),
     "watch": ("list_topics", "list_groups", "list_queues"),
-}  # fmt: skip
+}
+_SHARED = {"list_queues", "get_job", "heartbeat"}
+"""Called by others too: these alone do not show that a role works on jobs, or watches."""
 _CALL_CLEANUP = (
     "call it every minute: pgq work app:handlers --housekeeping, pgq housekeeping, or pgq cleanup "
     "from cron"
@@ -106,7 +106,7 @@ def grants(look: Examination) -> None:
     for purpose, all_names in _GROUPS.items():
         names = [name for name in all_names if name in functions]
         lacking = [name for name in names if not functions[name]["may"]]
-        if len(lacking) == len(names):
+        if {*names} - _SHARED <= {*lacking}:
             none.append(purpose)
         elif lacking:
             signatures = ", ".join(functions[name]["signature"] for name in lacking)
@@ -115,7 +115,7 @@ def grants(look: Examination) -> None:
                 "clients call these together, so some calls fail (42501)",
                 f'grant execute on function {signatures} to "{role}";',
             )  # fmt: skip
-    if len(none) == len(_GROUPS):
+    if not any(row["may"] for row in functions.values()):
         look.note(
             "grants", ERROR, f"role {role} may call none of pgq's functions",
             "nobody may, until the owner grants it",

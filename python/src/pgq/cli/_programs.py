@@ -189,7 +189,11 @@ def _work(
         bool, typer.Option("--once", help="do the jobs that are due now, and end")
     ] = False,
     strict: Annotated[
-        bool, typer.Option("--strict", help="end with status 1 where a queue or topic is missing")
+        bool,
+        typer.Option(
+            "--strict",
+            help="end with status 1 where a queue or topic is missing or the login is refused",
+        ),
     ] = False,
     opentelemetry: Annotated[
         bool, typer.Option("--opentelemetry", help="a span for each job, by the global provider")
@@ -206,11 +210,11 @@ def _work(
     """Do the jobs of queues with the handlers of a program.
 
     Until SIGTERM or Ctrl-C, which lets what runs end; a second one gives it back. Logs go to the
-    standard error. A queue, topic or group that is not there is waited for: a line says so at once
-    and each minute, and /ready says no. With --once, jobs that fail are logged and do not change
-    the exit status.
+    standard error. A queue, topic or group that is not there is waited for, as is the database: a
+    line says so at once and each minute, and /ready says no. With --once, jobs that fail are logged
+    and do not change the exit status.
     """
-    from pgq._work import LoadError, hooks, work
+    from pgq._work import LoadError, ProgramError, hooks, work
 
     if create and strict:
         raise UsageError("--create and --strict exclude each other")
@@ -243,6 +247,9 @@ def _work(
         )
     except (LoadError, ValueError) as error:
         raise UsageError(str(error)) from None
+    except ProgramError as error:
+        print(error, end="", file=sys.stderr)
+        return 1
 
 
 def _seconds(length: timedelta | None) -> float | None:

@@ -6,9 +6,11 @@ from datetime import timedelta
 from typing import Annotated, Any
 
 import typer
+from psycopg.errors import InsufficientPrivilege
 
+from pgq import Client
 from pgq.cli._complete import QueueName
-from pgq.cli._errors import CommandError
+from pgq.cli._errors import unknown
 from pgq.cli._house import AsJson, Database, Yes, command, confirm, connected, family
 from pgq.cli._jobs import purge
 from pgq.cli._output import show_object, show_rows, write_line
@@ -98,6 +100,13 @@ _STATS = (
 )
 
 
+def _names(client: Client) -> set[str]:
+    try:
+        return {one.queue for one in client.admin.list_queues()}
+    except InsufficientPrivilege:  # it may create queues all the same
+        return set()
+
+
 def add(app: typer.Typer) -> None:
     """Add the commands."""
     queues = family("queues", "Queues of jobs.", app)
@@ -121,7 +130,7 @@ def add(app: typer.Typer) -> None:
         with connected(database, read_only=True) as client:
             rows = client.monitor.queue_stats(queue)
         if queue is not None and not rows:
-            raise CommandError(f'unknown queue "{queue}"')
+            raise unknown("queue", queue)
         show_rows(rows, json=json, columns=_STATS, nothing="no queues")
 
     @command(queues, "show", examples=["pgq queues show mail"], table=True)
@@ -130,7 +139,7 @@ def add(app: typer.Typer) -> None:
         with connected(database, read_only=True) as client:
             found = [one for one in client.admin.list_queues() if one.queue == queue]
             if not found:
-                raise CommandError(f'unknown queue "{queue}"')
+                raise unknown("queue", queue)
             stats = client.monitor.queue_stats(queue)
         if json:
             settings = {name: getattr(found[0], name) for name in found[0].__slots__}
@@ -186,7 +195,10 @@ def add(app: typer.Typer) -> None:
         """Create a queue; one that is there has to have the settings that are given."""
         settings = {n: v for n, v in locals().items() if n not in ("queue", "database", "json")}
         with connected(database) as client:
+            known = not json and queue in _names(client)
             made = client.admin.create_queue(queue, **settings)
+        if known:
+            write_line(f'queue "{queue}" exists already')
         show_object(made, json=json)
 
     @command(
@@ -238,7 +250,7 @@ def add(app: typer.Typer) -> None:
             if not yes:
                 rows = client.monitor.queue_stats(queue)
                 if not rows:
-                    raise CommandError(f'unknown queue "{queue}"')
+                    raise unknown("queue", queue)
                 [row] = rows
                 jobs = row.ready + row.leased + row.delayed + row.waiting + row.expired
                 confirm(

@@ -14,7 +14,7 @@ import typer
 from pgq import Client, Message, OffsetOutOfRange, UnknownTopic
 from pgq._runtime._times import LOOK_FOR, SAY_AGAIN
 from pgq.cli._complete import GroupName, TopicName, queue_names
-from pgq.cli._errors import CommandError, UsageError, one_line, warn
+from pgq.cli._errors import CommandError, UsageError, one_line, unknown, warn
 from pgq.cli._house import AsJson, Database, Limit, command, connected
 from pgq.cli._output import Nowhere, as_json, body, instant, plain, show_rows, write_line
 from pgq.cli._values import State, a_moment
@@ -242,7 +242,7 @@ class _Tail:
         self._key = key
         found = [one for one in client.admin.list_topics() if one.topic == topic]
         if not found:
-            raise CommandError(f'unknown topic "{topic}"')
+            raise unknown("topic", topic)
         if partition is not None and partition >= found[0].partitions:
             raise CommandError(f'topic "{topic}" has no partition {partition}')
         self._deferred = found[0].deferred

@@ -9,7 +9,7 @@ import typer
 
 from pgq import UnknownTopic
 from pgq.cli._complete import TopicName
-from pgq.cli._errors import CommandError
+from pgq.cli._errors import unknown
 from pgq.cli._house import AsJson, Database, Yes, command, confirm, connected, family
 from pgq.cli._output import show_object, show_rows, write_line
 from pgq.cli._values import a_span
@@ -61,7 +61,7 @@ def add(app: typer.Typer) -> None:
         with connected(database, read_only=True) as client:
             found = [one for one in client.admin.list_topics() if one.topic == topic]
             if not found:
-                raise CommandError(f'unknown topic "{topic}"')
+                raise unknown("topic", topic)
             stats = client.monitor.topic_stats(topic)
         if json:
             settings = {name: getattr(found[0], name) for name in found[0].__slots__}
@@ -161,7 +161,7 @@ def add(app: typer.Typer) -> None:
                 try:
                     groups = len(client.admin.list_groups(topic))
                 except UnknownTopic:
-                    raise CommandError(f'unknown topic "{topic}"') from None
+                    raise unknown("topic", topic) from None
                 messages = sum(one.messages for one in client.monitor.topic_stats(topic))
                 confirm(
                     f'Drop topic "{topic}" with {messages:,} messages and {groups:,} groups?', yes

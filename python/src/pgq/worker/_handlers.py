@@ -18,7 +18,7 @@ from pgq.worker._middleware import Middleware, around
 from pgq.worker._outcomes import RetryPolicy
 from pgq.worker._payloads import reader
 
-__all__ = ["Handler", "Handlers", "check_client", "signature", "task_name"]
+__all__ = ["Handler", "Handlers", "check_client", "signature", "task_name", "unknown_task"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -232,6 +232,12 @@ def task_name(job: Any) -> str | None:
     """The task that a job is for; None: it does not say."""
     name = job.headers.get("task") if isinstance(job.headers, dict) else None
     return name if isinstance(name, str) else None
+
+
+def unknown_task(job: Any) -> str:
+    """Why none of the tasks is for a job."""
+    name = job.headers.get("task") if isinstance(job.headers, dict) else None
+    return "the job has no header task" if name is None else f"there is no task {name!r} here"
 
 
 def signature(function: Callable[..., Any], batch: bool) -> tuple[Any, bool]:

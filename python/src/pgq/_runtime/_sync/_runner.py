@@ -15,7 +15,7 @@ import psycopg
 from pgq._durations import seconds
 from pgq._runtime._sync._keeper import Keeper
 from pgq._runtime._sync._slots import Slots
-from pgq._runtime._errors import Logger
+from pgq._runtime._errors import Logger, refused
 from pgq._runtime._heartbeats import Heartbeats
 from pgq._runtime._threads import Running, Wakeup, signals, spawn
 from pgq._runtime._times import LOOK_FOR, SAY_AGAIN, Backoff
@@ -76,8 +76,8 @@ class Runner:
         self.hurried = False
         """Whether the last run gave back what its handlers had not ended."""
         self.absent: Literal["raise", "wait", "create"] = "raise"
-        """What `run` does at its start where a queue, topic or group is not there: raise the
-        error, wait for it, or create the queues."""
+        """What `run` does at its start where a queue, topic or group is not there, or the server
+        does not let it in: raise the error, wait, or create the queues."""
         self.once = False
         """Whether a worker stops when no job is due any more."""
 
@@ -109,7 +109,8 @@ class Runner:
 
         Signals are heard in the main thread only. A database that cannot be reached is waited for,
         at the start too. Raises UnknownQueue, UnknownTopic or UnknownGroup when one of those is not
-        there, or does what `absent` says.
+        there, and OperationalError for a wrong password or an unknown role or database at the
+        start, or does what `absent` says.
         """
         if self._supervisor is not None:
             raise RuntimeError(f"this {self.what} runs already")
@@ -124,22 +125,22 @@ class Runner:
         """None: it was told to stop before the database could be reached."""
         backoff, said, again_at = Backoff(0.1, 5.0), "", 0.0
         while True:
-            level = logging.WARNING
             try:
                 return self._begin()
             except psycopg.OperationalError as error:
+                if self.absent == "raise" and refused(error):
+                    raise
                 wait, text = backoff.next(), str(error).strip()
                 message = f"database unavailable, again in {wait:.1f} s: {text}"
-                if text == said:
-                    level = logging.DEBUG
             except (UnknownQueue, UnknownTopic, UnknownGroup) as error:
                 if self.absent == "raise":
                     raise
                 wait, text = LOOK_FOR, f"{error}"
                 message = f"waits: {text}"
-                if text == said and time.monotonic() < again_at:
-                    level = logging.DEBUG
-            if level == logging.WARNING:
+            level = logging.WARNING
+            if text == said and time.monotonic() < again_at:
+                level = logging.DEBUG
+            else:
                 again_at = time.monotonic() + SAY_AGAIN
             self._logger.log(level, "%s", message)
             said = text

@@ -94,7 +94,10 @@ class Supervisor(Slots):
                     logger.error("%s; claims are flushed from now on", error)
                     handler.flush_claims = True
             elif required:
-                raise UnknownQueue(f'queue "{name}" does not exist')
+                raise UnknownQueue(
+                    f'queue "{name}" does not exist; HINT: pgq queues create {name},'
+                    " or pgq work --create"
+                )
         return bool(self._notify)
 
     async def _ask_due(self, client: AsyncClient, name: str) -> float | None:

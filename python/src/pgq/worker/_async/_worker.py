@@ -16,6 +16,7 @@ from pgq._runtime._async._runner import Runner
 from pgq.worker._async._slot import Slot
 from pgq.worker._async._supervisor import Supervisor
 from pgq.worker._claims import STOPPED
+from pgq.worker._grants import EXECUTE, LACKING, refusal
 from pgq.worker._handlers import Handlers
 from pgq.worker._reports import Reports, logger
 from pgq.worker.hooks import Hook
@@ -104,6 +105,7 @@ class AsyncWorker(Runner):
         )
         connection = await connect(self._conninfo, self._options, "pgq worker")
         try:
+            await self._refuse(connection, results=False)
             admin = AsyncClient(connection).admin
             queues = await admin.list_queues()
             if self.absent == "create":
@@ -114,9 +116,18 @@ class AsyncWorker(Runner):
                     if name not in known
                 ]
             supervisor.learn(queues, required=True)
+            if any(one.keep_results for one in chosen.values()):
+                await self._refuse(connection, results=True)
         finally:
             await connection.close()
         return supervisor
+
+    async def _refuse(self, connection: psycopg.AsyncConnection[Any], *, results: bool) -> None:
+        """InsufficientPrivilege: handlers would run, and their jobs could not be finished."""
+        asked = await connection.execute(LACKING, [[*EXECUTE], [*EXECUTE]])
+        why = refusal(await asked.fetchall(), results)
+        if why is not None:
+            raise psycopg.errors.InsufficientPrivilege(why)
 
     def _new_slot(self, supervisor: Supervisor) -> Slot:
         return Slot(supervisor)

@@ -23,7 +23,7 @@ from pgq.errors import LeaseLost
 from pgq.messages import Job
 from pgq.worker._sync._supervisor import Supervisor
 from pgq.worker._claims import STOPPED, Claim
-from pgq.worker._handlers import task_name
+from pgq.worker._handlers import unknown_task
 from pgq.worker._outcomes import UnknownTask, conclusion
 from pgq.worker._reports import logger
 
@@ -140,7 +140,7 @@ class Execution:
         try:
             found = handler.find(job)
             if found is None:
-                raise UnknownTask(f"there is no task {task_name(job)!r} here")
+                raise UnknownTask(unknown_task(job))
             run = supervisor.calls[found]
             content = found.read(job)
             if found.with_job:

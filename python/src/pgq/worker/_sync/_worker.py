@@ -18,6 +18,7 @@ from pgq._runtime._sync._runner import Runner
 from pgq.worker._sync._slot import Slot
 from pgq.worker._sync._supervisor import Supervisor
 from pgq.worker._claims import STOPPED
+from pgq.worker._grants import EXECUTE, LACKING, refusal
 from pgq.worker._handlers import Handlers
 from pgq.worker._reports import Reports, logger
 from pgq.worker.hooks import Hook
@@ -106,6 +107,7 @@ class Worker(Runner):
         )
         connection = connect(self._conninfo, self._options, "pgq worker")
         try:
+            self._refuse(connection, results=False)
             admin = Client(connection).admin
             queues = admin.list_queues()
             if self.absent == "create":
@@ -116,9 +118,18 @@ class Worker(Runner):
                     if name not in known
                 ]
             supervisor.learn(queues, required=True)
+            if any(one.keep_results for one in chosen.values()):
+                self._refuse(connection, results=True)
         finally:
             connection.close()
         return supervisor
+
+    def _refuse(self, connection: psycopg.Connection[Any], *, results: bool) -> None:
+        """InsufficientPrivilege: handlers would run, and their jobs could not be finished."""
+        asked = connection.execute(LACKING, [[*EXECUTE], [*EXECUTE]])
+        why = refusal(asked.fetchall(), results)
+        if why is not None:
+            raise psycopg.errors.InsufficientPrivilege(why)
 
     def _new_slot(self, supervisor: Supervisor) -> Slot:
         return Slot(supervisor)
