@@ -115,7 +115,7 @@ def test_a_value_in_itself(mail: Client) -> None:
 MOMENTS: dict[str, Callable[[Client, datetime], Any]] = {
     "run_at": lambda c, at: c.enqueue("mail", 1, run_at=at),
     "starts_at": lambda c, at: c.schedules.create_schedule(
-        "s", queue="mail", cron="0 9 * * *", starts_at=at
+        "s", queue="mail", payload=1, cron="0 9 * * *", starts_at=at
     ),
     "due_since": lambda c, at: c.jobs.cancel_jobs("mail", due_since=at),
     "after": lambda c, at: c.schedules.next_ticks("0 9 * * *", after=at),

@@ -24,9 +24,7 @@ def _adapted(name: str, kind: str, value: Any, encoding: Encoding) -> Any:
         return [encoding.jsonb(f"{name}[{place}]", one) for place, one in enumerate(value)]
     if kind == "interval":
         return duration(name, value, numbers=name in IN_SECONDS)
-    if kind == "timestamp with time zone":
-        return moment(name, value)
-    return list(value) if kind.endswith("[]") else value
+    return list(value) if kind.endswith("[]") else moment(name, value)
 
 
 def call(
