@@ -21,6 +21,8 @@ import psycopg
 from psycopg import IsolationLevel
 from psycopg.rows import tuple_row
 
+from pgq._conninfo import parsed
+
 if TYPE_CHECKING:
     from typing_extensions import LiteralString
 
@@ -69,6 +71,7 @@ def migrate(target: str | AnyConnection, *, version: str | None = None) -> Migra
     somebody else's, and where no scripts lead from the installed version to the one asked for.
     """
     if isinstance(target, str):
+        parsed(target)
         with psycopg.connect(target) as connection:
             connection.isolation_level = IsolationLevel.READ_COMMITTED
             return migrate(connection, version=version)
