@@ -41,6 +41,11 @@ _EXTENSION = (
     "have an administrator run 'alter extension pgq update' instead"
 )
 
+_SQL_ASCII = (
+    "the database has the encoding SQL_ASCII, which stores what it is given and cannot hold "
+    "JSON's \\u escapes: create it with encoding 'UTF8' template template0"
+)
+
 AnyConnection = psycopg.Connection[Any]
 
 
@@ -157,6 +162,8 @@ def _statements(path: Path) -> str:
 
 
 def _migrate(connection: AnyConnection, scripts: Mapping[str, Path], wanted: str) -> Migration:
+    if connection.info.parameter_status("server_encoding") == "SQL_ASCII":
+        raise MigrationError(_SQL_ASCII)
     isolation = _value(connection, "select current_setting('transaction_isolation')")
     if isolation != "read committed":
         # another migrator's work must be visible after waiting for it
