@@ -100,10 +100,21 @@ def test_wrong_usage(pgq: Run) -> None:
         ["topics", "show"],
         ["lag", "--nothing"],
         ["tail", "x", "-n", "y"],
+        ["seek", "a", "b", "--at"],
     ):
         done = pgq(*arguments)
         assert (done.status, done.out) == (2, "")
         assert re.fullmatch(r"pgq: [^\n]+; HINT: pgq[a-z ]* --help\n", done.err)
+    assert "HINT: pgq groups create --help" in pgq("groups", "create", "a", "b", "--start").err
+
+
+def test_a_database_that_is_not_named(pgq: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    hint = "; HINT: DATABASE_URL is not set\n"
+    monkeypatch.setenv("PGHOST", "/nowhere")
+    monkeypatch.delenv("DATABASE_URL")
+    assert pgq("status").err.endswith(hint)
+    monkeypatch.setenv("DATABASE_URL", "host=/nowhere")
+    assert not pgq("status").err.endswith(hint)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +193,7 @@ def test_an_option_has_one_name() -> None:
 def test_errors_are_one_line(pgq: Run) -> None:
     for place, told in (
         ("host=127.0.0.1 port=1", "refused"),
-        ("nonsense", "missing"),
+        ("nonsense", "neither a URL nor"),
         ("postgresql://127.0.0.1:1/x?nothing=1", "nothing"),
     ):
         done = pgq("lag", "--database", place)

@@ -25,6 +25,10 @@ def test_jobs(pgq: Run, client: Client) -> None:
     assert pgq("redrive", "mail", "--job", str(numbers[0])).out == (
         'redriven 1 job of queue "mail"\n'
     )
+    for verb, done in (("redrive", "redriven"), ("purge", "removed")):
+        told = pgq(verb, "mail", "--job", "99999", "--yes", "--json")
+        assert (told.status, told.json[done]) == (1, 0)
+        assert told.err == 'pgq: dead letter 99999 is not in queue "mail"\n'
     assert "say one of --job, --all, and a filter" in pgq("redrive", "mail").err
     assert pgq("redrive", "mail", "--all", "--limit", "1", "--yes", "--json").json["redriven"] == 1
     assert pgq("purge", "mail", "--dead", "--yes", "--json").json["removed"] == 1

@@ -112,6 +112,8 @@ def test_values_that_json_does_not_have(dsn: str, client: Client) -> None:
             producer.enqueue({"at": datetime(2030, 1, 1)})
         with pytest.raises(TypeError, match=r"^headers\.at: nan is not in JSON$"):
             producer.enqueue(1, headers={"at": float("nan")})
+        with pytest.raises(TypeError, match=r"^run_at: naive datetime; give it a time zone$"):
+            producer.enqueue(1, run_at=datetime(2030, 1, 1))
     [job] = client.claim_job("mail", max_jobs=2)
     assert job.payload == {"on": "2030-01-01", "number": "a complex number"}
 

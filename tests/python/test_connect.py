@@ -14,6 +14,9 @@ import pytest
 
 import pgq
 from pgq import AsyncClient, Client
+from pgq.__main__ import main
+from pgq.migrate import migrate
+from pgq.worker import Handlers, Worker
 from support.session import Connect
 
 
@@ -114,3 +117,59 @@ def test_a_program_that_ends(dsn: str) -> None:
         [sys.executable, "-c", script, dsn], capture_output=True, text=True, check=True
     )
     assert "RuntimeWarning: a connection that pgq has used ends in a transaction" in done.stderr
+
+
+PASSWORD = "shop%pw"
+
+
+@pytest.mark.parametrize(
+    ("conninfo", "wrong"),
+    [
+        (f"postgresql+psycopg://shop:{PASSWORD}@db/shop", "it begins with postgresql+psycopg://"),
+        (f"mysql://shop:{PASSWORD}@db/shop", "it begins with mysql://"),
+        (PASSWORD, "it is neither a URL nor of the form name=value"),
+        (f"postgresql://shop:{PASSWORD}@db/shop", "in its user, its password or its options, %"),
+        ("postgresql://shop:shop/pw@db/shop", "in its user, its password or its options, %"),
+        ("postgresql://shop:x@shop:pw@db/shop", "in its user, its password or its options, %"),
+    ],
+)
+def test_the_password_of_a_wrong_address_is_not_told(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], conninfo: str, wrong: str
+) -> None:
+    said = f"is no address of PostgreSQL: {wrong}"
+    monkeypatch.setenv("DATABASE_URL", conninfo)
+    handlers = Handlers()
+
+    @handlers.handler("mail")
+    def handle(payload: Any) -> None:
+        """It is never called."""
+
+    for refused in (
+        lambda: pgq.connect(conninfo),
+        lambda: asyncio.run(pgq.connect_async(conninfo)),
+        lambda: migrate(conninfo),
+        lambda: Worker(conninfo, handlers).run(),
+    ):
+        with pytest.raises(psycopg.ProgrammingError, match="PostgreSQL") as raised:
+            refused()
+        assert str(raised.value).startswith(f"DATABASE_URL {said}")
+        assert "pw" not in str(raised.value)
+    for command in ("migrate", "doctor", "status", "housekeeping", "demo"):
+        assert main([command]) == 1
+        err = capfd.readouterr().err
+        assert err.startswith(f"pgq: DATABASE_URL {said}")
+        assert err.endswith("; write postgresql://user@host/database\n")
+        assert "pw" not in err.replace("psycopg", "")
+
+
+def test_options_that_libpq_does_not_know_are_named() -> None:
+    with pytest.raises(psycopg.ProgrammingError, match='invalid URI query parameter: "a"'):
+        pgq.connect("postgresql://shop@db/shop?a=1")
+
+
+def test_a_method_that_is_in_a_group(connection: Any) -> None:
+    client: Any = Client(connection)
+    with pytest.raises(AttributeError, match=r"is in a group: client\.admin\.create_queue$"):
+        client.create_queue("mail")
+    with pytest.raises(AttributeError, match=r"'Client' object has no attribute 'nothing'"):
+        client.nothing()

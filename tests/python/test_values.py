@@ -112,6 +112,24 @@ def test_a_value_in_itself(mail: Client) -> None:
         mail.enqueue("mail", circle)
 
 
+MOMENTS: dict[str, Callable[[Client, datetime], Any]] = {
+    "run_at": lambda c, at: c.enqueue("mail", 1, run_at=at),
+    "starts_at": lambda c, at: c.schedules.create_schedule(
+        "s", queue="mail", payload=1, cron="0 9 * * *", starts_at=at
+    ),
+    "due_since": lambda c, at: c.jobs.cancel_jobs("mail", due_since=at),
+    "after": lambda c, at: c.schedules.next_ticks("0 9 * * *", after=at),
+}
+
+
+@pytest.mark.parametrize("name", MOMENTS)
+def test_points_in_time_have_a_zone(mail: Client, name: str) -> None:
+    MOMENTS[name](mail, datetime.now(timezone.utc))
+    with pytest.raises(TypeError) as raised:
+        MOMENTS[name](mail, NAIVE)
+    assert str(raised.value) == f"{name}: naive datetime; give it a time zone"
+
+
 CALLS: dict[str, Callable[[Client, Any], Any]] = {
     "payload": lambda c, value: c.publish("readings", value),
     "payloads[1]": lambda c, value: c.publish_batch("readings", [1, value]),

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from pgq.embedded import Server
 
@@ -90,6 +92,38 @@ def test_with_xdist(tmp_path: Path, server: Server, there: bool) -> None:
     assert len({name for name, _, _ in found}) == 4
     assert len({process for _, _, process in found}) == 2
     assert len({port for _, port, _ in found}) == (1 if there else 2)
+
+
+@pytest.mark.slow
+def test_on_a_server_of_another_encoding(
+    tmp_path: Path, start_server: Callable[..., Server]
+) -> None:
+    """As one of `initdb` without a locale, and one with a locale of Latin 1."""
+    server = start_server()
+    with psycopg.connect(server.dsn, autocommit=True) as connection:
+        for statement in (
+            "alter database template1 is_template false",
+            "drop database template1",
+            "create database template1 template template0 encoding 'SQL_ASCII' locale 'C'",
+            "update pg_database set encoding = pg_char_to_encoding('LATIN1'), datcollate = 'x.L1',"
+            " datctype = 'x.L1' where datname = 'template0'",
+        ):
+            connection.execute(statement.encode())
+    said = run(tmp_path, url=server.dsn)
+    assert "4 passed" in said, said
+
+
+def test_a_role_that_may_not_create_databases(tmp_path: Path, server: Server) -> None:
+    role = f"reader_{os.getpid()}"
+    with psycopg.connect(server.dsn, autocommit=True) as connection:
+        connection.execute(f"create role {role} login".encode())
+        try:
+            said = run(tmp_path, url=make_conninfo(server.dsn, user=role))
+        finally:
+            connection.execute(f"drop role {role}".encode())
+    assert "4 errors" in said
+    assert f"the role {role} of DATABASE_URL lacks CREATEDB: alter role" in said
+    assert "Traceback" not in said
 
 
 def test_without_a_server(tmp_path: Path) -> None:

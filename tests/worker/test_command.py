@@ -82,14 +82,17 @@ def test_a_worker_has_settings_of_its_own(
     assert "settings of its own" in capsys.readouterr().err
 
 
-def test_a_port_that_is_taken(app: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_port_that_is_taken(dsn: str, app: str, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("prometheus_client")
     with socket.socket() as taken:
         taken.bind(("0.0.0.0", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
         assert main(["work", f"{app}:handlers", "--prometheus", port]) == 1
-    assert "cannot be served" in capsys.readouterr().err
+        assert f"port {port} cannot be served" in capsys.readouterr().err
+        for command in (["work", f"{app}:handlers"], ["housekeeping"]):
+            assert main([*command, "--health", port, "--database", dsn]) == 1
+            assert f"port {port} is taken" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("given", [[], ["--housekeeping"]])

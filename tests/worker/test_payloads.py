@@ -96,7 +96,8 @@ def test_dataclasses() -> None:
         ({"address": {}}, "city"),
         ({"kind": "letterbox"}, "kind"),
         ({"lines": [{"a": "x"}]}, "lines"),
-        ({"at": "yesterday"}, "at"),
+        ({"at": "yesterday"}, "at: 'yesterday' is no datetime"),
+        ({"at": "2026-01-02T03:04:05"}, "at: '2026-01-02T03:04:05' has no time zone"),
     ):
         with pytest.raises(Misfit, match=where):
             read(Order, {**ORDER, **wrong})

@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 
-from pgq._durations import IN_SECONDS, duration
+from pgq._durations import IN_SECONDS, duration, moment
 from pgq._encoding import Encoding
 from pgq._signatures import SIGNATURES
 
@@ -24,7 +24,7 @@ def _adapted(name: str, kind: str, value: Any, encoding: Encoding) -> Any:
         return [encoding.jsonb(f"{name}[{place}]", one) for place, one in enumerate(value)]
     if kind == "interval":
         return duration(name, value, numbers=name in IN_SECONDS)
-    return list(value) if kind.endswith("[]") else value
+    return list(value) if kind.endswith("[]") else moment(name, value)
 
 
 def call(

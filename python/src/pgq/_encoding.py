@@ -15,6 +15,7 @@ from uuid import UUID
 
 from psycopg.types.json import Json, Jsonb
 
+from pgq._durations import NAIVE, is_naive
 from pgq._unreadable import Unreadable
 from pgq.errors import UnreadablePayload
 
@@ -48,8 +49,8 @@ def encode(value: Any) -> Any:
         raise UnreadablePayload(value)
     if isinstance(value, Enum):
         return value.value
-    if isinstance(value, datetime) and value.utcoffset() is None:
-        raise TypeError("naive datetime; give it a time zone")
+    if is_naive(value):
+        raise TypeError(NAIVE)
     if isinstance(value, (date, time)):
         return value.isoformat()
     if isinstance(value, Decimal) and not value.is_finite():

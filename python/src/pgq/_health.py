@@ -6,6 +6,7 @@ A database that is away makes a process not ready, and leaves it live: a restart
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import threading
 from collections.abc import Callable
@@ -85,4 +86,8 @@ def _server(port: int, health: Health) -> ThreadingHTTPServer:
         def handle_error(self, request: Any, client_address: Any) -> None:
             """A client that has gone away."""
 
-    return Server(("", port), Handler)
+    try:
+        return Server(("", port), Handler)
+    except OSError as error:
+        why = "is taken" if error.errno == errno.EADDRINUSE else f"is refused: {error.strerror}"
+        raise OSError(error.errno, f"port {port} {why}") from None

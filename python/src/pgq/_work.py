@@ -14,6 +14,7 @@ from typing import Any, Literal
 from psycopg.conninfo import make_conninfo
 
 from pgq import _logs
+from pgq._conninfo import parsed
 from pgq._health import Health
 from pgq._runtime._errors import Logger
 from pgq._runtime._state import State
@@ -140,7 +141,7 @@ def work(
     if isinstance(runner, (Consumer, AsyncConsumer)) and (once or absent == "create"):
         raise LoadError(f"{name} is a consumer: --once and --create are for the handlers of queues")
     runner.absent, runner.once = absent, once
-    look(make_conninfo(runner._conninfo, **runner._options))
+    look(make_conninfo(**{**parsed(runner._conninfo), **runner._options}))
     with Health(health, lambda: runner.ready) as probes:
         if isinstance(runner, (AsyncWorker, AsyncConsumer)):
             asyncio.run(_run(runner, probes))

@@ -15,8 +15,9 @@ from types import TracebackType
 from typing import Any
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import make_conninfo
 
+from pgq._conninfo import parsed
 from pgq._hosts import may_be_asked, own_names
 from pgq._sync import Client
 
@@ -127,7 +128,7 @@ class _Source:
     """One connection, which all requests share; one that is lost is made again."""
 
     def __init__(self, database: str, timeout: float) -> None:
-        self._database = make_conninfo(**{**_PATIENCE, **conninfo_to_dict(database)})
+        self._database = make_conninfo(**{**_PATIENCE, **parsed(database)})
         self._timeout = timeout
         self._lock = threading.Lock()
         self._connection: psycopg.Connection[Any] | None = None

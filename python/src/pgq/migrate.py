@@ -21,6 +21,8 @@ import psycopg
 from psycopg import IsolationLevel
 from psycopg.rows import tuple_row
 
+from pgq._conninfo import parsed
+
 if TYPE_CHECKING:
     from typing_extensions import LiteralString
 
@@ -37,6 +39,11 @@ _FOREIGN_SCHEMA = (
 _EXTENSION = (
     "pgq is installed as an extension in this database: "
     "have an administrator run 'alter extension pgq update' instead"
+)
+
+_SQL_ASCII = (
+    "the database has the encoding SQL_ASCII, which stores what it is given and cannot hold "
+    "JSON's \\u escapes: create it with encoding 'UTF8' template template0"
 )
 
 AnyConnection = psycopg.Connection[Any]
@@ -69,6 +76,7 @@ def migrate(target: str | AnyConnection, *, version: str | None = None) -> Migra
     somebody else's, and where no scripts lead from the installed version to the one asked for.
     """
     if isinstance(target, str):
+        parsed(target)
         with psycopg.connect(target) as connection:
             connection.isolation_level = IsolationLevel.READ_COMMITTED
             return migrate(connection, version=version)
@@ -154,6 +162,8 @@ def _statements(path: Path) -> str:
 
 
 def _migrate(connection: AnyConnection, scripts: Mapping[str, Path], wanted: str) -> Migration:
+    if connection.info.parameter_status("server_encoding") == "SQL_ASCII":
+        raise MigrationError(_SQL_ASCII)
     isolation = _value(connection, "select current_setting('transaction_isolation')")
     if isolation != "read committed":
         # another migrator's work must be visible after waiting for it

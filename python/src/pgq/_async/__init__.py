@@ -13,6 +13,7 @@ from pgq._async._heartbeats import Heartbeats
 from pgq._async._publishing import Publishing
 from pgq._async._results import Results
 from pgq._async._working import Working
+from pgq._conninfo import parsed
 from pgq._encoding import Encoder, Encoding, encode
 from pgq._open_work import warn_if_open, watch
 
@@ -114,6 +115,7 @@ async def connect_async(
             f"connect_async takes a connection string, not a {type(conninfo).__name__};"
             " AsyncClient(connection) uses a connection that is there"
         )
+    parsed(conninfo)
     Encoding(encoder)  # one that is none is refused before there is a connection
     connection = await AsyncConnection.connect(conninfo, **{"autocommit": True, **options})
     client = AsyncClient(connection, encoder=encoder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING, NoReturn
 
 from pgq._async._admin import Admin
 from pgq._async._bulk import Bulk
@@ -41,3 +42,14 @@ class Groups(Calling):
     def bulk(self) -> Bulk:
         """Bulk writes of many writers, and reading by ranges of offsets, as Spark does it."""
         return Bulk(self._connection, self._encoding)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            for group, kind in _KINDS.items():
+                if not name.startswith("_") and hasattr(kind, name):
+                    raise AttributeError(f"{name} is in a group: client.{group}.{name}")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+_KINDS = {"admin": Admin, "schedules": Schedules, "jobs": Jobs, "monitor": Monitor, "bulk": Bulk}

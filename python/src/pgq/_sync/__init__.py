@@ -15,6 +15,7 @@ from pgq._sync._heartbeats import Heartbeats
 from pgq._sync._publishing import Publishing
 from pgq._sync._results import Results
 from pgq._sync._working import Working
+from pgq._conninfo import parsed
 from pgq._encoding import Encoder, Encoding, encode
 from pgq._open_work import warn_if_open, watch
 
@@ -116,6 +117,7 @@ def connect(
             f"connect takes a connection string, not a {type(conninfo).__name__};"
             " Client(connection) uses a connection that is there"
         )
+    parsed(conninfo)
     Encoding(encoder)  # one that is none is refused before there is a connection
     connection = Connection.connect(conninfo, **{"autocommit": True, **options})
     client = Client(connection, encoder=encoder)

@@ -100,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except typer.Abort:
         return INTERRUPTED
     except _Refused as error:
-        return _refuse(error)
+        return _refuse(error, sys.argv[1:] if arguments is None else arguments)
     if isinstance(status, int):
         return status
     return 0 if status is None else 1
@@ -110,16 +110,27 @@ _Refused: type[Any] = typer.BadParameter.__mro__[2]
 """What is raised for wrong usage: a ClickException, which is not always that of click."""
 
 
-def _refuse(error: Any) -> int:
+def _refuse(error: Any, arguments: Sequence[str]) -> int:
     """Say what is wrong with the arguments, in one line; where there is no command, the help."""
     context, said = getattr(error, "ctx", None), error.format_message()
     if context is not None and said == context.get_help():
         print(said, file=sys.stderr)
     else:
-        path = "pgq" if context is None else context.command_path
+        path = _path(arguments) if context is None else context.command_path
         first = said[:1].lower() if said[1:2].islower() else said[:1]
         warn(f"{first}{said[1:].rstrip('.')}; HINT: {path} --help")
     return 2
+
+
+def _path(arguments: Sequence[str]) -> str:
+    """The command that is named: not all errors know theirs."""
+    path, place = "pgq", _program()
+    for word in arguments:
+        place = getattr(place, "commands", {}).get(word)
+        if place is None:
+            break
+        path += f" {word}"
+    return path
 
 
 @cache

@@ -15,6 +15,7 @@ import typer
 from psycopg.types.json import set_json_loads
 
 from pgq import CleanupAction, Client
+from pgq._conninfo import parsed
 from pgq.cli._catalog import ask
 from pgq.cli._errors import (
     WRONG_ARGUMENT,
@@ -160,6 +161,9 @@ def _ending(context: typer.Context, foreign: bool) -> Iterator[None]:
         if interrupted(error):
             raise typer.Exit(INTERRUPTED) from None
         message = in_options(error, context.command.params)
+        given = context.params.get("database") or os.environ.get("DATABASE_URL")
+        if not given and str(error).startswith("connection "):
+            message += "; HINT: DATABASE_URL is not set"
         if isinstance(error, WRONG_ARGUMENT):
             status = 2
     except OSError as error:
@@ -194,6 +198,7 @@ def connected(
     database: str, *, read_only: bool = False, any_version: bool = False
 ) -> Iterator[Client]:
     """A client on a connection in autocommit; JSON of the database stays the text that it is."""
+    parsed(database)
     with psycopg.connect(
         database,
         autocommit=True,

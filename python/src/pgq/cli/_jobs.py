@@ -23,7 +23,7 @@ from pgq.cli._bulk import (
     tell,
 )
 from pgq.cli._complete import QueueName
-from pgq.cli._errors import UsageError, unknown
+from pgq.cli._errors import CommandError, UsageError, unknown, warn
 from pgq.cli._house import AsJson, Database, Limit, Yes, command, confirm, connected
 from pgq.cli._output import as_json, write_line
 
@@ -52,7 +52,7 @@ def purge(
     yes: Yes = False,
     database: Database = "",
     json: AsJson = False,
-) -> None:
+) -> int:
     """Remove dead letters, or with --all every unfinished job; it asks first.
 
     Say --all, --dead, --job, or which dead letters: --label, --error, --key, --since, --before.
@@ -69,7 +69,7 @@ def purge(
                 confirm(f'Remove {_purged(client, queue, job)} of queue "{queue}"?', yes)
             removed = client.jobs.purge_queue(queue, job_id=job, all_jobs=everything or None).taken
             tell(removed, "removed", queue, json)
-            return
+            return 0 if removed or job is None else _not_there(job, queue)
         if dead:
             which = {"dead_only": True}
         Bulk(
@@ -82,6 +82,7 @@ def purge(
             "dead letter",
             limit,
         ).run(dry_run=dry_run, yes=yes, json=json)
+    return 0
 
 
 def _purged(client: Client, queue: str, job: int | None) -> str:
@@ -93,6 +94,11 @@ def _purged(client: Client, queue: str, job: int | None) -> str:
     [row] = stats
     jobs = row.ready + row.leased + row.delayed + row.waiting + row.expired
     return f"all {jobs:,} unfinished jobs and {row.dead:,} dead letters"
+
+
+def _not_there(job: int, queue: str) -> int:
+    warn(f'dead letter {job} is not in queue "{queue}"')
+    return 1
 
 
 def _each(
@@ -166,10 +172,11 @@ def add(app: typer.Typer) -> None:
         yes: Yes = False,
         database: Database = "",
         json: AsJson = False,
-    ) -> None:
+    ) -> int:
         """Put dead letters back into their queue; it asks first, but for --job.
 
-        Say --job, --all, or which: --label, --error, --key, --since, --before.
+        Say --job, --all, or which: --label, --error, --key, --since, --before. Exit status 1 where
+        the one of --job is not there.
         """
         which = filter_of(label, error, key, since, before, times="died")
         if sum((job is not None, everything, bool(which))) != 1:
@@ -178,8 +185,9 @@ def add(app: typer.Typer) -> None:
             raise UsageError("--dry-run, --limit and --per-second are not for --job")
         with connected(database) as client:
             if job is not None:
-                tell(client.jobs.redrive(queue, job_id=job).taken, "redriven", queue, json)
-                return
+                taken = client.jobs.redrive(queue, job_id=job).taken
+                tell(taken, "redriven", queue, json)
+                return 0 if taken else _not_there(job, queue)
             Bulk(
                 client,
                 queue,
@@ -191,6 +199,7 @@ def add(app: typer.Typer) -> None:
                 limit,
                 per_second,
             ).run(dry_run=dry_run, yes=yes, json=json)
+        return 0
 
     @command(
         app,

@@ -226,7 +226,7 @@ def _work(
     except ModuleNotFoundError as error:
         raise missing(error, "telemetry") from None
     except OSError as error:
-        raise CommandError(f"the counters cannot be served: {error}") from None
+        raise CommandError(f"port {prometheus} cannot be served: {error.strerror}") from None
     try:
         return work(
             handlers,

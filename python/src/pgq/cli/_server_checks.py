@@ -126,6 +126,12 @@ def settings(look: Examination) -> None:
                 "settings", severity, f"{name} is off", why,
                 f"alter system set {name} = on; select pg_reload_conf();",
             )  # fmt: skip
+    if look.connection.info.parameter_status("server_encoding") == "SQL_ASCII":
+        look.note(
+            "settings", ERROR, "the database has the encoding SQL_ASCII",
+            "it stores what it is given, cannot hold JSON's \\u escapes, and programs get bytes",
+            "create another one with encoding 'UTF8' template template0, and pgq in it",
+        )  # fmt: skip
     if known["synchronous_commit"] == "off":
         look.note(
             "settings", WARNING, "synchronous_commit is off",

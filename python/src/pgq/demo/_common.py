@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from pgq import Client
+from pgq._conninfo import parsed
 from pgq.embedded import EmbeddedServerError, Server
 from pgq.migrate import MigrationError, migrate
 
@@ -62,6 +63,7 @@ def target(database: str | None) -> Iterator[str]:
     """Yield the connection string: the given one, else DATABASE_URL, else a temporary server's."""
     url = database or os.environ.get("DATABASE_URL")
     if url:
+        parsed(url)
         yield url
         return
     try:

@@ -7,11 +7,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import make_conninfo
 from psycopg.pq import TransactionStatus
 from psycopg.types.json import set_json_loads
 
 from pgq import AsyncClient
+from pgq._conninfo import parsed
 from pgq._runtime._async._pool import connect
 
 __all__ = ["Connections"]
@@ -33,7 +34,7 @@ class Connections:
     """Runs short transactions; a connection that fails is closed, and the next call opens one."""
 
     def __init__(self, database: str, most: int = 4) -> None:
-        self._database = make_conninfo(**{**_PATIENCE, **conninfo_to_dict(database)})
+        self._database = make_conninfo(**{**_PATIENCE, **parsed(database)})
         self.one_by_one = asyncio.Lock()
         """For what may wait long for a lock: it takes one connection at a time, not all of them."""
         self._places = asyncio.Semaphore(most)

@@ -11,6 +11,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import psycopg
@@ -19,7 +20,11 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 import pgq
+from pgq._conninfo import parsed
 from pgq.migrate import migrate
+
+if TYPE_CHECKING:
+    from typing_extensions import LiteralString
 
 FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
@@ -69,20 +74,40 @@ def _renamed(url: str, name: str) -> str:
 
 
 @contextmanager
-def _database(address: Address, template: str = "template1") -> Iterator[str]:
+def _database(address: Address, template: str | None = None) -> Iterator[str]:
     """Create a database, and drop it in the end."""
     name = f"pgq_test_{secrets.token_hex(8)}"
     place = os.environ.get("DATABASE_URL") or address("postgres")
-    names = (sql.Identifier(name), sql.Identifier(template))
+    parsed(place)
     with psycopg.connect(place, autocommit=True) as connection:
         # copied as files: through the log, hundreds of small tables take five times as long
         files = connection.info.server_version >= 150000
-        connection.execute(
-            sql.SQL("create database {} template {} {}").format(
-                *names, sql.SQL("strategy file_copy" if files else "")
-            )
+        statement = sql.SQL("create database {} template {} {} {}").format(
+            sql.Identifier(name),
+            sql.Identifier(template or "template0"),
+            sql.SQL("strategy file_copy" if files else ""),
+            sql.SQL("" if template else _encoding(connection)),
         )
+        try:
+            connection.execute(statement)
+        except psycopg.errors.InsufficientPrivilege:
+            pytest.fail(
+                f"the role {connection.info.user} of DATABASE_URL lacks CREATEDB: "
+                f'alter role "{connection.info.user}" createdb, or unset DATABASE_URL and install '
+                "'pgq-sql[embedded]' for a server of the run's own",
+                pytrace=False,
+            )
         try:
             yield name
         finally:
-            connection.execute(sql.SQL("drop database {} with (force)").format(names[0]))
+            connection.execute(
+                sql.SQL("drop database {} with (force)").format(sql.Identifier(name))
+            )
+
+
+def _encoding(connection: psycopg.Connection[Any]) -> LiteralString:
+    """UTF8, and where the server was made with another encoding the locale that fits all."""
+    [same] = connection.execute(
+        "select encoding = pg_char_to_encoding('UTF8') from pg_database where datname = 'template0'"
+    ).fetchone() or (True,)
+    return "encoding 'UTF8'" + ("" if same else " lc_collate 'C' lc_ctype 'C'")

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import make_conninfo
 from psycopg.types.json import set_json_loads
 
 from pgq import Client, errors
+from pgq._conninfo import parsed
 from pgq.cli._errors import one_line
 from pgq.cli._output import Raw
 
@@ -81,7 +82,7 @@ class Source:
 
     def __init__(self, database: str, *, read_only: bool = False, timeout: float = 30) -> None:
         self.read_only = read_only
-        self._database = make_conninfo(**{**_PATIENCE, **conninfo_to_dict(database)})
+        self._database = make_conninfo(**{**_PATIENCE, **parsed(database)})
         self._timeout = f"set local statement_timeout = {int(timeout * 1000)}".encode()
         self._idle: deque[psycopg.Connection[Any]] = deque()
         self._turns = threading.BoundedSemaphore(MOST)

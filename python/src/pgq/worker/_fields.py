@@ -12,6 +12,8 @@ from enum import Enum
 from typing import Any
 from uuid import UUID
 
+from pgq._durations import is_naive
+
 __all__ = ["Unfit", "Unknown", "reader"]
 
 Read = Callable[[Any], Any]
@@ -91,7 +93,10 @@ def _plain(kind: type) -> Read:
 
 def _moment(text: str) -> datetime:
     # Python 3.10 does not know the Z
-    return datetime.fromisoformat(f"{text[:-1]}+00:00" if text.endswith("Z") else text)
+    found = datetime.fromisoformat(f"{text[:-1]}+00:00" if text.endswith("Z") else text)
+    if is_naive(found):
+        raise Unfit(f"{text[:80]!r} has no time zone")
+    return found
 
 
 _FROM_TEXT: dict[type, Read] = {
@@ -110,6 +115,8 @@ def _from_text(kind: type, convert: Read) -> Read:
         text = _wants(str, value)
         try:
             return convert(text)
+        except Unfit:
+            raise
         except (ArithmeticError, ValueError):
             raise Unfit(f"{text[:80]!r} is no {kind.__name__}") from None
 

@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from psycopg import Connection, Cursor, OperationalError
-from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import ReadOnlySqlTransaction
 from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow, scalar_row, tuple_row
 
 from pgq._sync import Client
+from pgq._conninfo import parsed
 from pgq._encoding import DEFAULT, Encoding
 from pgq._json import read_json_quickly
 from pgq._runtime._threads import Semaphore
@@ -52,7 +52,7 @@ def connect(conninfo: str, options: Mapping[str, Any], name: str) -> Connection[
     promotion, or once the name leads to another server, the next attempt finds the primary. So is
     a database that is read-only for a while: a session keeps that setting when it has gone.
     """
-    given = {"fallback_application_name": name, **_DEFAULTS, **conninfo_to_dict(conninfo)}
+    given = {"fallback_application_name": name, **_DEFAULTS, **parsed(conninfo)}
     connection = Connection.connect(autocommit=True, **{**given, **options})
     try:
         with connection.cursor(row_factory=tuple_row) as cursor:

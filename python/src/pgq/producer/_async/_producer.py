@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from pgq._durations import seconds
+from pgq._durations import moment, seconds
 from pgq._encoding import Encoder, Encoding, encode
 from pgq._runtime._tasks import Future, Running, Wakeup, answer, new_future, spawn
 from pgq.messages import EnqueueResult, PublishResult
@@ -138,7 +138,7 @@ class AsyncProducer:
             raise ValueError("this producer has a topic: publish")
         options = {
             "delay": delay,
-            "run_at": run_at,
+            "run_at": moment("run_at", run_at),
             "priority": priority,
             "max_attempts": max_attempts,
         }
