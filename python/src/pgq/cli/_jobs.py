@@ -23,7 +23,7 @@ from pgq.cli._bulk import (
     tell,
 )
 from pgq.cli._complete import QueueName
-from pgq.cli._errors import CommandError, UsageError, unknown, warn
+from pgq.cli._errors import UsageError, unknown, warn
 from pgq.cli._house import AsJson, Database, Limit, Yes, command, confirm, connected
 from pgq.cli._output import as_json, write_line
 
