@@ -153,7 +153,7 @@ function WithAbout({ children }) {
 
 const KEYS = [
     ...VIEWS.map(([, title, key]) => [`g ${key}`, title]),
-    ["/", "filter"], ["r", "ask again now"], ["p", "pause, or go on"], ["?", "this help"],
+    ["/", "filter"], ["r", "refresh now"], ["p", "stop or resume refreshing"], ["?", "this help"],
 ];
 
 function Keys({ onClose }) {
