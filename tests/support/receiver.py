@@ -96,7 +96,11 @@ class Receiver:
                 super().setup()
 
             def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["content-length"]))
+                length = int(self.headers["content-length"])
+                body = self.rfile.read(length)
+                if len(body) < length:
+                    self.close_connection = True  # the sender was killed amid its request
+                    return
                 receiver._answer(self, {k.lower(): v for k, v in self.headers.items()}, body)
 
             def log_message(self, *_: Any) -> None:

@@ -72,7 +72,7 @@ def test_the_worker_of_a_job(tab: Tab, page: Page, dsn: str, client: Client) -> 
             assert taken.wait(30)
             client.claim_job("mail")
             go(tab, page, f"jobs/{named}")
-            [name] = [one.worker for one in client.monitor.list_workers()]
+            [name] = [one.worker for one in client.wait(lambda c: c.monitor.list_workers())]
             said = tab.locator("p", has_text="Worker:")
             expect(said).to_contain_text(
                 re.compile(f"Worker: {re.escape(name)}, as it said .* ago")
