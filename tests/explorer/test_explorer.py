@@ -21,9 +21,7 @@ from support.waiting import aside, wait_until_blocked
 SEED = 1
 FOUND_LATE = "a key that a look finds free"
 PLANTED = [
-    pytest.param(
-        fault, id=name, marks=pytest.mark.long if number % 8 or name == FOUND_LATE else ()
-    )
+    pytest.param(fault, id=name, marks=pytest.mark.long if number % 8 or name == FOUND_LATE else ())
     for number, (name, fault) in enumerate(FAULTS.items())
 ]
 UNTIL_FOUND = 1600
