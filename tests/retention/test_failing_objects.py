@@ -235,8 +235,8 @@ def test_many_that_fail(connection: Session, clock: Clock) -> None:
             if ("more", "jobs") not in done:
                 break
         assert call > 0
-        # One is that of the count, one that of the call. Autovacuum, which analyzes tables at times,
-        # takes numbers too.
+        # One is that of the count, one that of the call. Autovacuum, which analyzes tables at
+        # times, takes numbers too.
         assert sorted(numbers)[len(numbers) // 2] <= 2 + 30
         assert len(failures(connection)) == len(bad) == 40
         assert row(connection, "select count(distinct queue_id) from pgq.job") == (40,)
