@@ -278,7 +278,7 @@ PLANTED = {
     ),
     "a job that nobody was to cancel": _sql(
         "act",
-        "update pgq.job_archive set outcome = 'cancelled' where label = 'redrive'",
+        f"update pgq.job_archive set outcome = 'cancelled' where job_id = {_one_of('jobs')}",
     ),
     "a job that nobody was to redrive": _sql(
         "act",
@@ -294,7 +294,9 @@ PLANTED = {
         "act", "update attempt set age = 1, label = 'left' where queue = 'swept'"
     ),
     "a letter that nobody was to purge": _sql(
-        "act", "delete from pgq.dead_job where label is not null"
+        "act",
+        "insert into attempt (queue, job_id, token, attempt, label, age)"
+        " values ('swept', -1, gen_random_uuid(), 1, 'left', 1000)",
     ),
     "an older version after a newer one": Planted("version", _newer_before),
     "a newest version lost": _sql("version", "delete from done where queue = 'replaced'"),

@@ -221,6 +221,7 @@ def test_jobs_that_wait_are_retried(tab: Tab, page: Page, client: Client) -> Non
     keys = tab.keyboard
     tab.get_by_label("all shown").focus()
     keys.press("Space")
+    expect(tab.get_by_text("3 chosen")).to_be_visible()
     keys.press("Tab")
     keys.press("Enter")
     dialog = tab.get_by_role("dialog")
