@@ -109,10 +109,15 @@ def test_wrong_usage(pgq: Run) -> None:
 
 
 def test_a_database_that_is_not_named(pgq: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    hint = "; HINT: DATABASE_URL is not set\n"
+    hint = "; HINT: DATABASE_URL is not set, and no address was given\n"
     monkeypatch.setenv("PGHOST", "/nowhere")
     monkeypatch.delenv("DATABASE_URL")
     assert pgq("status").err.endswith(hint)
+    assert pgq("migrate").err.endswith(hint)
+    script = subprocess.run(
+        [sys.executable, "-m", "pgq.migrate"], capture_output=True, text=True, check=False
+    )
+    assert script.stderr.endswith(hint)
     monkeypatch.setenv("DATABASE_URL", "host=/nowhere")
     assert not pgq("status").err.endswith(hint)
 
