@@ -138,7 +138,6 @@ def test_a_database_that_is_not_named(pgq: Run, monkeypatch: pytest.MonkeyPatch)
         ["metrics", "--listen", "nonsense"],
         ["work", "nonsense"],
         ["work", "app:handlers", "--poll", "1h"],
-        ["work", "app:handlers", "--create", "--strict"],
         ["top"],
     ],
     ids=" ".join,

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli.test_housekeeping import both, port
 from psycopg.conninfo import make_conninfo
 
-from cli.test_housekeeping import both, port
 from pgq import Client
 from pgq.worker import AsyncWorker, Handlers, Worker
 from support.cluster import guarded_role
@@ -56,6 +56,18 @@ consumer = Consumer("billing", conninfo=os.environ["DATABASE_URL"])
 @consumer.handler("orders")
 def handle(payload):
     print(payload, flush=True)
+"""
+
+
+TASKS = """
+from pgq.worker import Tasks
+
+tasks = Tasks()
+
+
+@tasks.task("mail", lease=90, settings={"max_attempts": 3})
+def send(to: str) -> None:
+    print("to", to, flush=True)
 """
 
 
@@ -121,7 +133,7 @@ def test_it_says_so_again(
 
     caplog.set_level(logging.DEBUG, "pgq.worker")
     worker = kind(dsn, handlers)
-    worker.absent = "wait"
+    worker.strict = False
     started = Started(worker)
 
     def levels() -> list[int]:
@@ -146,6 +158,31 @@ def test_strict(process: Start, app: Path) -> None:
         "--create\n"
         for queue in ("mail", "bills")
     ]
+
+
+def test_create_beside_other_settings(client: Client, process: Start, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(TASKS)
+    given = ("work", "app:tasks", "--create", "--once")
+    assert process(*given, "--strict", cwd=tmp_path).wait(PATIENCE) == 0
+    [made] = client.admin.list_queues()
+    assert (made.lease, made.max_attempts) == (timedelta(seconds=90), 3)
+    assert process(*given, "--strict", cwd=tmp_path).wait(PATIENCE) == 0
+    client.admin.alter_queue("mail", lease=60, max_attempts=4)
+    client.enqueue("mail", {"to": "ann"}, headers={"task": "send"})
+    differ = "lease: given 00:01:30, has 00:01:00; max_attempts: given 3, has 4"
+    hint = "HINT: Leave a setting out to take it as it is, or change it with pgq"
+    running = process(*given, cwd=tmp_path)
+    said = told(running, "already exists with other settings, and stays as it is")
+    assert 'WARNING queue "mail" already exists' in said
+    assert said.endswith(f": {differ}. {hint}.alter_queue.\n")
+    assert running.stdout.readline() == b"to ann\n"
+    assert running.wait(PATIENCE) == 0
+    running = process(*given, "--strict", cwd=tmp_path)
+    out, err = running.communicate(timeout=PATIENCE)
+    assert (running.returncode, out) == (1, b"")
+    assert err.decode() == (
+        f'pgq: queue "mail" already exists with other settings ({differ}); {hint} queues alter.\n'
+    )
 
 
 @pytest.fixture
@@ -203,7 +240,7 @@ def test_without_it_says_so_again(
     handlers = Handlers()
     handlers.handler("mail")(lambda payload: None)
     worker = kind(refused, handlers)
-    worker.absent = "wait"
+    worker.strict = False
     started = Started(worker)
     wait_until(
         lambda: (

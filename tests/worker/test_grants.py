@@ -15,7 +15,7 @@ from pgq.cli._pgq_checks import _GROUPS
 from pgq.worker import AsyncWorker, Worker
 from pgq.worker._grants import EXECUTE, RESULTS
 from support.waiting import PATIENCE, wait_until
-from support.working import working
+from support.working import Started, working
 
 Kind = type[Worker] | type[AsyncWorker]
 As = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -95,6 +95,21 @@ def test_results_are_for_queues_that_keep_them(
     with working(worker):
         wait_until(lambda: len(client.jobs.archived_jobs("plain")) == 1, PATIENCE)
     assert "pgq.archive_job," in refused(dsn, kind, as_handler, "kept")
+
+
+def test_only_missing_queues_need_the_right_to_create_them(
+    dsn: str, client: Client, kind: Kind, as_handler: As, limited: Any
+) -> None:
+    limited(*EXECUTE)
+    there, missing = (kind(dsn, connect={"options": f"-c role={ROLE}"}) for _ in range(2))
+    for worker, queue in ((there, "plain"), (missing, "nowhere")):
+        worker.create = worker.once = True
+        worker.handler(queue)(as_handler(lambda payload: payload))
+    client.enqueue("plain", 1)
+    Started(there).join()
+    assert len(client.jobs.archived_jobs("plain")) == 1
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="create_queue"):
+        Started(missing).join()
 
 
 def test_the_command_says_it_in_one_line(

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import psycopg
 
@@ -73,9 +73,12 @@ class Runner:
         self._changed = Wakeup()
         self.hurried = False
         """Whether the last run gave back what its handlers had not ended."""
-        self.absent: Literal["raise", "wait", "create"] = "raise"
-        """What `run` does at its start where a queue, topic or group is not there, or the server
-        does not let it in: raise the error, wait, or create the queues."""
+        self.strict = True
+        """Whether `run` raises an error at its start where a queue, topic or group is not there, or
+        the server does not let it in; else it waits."""
+        self.create = False
+        """Whether a worker creates queues; with `strict` those that are there must have the
+        settings that its handlers name."""
         self.once = False
         """Whether a worker stops when no job is due any more."""
 
@@ -108,7 +111,7 @@ class Runner:
         Signals are heard in the main thread only. A database that cannot be reached is waited for,
         at the start too. Raises UnknownQueue, UnknownTopic or UnknownGroup when one of those is not
         there, and OperationalError for a wrong password or an unknown role or database at the
-        start, or does what `absent` says.
+        start, or waits where it is not `strict`.
         """
         if self._supervisor is not None:
             raise RuntimeError(f"this {self.what} runs already")
@@ -126,12 +129,12 @@ class Runner:
             try:
                 return await self._begin()
             except psycopg.OperationalError as error:
-                if self.absent == "raise" and refused(error):
+                if self.strict and refused(error):
                     raise
                 wait, text = backoff.next(), str(error).strip()
                 message = f"database unavailable, again in {wait:.1f} s: {text}"
             except (UnknownQueue, UnknownTopic, UnknownGroup) as error:
-                if self.absent == "raise":
+                if self.strict:
                     raise
                 wait, text = LOOK_FOR, f"{error}"
                 message = f"waits: {text}"

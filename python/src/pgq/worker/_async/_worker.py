@@ -13,6 +13,7 @@ from pgq._encoding import Encoder, Encoding, encode
 from pgq._runtime._async._housekeeping import Housekeeping
 from pgq._runtime._async._pool import Pool, connect
 from pgq._runtime._async._runner import Runner
+from pgq.errors import AlreadyExists
 from pgq.worker._async._slot import Slot
 from pgq.worker._async._supervisor import Supervisor
 from pgq.worker._claims import STOPPED
@@ -108,13 +109,19 @@ class AsyncWorker(Runner):
             await self._refuse(connection, results=False)
             admin = AsyncClient(connection).admin
             queues = await admin.list_queues()
-            if self.absent == "create":
+            if self.create:
                 known = {one.queue for one in queues}
-                queues += [
-                    await admin.create_queue(name, **one.settings)
-                    for name, one in chosen.items()
-                    if name not in known
-                ]
+                for name, one in chosen.items():
+                    try:
+                        queues.append(await admin.create_queue(name, **one.settings))
+                    except AlreadyExists as error:
+                        if self.strict:
+                            raise
+                        facts = error.diag.message_primary, error.detail, error.hint
+                        logger.warning("%s, and stays as it is: %s HINT: %s", *facts)
+                    except psycopg.errors.InsufficientPrivilege:
+                        if name not in known:  # one that is there cannot be compared
+                            raise
             supervisor.learn(queues, required=True)
             if any(one.keep_results for one in chosen.values()):
                 await self._refuse(connection, results=True)

@@ -15,6 +15,7 @@ from pgq._encoding import Encoder, Encoding, encode
 from pgq._runtime._sync._housekeeping import Housekeeping
 from pgq._runtime._sync._pool import Pool, connect
 from pgq._runtime._sync._runner import Runner
+from pgq.errors import AlreadyExists
 from pgq.worker._sync._slot import Slot
 from pgq.worker._sync._supervisor import Supervisor
 from pgq.worker._claims import STOPPED
@@ -110,13 +111,19 @@ class Worker(Runner):
             self._refuse(connection, results=False)
             admin = Client(connection).admin
             queues = admin.list_queues()
-            if self.absent == "create":
+            if self.create:
                 known = {one.queue for one in queues}
-                queues += [
-                    admin.create_queue(name, **one.settings)
-                    for name, one in chosen.items()
-                    if name not in known
-                ]
+                for name, one in chosen.items():
+                    try:
+                        queues.append(admin.create_queue(name, **one.settings))
+                    except AlreadyExists as error:
+                        if self.strict:
+                            raise
+                        facts = error.diag.message_primary, error.detail, error.hint
+                        logger.warning("%s, and stays as it is: %s HINT: %s", *facts)
+                    except psycopg.errors.InsufficientPrivilege:
+                        if name not in known:  # one that is there cannot be compared
+                            raise
             supervisor.learn(queues, required=True)
             if any(one.keep_results for one in chosen.values()):
                 self._refuse(connection, results=True)
