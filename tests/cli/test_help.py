@@ -14,6 +14,7 @@ import pytest
 from typer.main import get_command
 
 from pgq import Client
+from pgq._extras import install
 from pgq.cli._app import app
 from support.command import Run
 from support.house import ROOT, refuse
@@ -273,7 +274,7 @@ def test_without_the_extra_it_says_what_to_install() -> None:
         )
         assert done.returncode == 1
         assert f"pgq: the module {module}" in done.stderr
-        assert "pip install 'pgq-sql[cli]'" in done.stderr
+        assert install("cli") in done.stderr
         assert len(done.stderr.splitlines()) == 1
 
 
@@ -281,11 +282,25 @@ def test_the_page_that_is_not_installed(pgq: Run, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "pgq.ui", None)
     done = pgq("ui", "--no-browser")
     assert done.status == 1
-    assert "pip install 'pgq-sql[ui]'" in done.err
+    assert done.err.endswith(f": {install('ui')}\n")
+
+
+def test_an_extra_is_said_by_its_libraries() -> None:
+    """There may be no index that has the package."""
+    said = "pip install 'rich>=13.8' 'typer<1,>=0.16' (the extra cli)"
+    assert install("cli") == said
+    assert "pyspark" not in install("spark-cluster")
+    assert {"pyspark", "pandas", "psutil", "typer"} <= {*re.findall(r"\w+", install("demo,spark"))}
+    refuse(
+        path
+        for path in (ROOT / "python" / "src" / "pgq").rglob("*.py")
+        if "pip install 'pgq-sql" in path.read_text()
+    )
 
 
 _MAY = {
     "cli/_catalog.py": "doctor asks the catalog",
+    "cli/_job.py": "a statement_timeout, for a look through the archive",
     "cli/_complete.py": "a statement_timeout, for nobody waits long at a prompt",
 }
 

@@ -13,6 +13,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
+from pgq._extras import install
 from pgq.embedded import Server
 
 TESTS = """
@@ -131,7 +132,7 @@ def test_without_a_server(tmp_path: Path) -> None:
     said = run(tmp_path, first='import sys\nsys.modules["psutil"] = None\n')
     assert "4 errors" in said
     assert (
-        "pgq.embedded needs the module psutil: pip install 'pgq-sql[embedded]', or set DATABASE_URL"
+        f"pgq.embedded needs the module psutil: {install('embedded')}, or set DATABASE_URL"
         in said.splitlines()
     )
     assert "another exception" not in said

@@ -105,9 +105,9 @@ def work(
 ) -> int:
     """Run the worker of these handlers until a signal; 1: what ran was given back.
 
-    `strict`, `create` and `once` are as in a worker; `look` is called with the database before it begins.
-    What is named may be a worker or a consumer as well, which has settings of its own. OSError:
-    the port `health` cannot be had.
+    `strict`, `create` and `once` are as in a worker; `look` is called with the database before it
+    begins. What is named may be a worker or a consumer as well, which has settings of its own.
+    OSError: the port `health` cannot be had.
     """
     found = load(name)
     if not isinstance(found, (Handlers, Worker, AsyncWorker, Consumer, AsyncConsumer)):

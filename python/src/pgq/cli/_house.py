@@ -15,6 +15,7 @@ import typer
 from psycopg.types.json import set_json_loads
 
 from pgq import CleanupAction, Client, connect
+from pgq._extras import install
 from pgq.cli._catalog import ask
 from pgq.cli._errors import (
     WRONG_ARGUMENT,
@@ -286,4 +287,4 @@ def confirm(question: str, yes: bool) -> None:
 
 def missing(error: ModuleNotFoundError, extras: str = "demo") -> CommandError:
     """What to install for a command."""
-    return CommandError(f"the module {error.name} is missing: pip install 'pgq-sql[{extras}]'")
+    return CommandError(f"the module {error.name} is missing: {install(extras)}")

@@ -87,8 +87,9 @@ def add(app: typer.Typer) -> None:
             history = client.jobs.job_history(number)
         if shown is None and not history:
             raise CommandError(
-                f"job {number} is gone: it has ended in a queue without an archive and keep_results "
-                "or longer ago than its retention, was never there, or is hidden from this role"
+                f"job {number} is gone: it has ended in a queue without an archive and "
+                "keep_results or longer ago than its retention, was never there, or is hidden "
+                "from this role"
             )
         shown = {"job_id": number, "state": "gone"} if shown is None else shown
         if json:
@@ -107,11 +108,11 @@ def _ended(client: Client, number: int) -> dict[str, Any] | None:
     archived = _archived(client, number)
     if found.state == "gone" and not archived:
         return None
-    if found.state == "gone":
-        outcome = archived["outcome"]
-        return {"job_id": number, "state": outcome if outcome in _OUTCOMES else "finished"} | archived
-    known = {"job_id": number, "state": found.state} | archived
-    return known | {"ended_at": found.ended_at, "result": found.result}
+    state, known = found.state, {"ended_at": found.ended_at, "result": found.result}
+    if state == "gone":
+        known = {}
+        state = archived["outcome"] if archived["outcome"] in _OUTCOMES else "finished"
+    return {"job_id": number, "state": state} | archived | known
 
 
 def _archived(client: Client, number: int) -> dict[str, Any]:

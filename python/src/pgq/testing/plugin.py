@@ -21,6 +21,7 @@ from psycopg.conninfo import make_conninfo
 
 import pgq
 from pgq._conninfo import parsed
+from pgq._extras import install
 from pgq.migrate import migrate
 
 if TYPE_CHECKING:
@@ -93,8 +94,8 @@ def _database(address: Address, template: str | None = None) -> Iterator[str]:
         except psycopg.errors.InsufficientPrivilege:
             raise pytest.fail.Exception(
                 f"the role {connection.info.user} of DATABASE_URL lacks CREATEDB: "
-                f'alter role "{connection.info.user}" createdb, or unset DATABASE_URL and install '
-                "'pgq-sql[embedded]' for a server of the run's own",
+                f'alter role "{connection.info.user}" createdb, or unset DATABASE_URL, for a '
+                f"server of the run's own: {install('embedded')}",
                 pytrace=False,
             ) from None
         try:
