@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli.test_housekeeping import both, port
 from psycopg.conninfo import make_conninfo
 
+from cli.test_housekeeping import both, port
 from pgq import Client
 from pgq.worker import AsyncWorker, Handlers, Worker
 from support.cluster import guarded_role
