@@ -115,6 +115,7 @@ def test_a_database_that_is_not_named(pgq: Run, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.delenv("DATABASE_URL")
     assert pgq("status").err.endswith(hint)
     assert pgq("migrate").err.endswith(hint)
+    assert pgq("ui", "--no-browser").err.endswith(hint)
     script = subprocess.run(
         [sys.executable, "-m", "pgq.migrate"], capture_output=True, text=True, check=False
     )
