@@ -8,7 +8,8 @@ begin
     end if;
     raise exception 'unknown topic "%"', topic
         using errcode = 'MQ001',
-            hint = 'Create it with pgq.create_topic, or see pgq.list_topics for those that exist.';
+            hint = 'See pgq.list_topics for those that you may see. If it does not exist, create it'
+                ' with pgq.create_topic; if it does, ask an admin of it for pgq.grant_access.';
 end
 $$;
 

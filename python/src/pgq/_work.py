@@ -140,7 +140,7 @@ def work(
         runner = found
     if isinstance(runner, (Consumer, AsyncConsumer)) and (once or absent == "create"):
         raise LoadError(f"{name} is a consumer: --once and --create are for the handlers of queues")
-    runner.absent, runner.once = absent, once
+    runner.absent, runner.strict, runner.once = absent, absent == "raise", once
     look(make_conninfo(**{**parsed(runner._conninfo), **runner._options}))
     with Health(health, lambda: runner.ready) as probes:
         if isinstance(runner, (AsyncWorker, AsyncConsumer)):

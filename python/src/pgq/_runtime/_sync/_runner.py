@@ -78,6 +78,9 @@ class Runner:
         self.absent: Literal["raise", "wait", "create"] = "raise"
         """What `run` does at its start where a queue, topic or group is not there, or the server
         does not let it in: raise the error, wait, or create the queues."""
+        self.strict = False
+        """Whether `run` raises InsufficientPrivilege when its role loses rights that it needs; else
+        it claims nothing until it has them again."""
         self.once = False
         """Whether a worker stops when no job is due any more."""
 
@@ -88,8 +91,11 @@ class Runner:
 
     @property
     def ready(self) -> bool:
-        """Whether it works, has its connection to the database, and was not told to stop."""
-        return self._keeper is not None and self._keeper.connected and not self._stops
+        """Whether it works, has its connection to the database and its rights, and goes on."""
+        keeper, supervisor = self._keeper, self._supervisor
+        if keeper is None or supervisor is None or self._stops:
+            return False
+        return keeper.connected and supervisor.lacking is None
 
     def stop(self) -> None:
         """Begin nothing new, and let `run` return when what runs has ended.
@@ -149,7 +155,7 @@ class Runner:
 
     def _run(self, supervisor: Any) -> None:
         self._supervisor = supervisor
-        supervisor.once = self.once
+        supervisor.once, supervisor.strict = self.once, self.strict
         self.hurried = False
         supervisor.state.stopping = self._stops > 0
         name = f"pgq {self.what}: leases"

@@ -7,16 +7,19 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 import psycopg
+from psycopg.errors import InsufficientPrivilege
 
 from pgq._async import AsyncClient
 from pgq._encoding import Encoder, Encoding, encode
 from pgq._runtime._async._housekeeping import Housekeeping
 from pgq._runtime._async._pool import Pool, connect
+from pgq._runtime._async._rights import lacking
 from pgq._runtime._async._runner import Runner
+from pgq._runtime._rights import HOUSEKEEPING
 from pgq.worker._async._slot import Slot
 from pgq.worker._async._supervisor import Supervisor
 from pgq.worker._claims import STOPPED
-from pgq.worker._grants import EXECUTE, LACKING, refusal
+from pgq.worker._grants import KNOWN, refusal
 from pgq.worker._handlers import Handlers
 from pgq.worker._reports import Reports, logger
 from pgq.worker.hooks import Hook
@@ -105,29 +108,30 @@ class AsyncWorker(Runner):
         )
         connection = await connect(self._conninfo, self._options, "pgq worker")
         try:
-            await self._refuse(connection, results=False)
             admin = AsyncClient(connection).admin
-            queues = await admin.list_queues()
-            if self.absent == "create":
-                known = {one.queue for one in queues}
-                queues += [
-                    await admin.create_queue(name, **one.settings)
-                    for name, one in chosen.items()
-                    if name not in known
-                ]
-            supervisor.learn(queues, required=True)
-            if any(one.keep_results for one in chosen.values()):
-                await self._refuse(connection, results=True)
+            lacks = await lacking(connection, KNOWN)
+            may_list = not lacks.grant(["list_queues"])
+            queues = await admin.list_queues() if may_list else []
+            known = {one.queue for one in queues}
+            new = {
+                name: one.settings
+                for name, one in chosen.items()
+                if self.absent == "create" and name not in known
+            }
+            results = (
+                not may_list  # nobody knows
+                or any(one.keep_results for one in queues if one.queue in chosen)
+                or any(settings.get("keep_results") for settings in new.values())
+            )
+            beside = [*(["create_queue"] if new else ()), *(HOUSEKEEPING * self._housekeeping)]
+            why = refusal(lacks, results, beside)
+            if why is not None:  # handlers would run, and their jobs could not be finished
+                raise InsufficientPrivilege(why)
+            queues += [await admin.create_queue(name, **new[name]) for name in new]
+            supervisor.learn(queues, required_for=lacks.role)
         finally:
             await connection.close()
         return supervisor
-
-    async def _refuse(self, connection: psycopg.AsyncConnection[Any], *, results: bool) -> None:
-        """InsufficientPrivilege: handlers would run, and their jobs could not be finished."""
-        asked = await connection.execute(LACKING, [[*EXECUTE], [*EXECUTE]])
-        why = refusal(await asked.fetchall(), results)
-        if why is not None:
-            raise psycopg.errors.InsufficientPrivilege(why)
 
     def _new_slot(self, supervisor: Supervisor) -> Slot:
         return Slot(supervisor)
