@@ -110,7 +110,7 @@ class Housekeeping:
             text = str(error).strip()
             if client is not None and isinstance(error, InsufficientPrivilege):
                 grant = (lacking(client.connection, HOUSEKEEPING)).grant(HOUSEKEEPING)
-                text += f"; HINT: {grant}" if grant else ""
+                text = f"{error.diag.message_primary}; HINT: {grant}" if grant else text
             self._logger.log(
                 logging.DEBUG if text == self._said[part] else logging.ERROR,
                 "housekeeping: %s failed, again in %.1f s: %s",
