@@ -8,8 +8,8 @@ begin
     end if;
     raise exception 'unknown topic "%"', topic
         using errcode = 'MQ001',
-            hint = 'See pgq.list_topics for those that you may see. If it does not exist, create it'
-                ' with pgq.create_topic; if it does, ask an admin of it for pgq.grant_access.';
+            hint = 'Create it with pgq.create_topic; if others see it in pgq.list_topics, ask for'
+                ' pgq.grant_access.';
 end
 $$;
 

@@ -8,8 +8,8 @@ begin
     end if;
     raise exception 'unknown queue "%"', queue
         using errcode = 'MQ002',
-            hint = 'See pgq.list_queues for those that you may see. If it does not exist, create it'
-                ' with pgq.create_queue; if it does, ask an admin of it for pgq.grant_access.';
+            hint = 'Create it with pgq.create_queue; if others see it in pgq.list_queues, ask for'
+                ' pgq.grant_access.';
 end
 $$;
 

@@ -46,9 +46,8 @@ def test_topics(pgq: Run, client: Client) -> None:
     assert line.split()[:2] == ["orders", "3"]
     for family in ("topic", "queue"):
         assert pgq(f"{family}s", "show", "mial").err == (
-            f'pgq: unknown {family} "mial"; HINT: See pgq {family}s list for those that you may '
-            f"see. If it does not exist, create it with pgq {family}s create; if it does, ask an "
-            "admin of it for pgq access grant.\n"
+            f'pgq: unknown {family} "mial"; HINT: Create it with pgq {family}s create; if others '
+            f"see it in pgq {family}s list, ask for pgq access grant.\n"
         )
 
 

@@ -70,9 +70,8 @@ class UsageError(CommandError):
 def unknown(kind: str, name: str) -> CommandError:
     """There is no topic, or queue, of this name: as the functions say it."""
     return CommandError(
-        f'unknown {kind} "{name}"; HINT: See pgq {kind}s list for those that you may see. If it '
-        f"does not exist, create it with pgq {kind}s create; if it does, ask an admin of it for "
-        "pgq access grant."
+        f'unknown {kind} "{name}"; HINT: Create it with pgq {kind}s create; if others see it in '
+        f"pgq {kind}s list, ask for pgq access grant."
     )
 
 

@@ -136,7 +136,7 @@ class Slots:
     async def wait_for_rights(self, wakeup: Wakeup) -> None:
         """Look whether lost rights are there again; wait if not."""
         if self.strict:
-            raise InsufficientPrivilege(self.lacking)
+            raise InsufficientPrivilege(self.lacking or "")
         try:
             await self.pool.ask(self.check_rights)
         except psycopg.OperationalError as error:

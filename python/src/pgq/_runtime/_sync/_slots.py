@@ -138,7 +138,7 @@ class Slots:
     def wait_for_rights(self, wakeup: Wakeup) -> None:
         """Look whether lost rights are there again; wait if not."""
         if self.strict:
-            raise InsufficientPrivilege(self.lacking)
+            raise InsufficientPrivilege(self.lacking or "")
         try:
             self.pool.ask(self.check_rights)
         except psycopg.OperationalError as error:
