@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -88,7 +89,7 @@ def told(running: Any, text: str) -> str:
 
 def test_it_waits_for_a_queue(client: Client, process: Start, app: Path, port: int) -> None:
     running = process("work", "app:handlers", "--health", str(port), cwd=app)
-    assert "does not exist; HINT: pgq queues create " in told(running, "WARNING waits: queue")
+    assert " has no access to it; HINT: pgq queues create " in told(running, "WARNING waits: queue")
     assert both(port) == (200, 503)
     for queue in ("mail", "bills"):
         client.admin.create_queue(queue)
@@ -101,7 +102,8 @@ def test_it_waits_for_a_queue(client: Client, process: Start, app: Path, port: i
 
 def test_a_consumer_waits_for_its_topic(client: Client, process: Start, app: Path) -> None:
     running = process("work", "app:consumer", cwd=app)
-    told(running, 'waits: topic "orders" does not exist')
+    line = told(running, 'waits: topic "orders" does not exist, or role ')
+    assert " has no access to it; HINT: pgq topics create orders; if it exists: pgq" in line
     client.admin.create_topic("orders", partitions=1)
     told(running, 'waits: topic "orders" has no consumer group "billing"')
     client.admin.create_group("orders", "billing")
@@ -153,11 +155,12 @@ def test_strict(process: Start, app: Path) -> None:
     running = process("work", "app:handlers", "--strict", cwd=app)
     out, err = running.communicate(timeout=PATIENCE)
     assert (running.returncode, out) == (1, b"")
-    assert err.decode() in [
-        f'pgq: queue "{queue}" does not exist; HINT: pgq queues create {queue}, or pgq work '
-        "--create\n"
-        for queue in ("mail", "bills")
-    ]
+    assert re.fullmatch(
+        r'pgq: queue "(mail|bills)" does not exist, or role (.+) has no access to it; HINT: '
+        r"pgq queues create \1, or pgq work --create; if it exists: pgq access grant \2 consume "
+        r"--queue \1\n",
+        err.decode(),
+    )
 
 
 def test_create_beside_other_settings(client: Client, process: Start, tmp_path: Path) -> None:
@@ -259,8 +262,8 @@ def test_without_it_says_so_again(
 def test_consume_waits(client: Client, process: Start) -> None:
     running = process("consume", "orders", "billing", "--follow", "--payloads")
     assert running.stderr.readline() == (
-        b'pgq: waits: unknown topic "orders"; HINT: Create it with pgq topics create, or see '
-        b"pgq topics list for those that exist.\n"
+        b'pgq: waits: unknown topic "orders"; HINT: Create it with pgq topics create; if others '
+        b"see it in pgq topics list, ask for pgq access grant.\n"
     )
     client.admin.create_topic("orders", partitions=1)
     client.admin.create_group("orders", "billing")

@@ -54,7 +54,7 @@ def _show(finding: Finding, out: Any) -> None:
     line.append(f"{finding.what} ", style="bold").append(f"[{finding.check}]", style="dim")
     out.print(line)
     out.print(Text(f"    why: {finding.why}"))
-    out.print(Text(f"    do:  {finding.fix}"))
+    out.print(Text("    do:  " + finding.fix.replace("\n", "\n         ")))
 
 
 def add(app: typer.Typer) -> None:

@@ -192,9 +192,16 @@ def _forget_output() -> None:
 
 @contextmanager
 def connected(
-    database: str, *, read_only: bool = False, any_version: bool = False
+    database: str,
+    *,
+    read_only: bool = False,
+    any_version: bool = False,
+    needs: Sequence[str] = (),
 ) -> Iterator[Client]:
-    """A client on a connection in autocommit; JSON of the database stays the text that it is."""
+    """A client on a connection in autocommit; JSON of the database stays the text that it is.
+
+    needs: functions that are called, for the grant that is named when the role lacks one.
+    """
     with connect(
         database,
         client_encoding="utf8",  # that of JSON
@@ -210,9 +217,12 @@ def connected(
             version_of(connection)
         try:
             yield client
-        except psycopg.errors.ReadOnlySqlTransaction as error:
-            # while the session can still tell whether its server is a standby
-            raise CommandError(one_line(error, connection)) from None
+        except (
+            psycopg.errors.ReadOnlySqlTransaction,
+            psycopg.errors.InsufficientPrivilege,
+        ) as error:
+            # while the session can still tell whether its server is a standby, and its role
+            raise CommandError(one_line(error, connection, needs)) from None
 
 
 def version_of(connection: psycopg.Connection[Any]) -> str | None:

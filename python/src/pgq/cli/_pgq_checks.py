@@ -125,7 +125,12 @@ def grants(look: Examination) -> None:
         look.note(
             "grants", NOTE, f"role {role} may not {_or(none)}",
             "that is right if it does not need to",
-            f'grant execute on function pgq.… to "{role}";',
+            "\n".join(
+                f"grant execute on function {', '.join(f'pgq.{name}' for name in names)}"
+                f' to "{role}"; -- to {purpose}'
+                for purpose, all_names in _GROUPS.items()
+                if purpose in none and (names := [one for one in all_names if one in functions])
+            ),
         )  # fmt: skip
 
 

@@ -278,7 +278,7 @@ def _housekeeping(
         refuse_other_version(database)
         keep_house(database, health, log_level, log_format)
         return 0
-    with connected(database) as client:
+    with connected(database, needs=("cleanup", "run_schedules")) as client:
         failed = any(action.action == "failed" for action in clean(client))
         while runs := client.schedules.run_schedules():
             failed = failed or any(run.error is not None for run in runs)

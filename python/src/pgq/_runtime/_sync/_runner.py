@@ -77,7 +77,8 @@ class Runner:
         """Whether the last run gave back what its handlers had not ended."""
         self.strict = True
         """Whether `run` raises an error at its start where a queue, topic or group is not there, or
-        the server does not let it in; else it waits."""
+        the server does not let it in, and later when its role loses a right that it needs; else it
+        waits."""
         self.create = False
         """Whether a worker creates queues; with `strict` those that are there must have the
         settings that its handlers name."""
@@ -91,8 +92,11 @@ class Runner:
 
     @property
     def ready(self) -> bool:
-        """Whether it works, has its connection to the database, and was not told to stop."""
-        return self._keeper is not None and self._keeper.connected and not self._stops
+        """Whether it works, has its connection to the database and its rights, and goes on."""
+        keeper, supervisor = self._keeper, self._supervisor
+        if keeper is None or supervisor is None or self._stops:
+            return False
+        return keeper.connected and supervisor.lacking is None
 
     def stop(self) -> None:
         """Begin nothing new, and let `run` return when what runs has ended.
@@ -152,7 +156,7 @@ class Runner:
 
     def _run(self, supervisor: Any) -> None:
         self._supervisor = supervisor
-        supervisor.once = self.once
+        supervisor.once, supervisor.strict = self.once, self.strict
         self.hurried = False
         supervisor.state.stopping = self._stops > 0
         name = f"pgq {self.what}: leases"
