@@ -15,7 +15,8 @@ export function Overview() {
     return html`<h1>Overview</h1><${Await} of=${seen}>${(data) => {
         const { topics, groups, queues } = data;
         const dead = sum(queues, "dead");
-        const about = queues.some((one) => one.estimated) ? "≈ " : "";
+        const sign = queues.find((one) => one.estimated)?.estimated;
+        const about = sign ? `${sign} ` : "";
         const oldest = Math.max(0, ...groups.map((one) => seconds(one.oldest_published_at)));
         const rates = (rows, column) => (known(rows, column) ? rate(sum(rows, column)) : null);
         return html`
