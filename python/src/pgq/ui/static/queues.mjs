@@ -10,7 +10,7 @@ export function Queues() {
     return html`<h1>Queues</h1><${Await} of=${seen}>${({ queues }) => html`
         <${Table} label="queues" rows=${queues} id=${(one) => one.queue} filter nothing="no queues"
             columns=${[
-                { name: "queue", cell: (one) => html`
+                { name: "queue", kind: "word", cell: (one) => html`
                     <a href=${link("queues", one.queue)}>${one.queue}</a>
                     ${one.held_by && html` <${Badge} kind="odd">${one.held_by}<//>`}
                     ${one.estimated && html` <${Badge}>${ESTIMATES[one.estimated]}<//>`}` },
@@ -112,8 +112,8 @@ export function Queue({ queue }) {
         ${data.subscriptions.length > 0 && html`<${Section} title="Subscriptions that feed it">
             <${Table} label="subscriptions" rows=${data.subscriptions} id=${(one) => one.subscription}
                 columns=${[
-                    { name: "subscription" },
-                    { name: "topic", cell: (one) => html`
+                    { name: "subscription", kind: "word" },
+                    { name: "topic", kind: "word", cell: (one) => html`
                         <a href=${link("topics", one.topic)}>${one.topic}</a>` },
                 ]} />
         <//>`}
