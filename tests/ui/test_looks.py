@@ -87,7 +87,9 @@ LABELS = f"""async () => {{
 
 
 TOPIC, GROUP, LONG = "t" * 63, "g" * 63, "q" * 63
-ERROR = "\n".join(["Traceback (most recent call last):", *(["  File x"] * 80), "ValueError: " + "e" * 900])
+ERROR = "\n".join(
+    ["Traceback (most recent call last):", *(["  File x"] * 80), "ValueError: " + "e" * 900]
+)
 
 
 @pytest.fixture
@@ -101,7 +103,9 @@ def places(client: Client, letters: list[int]) -> list[str]:
         "s" * 63, queue="mail", payload=1, cron="*/5 8-18 * * mon-fri", time_zone="Europe/Berlin"
     )
     client.connection.execute("update pgq.schedule set last_error = %s", [ERROR])
-    client.connection.execute("select pgq.create_queue(%s, archive => true, max_attempts => 1)", [LONG])
+    client.connection.execute(
+        "select pgq.create_queue(%s, archive => true, max_attempts => 1)", [LONG]
+    )
     client.admin.subscribe("u" * 63, TOPIC, LONG, filter={"customer": ["a" * 200]})
     client.enqueue_batch(LONG, [{"x": "x" * 400}] * 3, labels=["l" * 100] * 3, keys=["k" * 200] * 3)
     jobs = client.claim_job(LONG, max_jobs=2)
