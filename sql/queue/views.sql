@@ -1,6 +1,8 @@
 -- A reader of a view needs EXECUTE on its functions, but no rights on its tables: the clock is open
 -- to PUBLIC, and so is _visible_queues, which asks for a key that only the views can read. Columns
 -- are expressions with v so that EXPLAIN reveals nothing of hidden rows: see log/views.sql.
+-- queue_stats counts at most so many jobs and dead letters of a queue as the session's setting
+-- pgq.count_at_most says; unset: all.
 -- The linter cannot lay out lateral joins.
 -- noqa: disable=AM09,LT02,LT09,LT14,ST05,ST09
 
@@ -15,8 +17,12 @@ select
     case
         when v.queue_id is not null then (
             select count(*)
-            from pgq.dead_job as d
-            where d.queue_id between q.queue_id and q.queue_id
+            from (
+                select
+                from pgq.dead_job as d
+                where d.queue_id between q.queue_id and q.queue_id
+                limit nullif(current_setting('pgq.count_at_most', true), '')::bigint
+            ) as d
         )
     end as dead,
     case when v.queue_id is not null then s.oldest end as oldest_ready_at,
@@ -70,6 +76,7 @@ cross join lateral (
             true as is_extent
         from pgq.job_extent as r
         where r.queue_id between q.queue_id and q.queue_id
+        limit nullif(current_setting('pgq.count_at_most', true), '')::bigint
     ) as j
     cross join lateral (
         select coalesce(j.expires_at <= c.now_at, false) as expired

@@ -27,11 +27,7 @@ declare
     now_at timestamptz := pgq._clock();
 begin
     perform pgq._check_count('max_jobs', jobs, 1, 10000);
-    if wanted is not null then
-        perform pgq._check_word(
-            'state', wanted, array['ready', 'leased', 'delayed', 'waiting', 'expired']
-        );
-    end if;
+    perform pgq._check_job_state(wanted collate "C");
     target_id := pgq._queue_id(queue collate "C", 'consume');
     perform pgq._check_job_filter(queue collate "C", filter);
 

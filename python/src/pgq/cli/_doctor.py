@@ -37,7 +37,8 @@ def examine(
     for name, check in checks:
         look.checked.append(name)
         try:
-            check(look)
+            with connection.transaction():  # what is refused leaves one around it as it was
+                check(look)
         except psycopg.errors.UndefinedObject:  # there is no such role
             raise
         except (psycopg.errors.InsufficientPrivilege, psycopg.ProgrammingError) as error:

@@ -19,6 +19,7 @@ SKEW = timedelta(seconds=5)
 LATE = timedelta(minutes=10)
 """So much later than due cleanup may be: it is to be called every minute."""
 
+_ABOUT = {None: "", "≈": "about ", "≥": "at least "}
 _GROUPS = {
     "publish": ("publish", "publish_batch"),
     "consume": ("consume", "fetch_range", "list_offsets"),
@@ -290,7 +291,7 @@ def queues(look: Examination) -> None:
             )
             look.note(
                 "dead letters", WARNING if recent else NOTE,
-                f"queue {name} has {'about ' if name in estimated else ''}{stats.dead:,} "
+                f"queue {name} has {_ABOUT[estimated.get(name)]}{stats.dead:,} "
                 "dead letters"
                 + (f", {len(recent):,} of the last hour" if recent else ""),
                 "these jobs were given up; nobody does them",
