@@ -135,7 +135,7 @@ def test_it_says_so_again(
 
     caplog.set_level(logging.DEBUG, "pgq.worker")
     worker = kind(dsn, handlers)
-    worker.strict = False
+    worker.waits = True
     started = Started(worker)
 
     def levels() -> list[int]:
@@ -243,7 +243,7 @@ def test_without_it_says_so_again(
     handlers = Handlers()
     handlers.handler("mail")(lambda payload: None)
     worker = kind(refused, handlers)
-    worker.strict = False
+    worker.waits = True
     started = Started(worker)
     wait_until(
         lambda: (

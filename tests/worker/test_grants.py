@@ -52,11 +52,11 @@ def limited(client: Client) -> Iterator[Callable[..., None]]:
 
 
 def refused(
-    dsn: str, kind: Kind, as_handler: As, queue: str, absent: Any = "raise", **more: Any
+    dsn: str, kind: Kind, as_handler: As, queue: str, create: bool = False, **more: Any
 ) -> str:
     """What the worker says at its start."""
     worker = kind(dsn, connect={"options": f"-c role={ROLE}"}, **more)
-    worker.absent = absent
+    worker.create = create
     worker.handler(queue)(as_handler(lambda payload: payload))
     with pytest.raises(psycopg.errors.InsufficientPrivilege) as error, working(worker):
         pass
@@ -103,10 +103,10 @@ def test_what_others_need_is_not_named(dsn: str, kind: Kind, as_handler: As, lim
     assert more == "pgq.get_job, pgq.next_due, pgq.set_progress, pgq.heartbeat"
     for name in (*RESULTS, "ack", "extend_lease", "heartbeat", "cleanup", "create_queue"):
         assert f"pgq.{name}," not in f"{grant},".replace(" to ", ", ")
-    said = refused(dsn, kind, as_handler, "new", "create", housekeeping=True)
+    said = refused(dsn, kind, as_handler, "new", True, housekeeping=True)
     assert "pgq.create_queue, pgq.cleanup, pgq.run_schedules, pgq.next_run to" in said
     limited(*({*EXECUTE} - {*RESULTS}))
-    said = refused(dsn, kind, as_handler, "new", "create")
+    said = refused(dsn, kind, as_handler, "new", True)
     assert said.endswith(f"HINT: grant execute on function pgq.create_queue to {ROLE};")
 
 

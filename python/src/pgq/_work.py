@@ -141,7 +141,8 @@ def work(
         runner = found
     if isinstance(runner, (Consumer, AsyncConsumer)) and (once or create):
         raise LoadError(f"{name} is a consumer: --once and --create are for the handlers of queues")
-    runner.strict, runner.create, runner.once = strict, create, once
+    runner.waits, runner.strict = not strict, strict
+    runner.create, runner.once = create, once
     look(make_conninfo(**{**parsed(runner._conninfo), **runner._options}))
     with Health(health, lambda: runner.ready) as probes:
         if isinstance(runner, (AsyncWorker, AsyncConsumer)):

@@ -73,13 +73,15 @@ class Runner:
         self._changed = Wakeup()
         self.hurried = False
         """Whether the last run gave back what its handlers had not ended."""
-        self.strict = True
-        """Whether `run` raises an error at its start where a queue, topic or group is not there, or
-        the server does not let it in, and later when its role loses a right that it needs; else it
-        waits."""
+        self.waits = False
+        """Whether `run` waits at its start for what is not there (a queue, topic or group, or a
+        server that lets it in); else it raises the error."""
         self.create = False
-        """Whether a worker creates queues; with `strict` those that are there must have the
+        """Whether a worker creates queues; unless it waits, those that are there must have the
         settings that its handlers name."""
+        self.strict = False
+        """Whether `run` raises InsufficientPrivilege when its role loses rights that it needs; else
+        it claims nothing until it has them again."""
         self.once = False
         """Whether a worker stops when no job is due any more."""
 
@@ -133,12 +135,12 @@ class Runner:
             try:
                 return await self._begin()
             except psycopg.OperationalError as error:
-                if self.strict and refused(error):
+                if refused(error) and not self.waits:
                     raise
                 wait, text = backoff.next(), str(error).strip()
                 message = f"database unavailable, again in {wait:.1f} s: {text}"
             except (UnknownQueue, UnknownTopic, UnknownGroup) as error:
-                if self.strict:
+                if not self.waits:
                     raise
                 wait, text = LOOK_FOR, f"{error}"
                 message = f"waits: {text}"

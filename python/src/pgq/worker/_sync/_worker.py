@@ -142,7 +142,7 @@ class Worker(Runner):
             try:
                 made.append(admin.create_queue(name, **one.settings))
             except AlreadyExists as error:
-                if self.strict:
+                if not self.waits:
                     raise
                 facts = error.diag.message_primary, error.detail, error.hint
                 logger.warning("%s, and stays as it is: %s HINT: %s", *facts)
