@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import socket
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -153,17 +153,23 @@ def test_once_without_the_right(
 
 @pytest.mark.slow
 def test_without_the_right(
-    client: Client, process: Start, connection: Session, nothing: str
+    client: Client, process: Start, connection: Session, emptied_clock: Clock, nothing: str
 ) -> None:
     """It says so with the grant that it needs, and goes on."""
+    client.heartbeat(
+        "gone", kind="worker", host="h", pid=1, sources=["mail"],
+        started_at=datetime.now(timezone.utc), running=0,
+    )  # fmt: skip
+    emptied_clock.advance("2 days")
     running = process("housekeeping", env={"PGOPTIONS": f"-c role={nothing}"})
     for part in (b"schedules", b"cleanup"):
         line = running.stderr.readline()
         assert b"ERROR housekeeping: %s failed, again in" % part in line
         grant = line.partition(b"; HINT: ")[2]
         assert b"pgq.cleanup, pgq.run_schedules, pgq.next_run to" in grant
+    assert client.monitor.list_workers()
     connection.execute(grant)
-    wait_until(has_cleaned(client, "pgq housekeeping"), PATIENCE)
+    wait_until(lambda: client.monitor.list_workers() == [], PATIENCE)
     running.send_signal(signal.SIGTERM)
     assert running.wait(PATIENCE) == 0
 

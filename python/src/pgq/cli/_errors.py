@@ -12,7 +12,7 @@ import psycopg
 from psycopg.pq import TransactionStatus
 
 from pgq import PgqError
-from pgq._runtime._rights import LACKING, Lacking
+from pgq._runtime._sync._rights import lacking
 from pgq.cli._output import plain
 
 __all__ = [
@@ -132,11 +132,11 @@ def _grant(primary: str, connection: psycopg.Connection[Any], needs: Sequence[st
         return ""
     kind, name = denied.groups()
     with suppress(psycopg.Error):
-        lacking = Lacking(*connection.execute(LACKING, [[name, *needs]]).fetchone() or ())
+        found = lacking(connection, [name, *needs])
         if kind == "view":
-            return f"grant select on pgq.{name} to {lacking.role};"
+            return f"grant select on pgq.{name} to {found.role};"
         more = " -- and EXECUTE on what it calls, or a role of pgq.create_roles"
-        return lacking.grant([name, *needs]) + (more if kind == "schema" and not needs else "")
+        return found.grant([name, *needs]) + (more if kind == "schema" and not needs else "")
     return ""
 
 
