@@ -123,8 +123,8 @@ several partitions let publishers work in parallel; use 1 only for a total order
 long a message is kept at least, and about a third longer at most; by default 7 days. max_bytes:
 cleanup removes the oldest messages, a segment at a time, before their retention ends, once all
 younger messages have at least this size, so about a third more can be stored; by default no limit.
-notify: a publish notifies the channel pgq_topic with the topic''s name (for a restricted topic
-without the name); by default false, since it makes commits wait for each other. idempotency_window:
+notify: a publish notifies the channel pgq_topic with the name of the topic (without the name if it
+is restricted); by default false, since it makes commits wait for each other. idempotency_window:
 how long an idempotency key identifies its first message, from 1 second to 366 days; by default 1
 day. max_message_bytes (1024 to 268435456; by default 1048576): a publish with larger content is
 refused, see publish. no_limit: names of settings without a limit: retention (messages are never

@@ -133,8 +133,8 @@ comment on function pgq.alter_schedule(
 ) is
 'Changes settings of a schedule and returns it; null leaves a setting as it is.
 See create_schedule for the settings. Of queue and topic, cron and every, payload and body, the one
-given replaces the other. A caller that names a topic or queue, even the same one, becomes the maker
-of the schedule: from then on the schedule needs that role''s access, and writes to the topic or
+given replaces the other. A caller that names a topic or queue, even the same one, is stored as
+made_by: from then on the schedule depends on the access of that role, and writes to the topic or
 queue that has this name now. When cron, every, time_zone or starts_at changes, earlier ticks that
 are not written yet are skipped. The call waits for a run_schedules that is writing a tick of the
 schedule.
