@@ -66,8 +66,8 @@ $$;
 comment on function pgq.peek_jobs(text, text, integer) is
 'Returns unfinished jobs of a queue, in the order of claims, without claiming any.
 state: ready, leased, delayed, waiting or expired, the words of get_job; null: any. max_jobs: 1 to
-10000; by default 100. It returns the first jobs only: a next page is not available. For a state it
-looks at the first 20000 jobs of each priority whose times allow this state. Jobs that a
-subscription has still to make have no id yet, and are not shown; queue_stats counts them.
+10000; by default 100. It has no further pages. With a state it examines the first 20000 jobs of
+each priority whose times allow this state. Jobs that a subscription has not created yet have no id,
+and are not shown; queue_stats counts them.
 Errors: MQ002 unknown queue, 22004 a required argument is null, 22023 bad state or max_jobs, 40001
 when retention removes what is being read (try again).';

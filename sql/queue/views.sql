@@ -140,7 +140,7 @@ left join pgq.message as m
     and m.log_offset = d.log_offset;
 
 comment on view pgq.dead_letters is
-'Jobs that were given up after their last attempt.
+'Jobs that used up their attempts, or that were rejected.
 pgq.redrive puts them back, pgq.purge_queue removes them.';
 comment on column pgq.dead_letters.queue is 'Queue name.';
 comment on column pgq.dead_letters.job_id is 'Job id.';
@@ -186,7 +186,7 @@ left join pgq.message as m
 
 comment on view pgq.archived_jobs is
 'Jobs that were finished or cancelled or have expired.
-They are kept until they are older than the retention of their queue.';
+They are kept for the retention of their queue, counted from the enqueue.';
 comment on column pgq.archived_jobs.queue is 'Queue name.';
 comment on column pgq.archived_jobs.job_id is 'Job id.';
 comment on column pgq.archived_jobs.outcome is
