@@ -8,8 +8,7 @@ begin
     end if;
     raise exception 'unknown topic "%"', topic
         using errcode = 'MQ001',
-            hint = 'Create it with pgq.create_topic; if others see it in pgq.list_topics, ask for'
-                ' pgq.grant_access.';
+            hint = 'Create it with pgq.create_topic; if others see it, ask for pgq.grant_access.';
 end
 $$;
 

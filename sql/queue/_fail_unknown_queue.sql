@@ -8,8 +8,7 @@ begin
     end if;
     raise exception 'unknown queue "%"', queue
         using errcode = 'MQ002',
-            hint = 'Create it with pgq.create_queue; if others see it in pgq.list_queues, ask for'
-                ' pgq.grant_access.';
+            hint = 'Create it with pgq.create_queue; if others see it, ask for pgq.grant_access.';
 end
 $$;
 

@@ -1,8 +1,8 @@
 -- A reader of a view needs EXECUTE on its functions, but no rights on its tables: the clock is open
 -- to PUBLIC, and so is _visible_queues, which asks for a key that only the views can read. Columns
 -- are expressions with v so that EXPLAIN reveals nothing of hidden rows: see log/views.sql.
--- queue_stats counts at most so many jobs and dead letters of a queue as the session's setting
--- pgq.count_at_most says; unset: all.
+-- Of a queue, queue_stats counts at most pgq.count_at_most jobs and dead letters each. That is a
+-- setting of the session; unset: all.
 -- The linter cannot lay out lateral joins.
 -- noqa: disable=AM09,LT02,LT09,LT14,ST05,ST09
 

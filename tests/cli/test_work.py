@@ -263,7 +263,7 @@ def test_consume_waits(client: Client, process: Start) -> None:
     running = process("consume", "orders", "billing", "--follow", "--payloads")
     assert running.stderr.readline() == (
         b'pgq: waits: unknown topic "orders"; HINT: Create it with pgq topics create; if others '
-        b"see it in pgq topics list, ask for pgq access grant.\n"
+        b"see it, ask for pgq access grant.\n"
     )
     client.admin.create_topic("orders", partitions=1)
     client.admin.create_group("orders", "billing")
