@@ -153,7 +153,12 @@ def test_once_without_the_right(
 
 @pytest.mark.slow
 def test_without_the_right(
-    client: Client, process: Start, connection: Session, emptied_clock: Clock, nothing: str, port: int
+    client: Client,
+    process: Start,
+    connection: Session,
+    emptied_clock: Clock,
+    nothing: str,
+    port: int,
 ) -> None:
     """It says so with the grant that it needs, is not ready, and goes on."""
     client.heartbeat(
