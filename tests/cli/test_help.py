@@ -156,7 +156,8 @@ def test_wrong_values(pgq: Run, client: Client, arguments: list[str]) -> None:
 def test_hints_name_commands_and_options(pgq: Run, client: Client) -> None:
     unknown = pgq("publish", "nowhere", "1").err
     assert (
-        "; HINT: Create it with pgq topics create; if others see it, ask for pgq access grant." in unknown
+        "; HINT: Create it with pgq topics create; if others see it, ask for pgq access grant."
+        in unknown
     )
     client.admin.create_queue("q")
     neither = pgq(*["schedules", "create", "s", "--queue", "q", "--payload", "1"])
