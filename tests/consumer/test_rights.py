@@ -17,7 +17,7 @@ from pgq.consumer._grants import EXECUTE
 from support.clock import Clock
 from support.waiting import PATIENCE
 from support.waiting import wait_until as _wait_until
-from support.working import looks, role_for, working
+from support.working import Started, looks, role_for, working
 
 Kind = type[Consumer] | type[AsyncConsumer]
 As = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -214,6 +214,20 @@ def test_a_stop_does_not_wait(
         wait_until(lambda: LACKS in caplog.text)
         started.stop()
         started.ended.result(5)  # of the ten seconds that it gives a server
+
+
+def test_what_ends_for_want_of_a_right_leaves_nothing(
+    dsn: str, client: Client, kind: Kind, as_handler: As, revoke: Any
+) -> None:
+    consumer = consumer_of(dsn, kind)
+    consumer.strict = True
+    consumer.handler("events")(as_handler(lambda payload: revoke("usage on schema pgq")))
+    client.publish("events", 1)
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        Started(consumer).join()
+    assert not consumer.running
+    left = "select from pg_stat_activity where application_name like 'pgq consumer%'"
+    wait_until(lambda: client.connection.execute(left).fetchall() == [])
 
 
 def test_strict(
