@@ -153,23 +153,49 @@ def test_once_without_the_right(
 
 @pytest.mark.slow
 def test_without_the_right(
-    client: Client, process: Start, connection: Session, emptied_clock: Clock, nothing: str
+    client: Client,
+    process: Start,
+    connection: Session,
+    emptied_clock: Clock,
+    nothing: str,
+    port: int,
 ) -> None:
-    """It says so with the grant that it needs, and goes on."""
+    """It says so with the grant that it needs, is not ready, and goes on."""
     client.heartbeat(
         "gone", kind="worker", host="h", pid=1, sources=["mail"],
         started_at=datetime.now(timezone.utc), running=0,
     )  # fmt: skip
     emptied_clock.advance("2 days")
-    running = process("housekeeping", env={"PGOPTIONS": f"-c role={nothing}"})
+    options = {"PGOPTIONS": f"-c role={nothing}"}
+    running = process("housekeeping", "--health", str(port), env=options)
     for part in (b"schedules", b"cleanup"):
         line = running.stderr.readline()
         assert b"ERROR housekeeping: %s failed, again in" % part in line
         grant = line.partition(b"; HINT: ")[2]
         assert b"pgq.cleanup, pgq.run_schedules, pgq.next_run to" in grant
     assert client.monitor.list_workers()
+    assert both(port) == (200, 503)
     connection.execute(grant)
+    wait_until(lambda: both(port) == (200, 200), PATIENCE)
     wait_until(lambda: client.monitor.list_workers() == [], PATIENCE)
+    running.send_signal(signal.SIGTERM)
+    assert running.wait(PATIENCE) == 0
+
+
+@pytest.mark.slow
+def test_without_the_right_to_ticks(
+    process: Start, connection: Session, emptied_clock: Clock, nothing: str, port: int
+) -> None:
+    """It is told though no tick is due."""
+    connection.execute(f"grant usage on schema pgq to {nothing}")
+    connection.execute(f"grant execute on function pgq.cleanup, pgq.next_run to {nothing}")
+    options = {"PGOPTIONS": f"-c role={nothing}"}
+    running = process("housekeeping", "--health", str(port), env=options)
+    line = running.stderr.readline()
+    assert b"permission denied for function run_schedules; HINT: grant execute on" in line
+    assert both(port) == (200, 503)
+    connection.execute(line.partition(b"; HINT: ")[2])
+    wait_until(lambda: both(port) == (200, 200), PATIENCE)
     running.send_signal(signal.SIGTERM)
     assert running.wait(PATIENCE) == 0
 

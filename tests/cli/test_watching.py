@@ -18,6 +18,7 @@ from pgq import Client, Metric, WorkerInfo
 from pgq.cli._top import _sections
 from support.command import Run, Start
 from support.waiting import PATIENCE
+from support.working import role_for
 
 
 def test_metrics(pgq: Run, client: Client) -> None:
@@ -114,6 +115,26 @@ def test_status(pgq: Run, client: Client) -> None:
     assert (topic["partitions"], topic["messages"], topic["published_last_minute"]) == (2, 3, 3)
     assert (group["consumer_group"], group["lag"], group["partitions_leased"]) == ("billing", 3, 0)
     assert (queue["queue"], queue["ready"], queue["held_by"]) == ("mail", 1, None)
+
+
+def test_status_counts_up_to_a_limit(
+    pgq: Run, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For a role that may not call metrics, which estimates."""
+    client.admin.create_queue("mail")
+    client.admin.create_queue("work")
+    client.enqueue("mail", 1)
+    client.enqueue_batch("work", [1] * 20)
+    monkeypatch.setattr("pgq._sampling.MOST_OF_ALL", 10)
+    role = "pgq_test_onlooker"
+    with role_for(client, role, ["version", "list_topics"]):
+        client.connection.execute(f"grant select on all tables in schema pgq to {role}".encode())
+        monkeypatch.setenv("PGOPTIONS", f"-c role={role}")
+        found = pgq("status", "--json").json["queues"]
+        shown = pgq("status").out
+    assert [(one["ready"], one["estimated"]) for one in found] == [(1, None), (10, "≥")]
+    assert "≥ work" in shown
+    assert "≥ mail" not in shown
 
 
 def test_top_marks_what_was_not_counted() -> None:

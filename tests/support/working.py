@@ -6,12 +6,13 @@ import asyncio
 import inspect
 import threading
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
+import pytest
 
 from pgq import Client, LeaseLost
 from pgq.consumer import AsyncConsumer, Consumer
@@ -24,6 +25,8 @@ __all__ = [
     "emptied",
     "handler_for",
     "kill_backends",
+    "looks",
+    "role_for",
     "states",
     "unreachable",
     "working",
@@ -123,6 +126,36 @@ def kill_backends(observer: psycopg.Connection[Any], name: str) -> int:
         [name],
     ).fetchall()
     return int(count)
+
+
+@contextmanager
+def role_for(client: Client, name: str, functions: Iterable[str]) -> Iterator[None]:
+    """A role that may call these functions, and no others."""
+    try:
+        client.connection.execute(f"create role {name}".encode())
+    except psycopg.errors.InsufficientPrivilege:
+        pytest.skip("the tests' user may not create roles")
+    called = ", ".join(f"pgq.{function}" for function in functions)
+    client.connection.execute(f"grant usage on schema pgq to {name}".encode())
+    client.connection.execute(f"grant execute on function {called} to {name}".encode())
+    yield
+    client.connection.execute(f"drop owned by {name}".encode())
+    client.connection.execute(f"drop role {name}".encode())
+
+
+def looks(client: Client, name: str) -> Callable[[], int]:
+    """How often a slot on connections of that name has asked for its rights since."""
+    seen: set[Any] = set()
+    asked = (
+        "select query_start from pg_stat_activity where application_name = %s"
+        " and datname = current_database() and query like '%%has_schema_privilege%%'"
+    )
+
+    def count() -> int:
+        seen.update(client.connection.execute(asked, [name]).fetchall())
+        return len(seen)
+
+    return count
 
 
 @contextmanager

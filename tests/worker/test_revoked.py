@@ -16,14 +16,13 @@ from pgq.worker._grants import EXECUTE
 from support.clock import Clock
 from support.waiting import PATIENCE
 from support.waiting import wait_until as _wait_until
-from support.working import working
+from support.working import looks, role_for, working
 
 Kind = type[Worker] | type[AsyncWorker]
 As = Callable[[Callable[..., Any]], Callable[..., Any]]
 ROLE = "pgq_test_revoked"
 JOBS = 6
 SLOTS = 2
-ALL = ", ".join(f"pgq.{name}" for name in EXECUTE)
 
 
 def wait_until(condition: Callable[[], Any]) -> Any:
@@ -41,30 +40,8 @@ def client(connection: psycopg.Connection[Any]) -> Client:
 @pytest.fixture(autouse=True)
 def role(client: Client) -> Iterator[None]:
     """It may do what workers need."""
-    try:
-        client.connection.execute(f"create role {ROLE}")
-    except psycopg.errors.InsufficientPrivilege:
-        pytest.skip("the tests' user may not create roles")
-    client.connection.execute(f"grant usage on schema pgq to {ROLE}")
-    client.connection.execute(f"grant execute on function {ALL} to {ROLE}".encode())
-    yield
-    client.connection.execute(f"drop owned by {ROLE}")
-    client.connection.execute(f"drop role {ROLE}")
-
-
-def looks(client: Client) -> Callable[[], int]:
-    """How often a slot of the worker has asked for its rights since."""
-    seen: set[Any] = set()
-    asked = (
-        "select query_start from pg_stat_activity where application_name = 'pgq worker'"
-        " and datname = current_database() and query like '%has_schema_privilege%'"
-    )
-
-    def count() -> int:
-        seen.update(client.connection.execute(asked).fetchall())
-        return len(seen)
-
-    return count
+    with role_for(client, ROLE, EXECUTE):
+        yield
 
 
 RESULTS = "execute on function pgq.archive_job, pgq.archive_job_batch"
@@ -121,7 +98,7 @@ def test_it_waits_for_the_grant(
         wait_until(lambda: f"role {ROLE} lacks rights that a worker needs" in caplog.text)
         for _ in range(4):
             clock.advance("10 minutes")
-            asked = looks(client)
+            asked = looks(client, "pgq worker")
             wait_until(lambda asked=asked: asked() > SLOTS)
         assert not worker.ready
         assert max(attempts()) <= 1

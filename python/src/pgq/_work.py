@@ -169,5 +169,5 @@ def keep_house(
         state.stopping = True
         wakeup.wake()
 
-    with Health(health, lambda: housekeeping.connected), signals(stop):
+    with Health(health, lambda: housekeeping.ready), signals(stop):
         housekeeping.run()

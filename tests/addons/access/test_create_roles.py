@@ -10,6 +10,7 @@ import pytest
 from addons.access.conftest import VIEWS, acting
 from addons.access.test_every_function import BY_TOKEN, NEEDS
 from pgq._signatures import SIGNATURES
+from pgq.consumer import _grants as consuming
 from pgq.worker._grants import EXECUTE
 from support.session import Connect, Session, refused, row, unchanged
 
@@ -72,7 +73,7 @@ def test_what_each_may_call(house: Session) -> None:
     assert dict(house.create_roles()) == {role: role not in before for role in ROLES}
     expected = {role: BESIDE[role] | levels(role) for role in BESIDE}
     expected["pgq_admin"] = {*SIGNATURES}
-    assert {*EXECUTE} <= expected["pgq_consumer"]
+    assert {*EXECUTE, *consuming.EXECUTE} <= expected["pgq_consumer"]
     for role in ROLES:
         callable_ = {
             name

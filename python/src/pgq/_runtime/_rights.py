@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from psycopg import OperationalError
@@ -52,3 +52,16 @@ class Lacking(NamedTuple):
         if lacking:
             return f"{usage}grant execute on function {lacking} to {self.role};"
         return usage.rstrip()
+
+    def refusal(self, what: str, names: Sequence[str], optional: Sequence[str]) -> str | None:
+        """Why the role cannot do the work that calls these functions; None: it can.
+
+        what: who needs them, and what is not done. A missing right to housekeeping stops no work.
+        """
+        if not self.grant(name for name in names if name not in HOUSEKEEPING):
+            return None
+        more = ", ".join(f"pgq.{name}" for name in optional if name in self.functions)
+        return (
+            f"role {self.role} lacks rights that a {what}; "
+            f"HINT: {self.grant(names)}{f' -- optional: {more}' if more else ''}"
+        )

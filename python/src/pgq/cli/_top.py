@@ -18,7 +18,7 @@ from rich.live import Live
 from rich.text import Text
 
 from pgq import Client
-from pgq._sampling import Sample, figures, sample
+from pgq._sampling import Sample, figures, queue_figures, sample
 from pgq.cli._errors import CommandError, UsageError, interrupted, one_line
 from pgq.cli._house import AsJson, Database, command, connected
 from pgq.cli._output import ago, as_json, console, table_of, write_line
@@ -137,9 +137,11 @@ def _state(client: Client) -> dict[str, list[dict[str, Any]]]:
         times = [one for one in (row["oldest_published_at"], lag.oldest_published_at) if one]
         row["oldest_published_at"] = min(times, default=None)
     shown = ("queue", "ready", "leased", "delayed", "waiting", "expired", "dead")
+    rows, estimated = queue_figures(client)
     queues = [
         {name: getattr(one, name) for name in (*shown, "oldest_ready_at", "held_by")}
-        for one in client.monitor.queue_stats()
+        | {"estimated": estimated.get(one.queue)}
+        for one in rows
     ]
     return {"topics": [*topics.values()], "groups": [*groups.values()], "queues": queues}
 

@@ -33,14 +33,7 @@ KNOWN = (*EXECUTE, *HOUSEKEEPING, "create_queue")
 def refusal(lacking: Lacking, results: bool, beside: Iterable[str] = ()) -> str | None:
     """Why the role cannot do jobs; None: it can.
 
-    results: whether a queue keeps them. beside: what this worker calls besides; housekeeping that
-    may not be done does not hold up jobs.
+    results: whether a queue keeps them. beside: what this worker calls besides.
     """
     names = [*_REQUIRED, *(RESULTS if results else ()), *beside]
-    if not lacking.grant(name for name in names if name not in HOUSEKEEPING):
-        return None
-    optional = ", ".join(f"pgq.{name}" for name in _OPTIONAL if name in lacking.functions)
-    return (
-        f"role {lacking.role} lacks rights that a worker needs, so no job is claimed; "
-        f"HINT: {lacking.grant(names)}{f' -- optional: {optional}' if optional else ''}"
-    )
+    return lacking.refusal("worker needs, so no job is claimed", names, _OPTIONAL)

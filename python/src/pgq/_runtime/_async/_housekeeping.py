@@ -51,8 +51,9 @@ class Housekeeping:
         logger: Logger,
         poll: float | None = None,
     ) -> None:
-        self.connected = False
-        """Whether it has a connection."""
+        self._connected = False
+        self._refused: set[str] = set()
+        """The parts that failed for want of a right."""
         self._conninfo = conninfo
         self._options = options
         self._name = name
@@ -66,6 +67,11 @@ class Housekeeping:
         self._said = dict.fromkeys(parts, "")
         self._backoffs = {part: Backoff(1.0, EVERY) for part in parts}
 
+    @property
+    def ready(self) -> bool:
+        """Whether it has a connection and its rights."""
+        return self._connected and not self._refused
+
     async def run(self) -> None:
         """Do what is due; an error is logged, and it is tried again."""
         while not self._state.stopping:
@@ -77,14 +83,14 @@ class Housekeeping:
         try:
             await self._keep(AsyncClient(connection))
         finally:
-            self.connected = False
+            self._connected = False
             await connection.close()
         return 0.0
 
     async def _keep(self, client: AsyncClient) -> None:
         """One part that fails, for want of a right, say, does not hold up the other."""
         parts = {"schedules": lambda: self._tick(client), "cleanup": lambda: self._clean(client)}
-        self.connected = True
+        self._connected = True
         while not self._state.stopping:
             for part, call in parts.items():
                 if self._due[part] <= time.monotonic():
@@ -98,6 +104,9 @@ class Housekeeping:
     ) -> None:
         try:
             wait = await call()
+            if part in self._refused:
+                self._refused.discard(part)
+                self._asks = True  # it may have got the right to that, too
             self._backoffs[part].reset()
             self._said[part] = ""
         except Exception as error:
@@ -107,8 +116,9 @@ class Housekeeping:
             wait = self._backoffs[part].next()
             text = str(error).strip()
             if client is not None and isinstance(error, InsufficientPrivilege):
+                self._refused.add(part)
                 grant = (await lacking(client.connection, HOUSEKEEPING)).grant(HOUSEKEEPING)
-                text = f"{error.diag.message_primary}; HINT: {grant}" if grant else text
+                text = f"{error.diag.message_primary or text}; HINT: {grant}" if grant else text
             self._logger.log(
                 logging.DEBUG if text == self._said[part] else logging.ERROR,
                 "housekeeping: %s failed, again in %.1f s: %s",
@@ -124,6 +134,8 @@ class Housekeeping:
         """Write the ticks that are due; returns the seconds until there may be more."""
         left = await self._left(client)
         if left > 0:
+            if (await lacking(client.connection, ["run_schedules"])).grant(["run_schedules"]):
+                raise InsufficientPrivilege("permission denied for function run_schedules")
             return left
         runs = await client.retry(_run)
         for run in runs:

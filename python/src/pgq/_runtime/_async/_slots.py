@@ -116,7 +116,7 @@ class Slots:
             return await call(client)
         except InsufficientPrivilege:
             await self.check_rights(client)
-            raise
+            return await call(client)  # the right may have been granted since
 
     async def check_rights(self, client: AsyncClient) -> None:
         """Look whether the role has all rights that it needs; MissingRights: it has not."""

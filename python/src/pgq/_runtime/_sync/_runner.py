@@ -7,6 +7,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, Protocol
 
@@ -257,4 +258,5 @@ class Runner:
         end = time.monotonic() + 0.5
         for slot in slots:
             if slot.running is not None:
-                slot.running.join(max(end - time.monotonic(), 0))
+                with suppress(Exception):  # which `_wait` has raised
+                    slot.running.join(max(end - time.monotonic(), 0))

@@ -118,7 +118,7 @@ class Slots:
             return call(client)
         except InsufficientPrivilege:
             self.check_rights(client)
-            raise
+            return call(client)  # the right may have been granted since
 
     def check_rights(self, client: Client) -> None:
         """Look whether the role has all rights that it needs; MissingRights: it has not."""

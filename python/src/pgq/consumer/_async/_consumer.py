@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 import psycopg
+from psycopg.errors import InsufficientPrivilege
 
 from pgq._async import AsyncClient
 from pgq._runtime._async._pool import Pool, connect
@@ -14,6 +15,7 @@ from pgq._runtime._async._rights import lacking
 from pgq._runtime._async._runner import Runner
 from pgq.consumer._async._member import Member
 from pgq.consumer._async._supervisor import Members
+from pgq.consumer._grants import EXECUTE, refusal
 from pgq.consumer._handlers import TopicHandlers
 from pgq.consumer._reports import MessageReports, logger
 from pgq.errors import UnknownGroup
@@ -76,8 +78,11 @@ class AsyncConsumer(Runner):
         connection = await connect(self._conninfo, self._options, "pgq consumer")
         try:
             client = AsyncClient(connection)
-            role = (await lacking(connection, ())).role
-            supervisor.learn(await client.admin.list_topics(), required_for=role)
+            lacks = await lacking(connection, EXECUTE)
+            why = refusal(lacks)
+            if why is not None:  # messages would be handled again and again
+                raise InsufficientPrivilege(why)
+            supervisor.learn(await client.admin.list_topics(), required_for=lacks.role)
             known = {(one.topic, one.consumer_group) for one in await client.admin.list_groups()}
         finally:
             await connection.close()

@@ -8,9 +8,11 @@ from collections.abc import Collection, Mapping, Sequence
 from pgq._async import AsyncClient
 from pgq._runtime._async._due import seconds_until
 from pgq._runtime._async._pool import Pool
+from pgq._runtime._async._rights import lacking
 from pgq._runtime._async._slots import Slots
 from pgq._runtime._rights import unseen
 from pgq._runtime._tasks import caller
+from pgq.consumer._grants import EXECUTE, refusal
 from pgq.consumer._handlers import TopicHandler
 from pgq.consumer._leases import Lease, Leases
 from pgq.consumer._reports import MessageReports, logger
@@ -82,6 +84,9 @@ class Members(Slots):
             "pgq.next_poll(topic => %s::text, consumer_group => %s::text)",
             [name, self.group],
         )
+
+    async def _refusal(self, client: AsyncClient) -> str | None:
+        return refusal(await lacking(client.connection, EXECUTE))
 
     def idle(self) -> bool:
         """Whether there are no messages in hand."""

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 import psycopg
+from psycopg.errors import InsufficientPrivilege
 
 from pgq._sync import Client
 from pgq._runtime._sync._pool import Pool, connect
@@ -16,6 +17,7 @@ from pgq._runtime._sync._rights import lacking
 from pgq._runtime._sync._runner import Runner
 from pgq.consumer._sync._member import Member
 from pgq.consumer._sync._supervisor import Members
+from pgq.consumer._grants import EXECUTE, refusal
 from pgq.consumer._handlers import TopicHandlers
 from pgq.consumer._reports import MessageReports, logger
 from pgq.errors import UnknownGroup
@@ -78,8 +80,11 @@ class Consumer(Runner):
         connection = connect(self._conninfo, self._options, "pgq consumer")
         try:
             client = Client(connection)
-            role = (lacking(connection, ())).role
-            supervisor.learn(client.admin.list_topics(), required_for=role)
+            lacks = lacking(connection, EXECUTE)
+            why = refusal(lacks)
+            if why is not None:  # messages would be handled again and again
+                raise InsufficientPrivilege(why)
+            supervisor.learn(client.admin.list_topics(), required_for=lacks.role)
             known = {(one.topic, one.consumer_group) for one in client.admin.list_groups()}
         finally:
             connection.close()

@@ -40,6 +40,9 @@ class Member:
         """Work until the consumer stops."""
         supervisor = self._supervisor
         while not supervisor.state.stopping:
+            if supervisor.lacking is not None:
+                supervisor.wait_for_rights(self._wakeup)
+                continue
             lease = supervisor.claims.retry(time.monotonic())
             if lease is None:
                 name = supervisor.schedule.next(time.monotonic())
@@ -62,7 +65,7 @@ class Member:
         supervisor = self._supervisor
         before = time.monotonic()
         try:
-            messages = supervisor.pool.ask(
+            messages = supervisor.ask(
                 lambda client: client.poll(
                     handler.topic, supervisor.group, max_messages=handler.size, lease=handler.lease
                 )

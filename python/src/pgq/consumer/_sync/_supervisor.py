@@ -10,9 +10,11 @@ from collections.abc import Collection, Mapping, Sequence
 from pgq._sync import Client
 from pgq._runtime._sync._due import seconds_until
 from pgq._runtime._sync._pool import Pool
+from pgq._runtime._sync._rights import lacking
 from pgq._runtime._sync._slots import Slots
 from pgq._runtime._rights import unseen
 from pgq._runtime._threads import caller
+from pgq.consumer._grants import EXECUTE, refusal
 from pgq.consumer._handlers import TopicHandler
 from pgq.consumer._leases import Lease, Leases
 from pgq.consumer._reports import MessageReports, logger
@@ -84,6 +86,9 @@ class Members(Slots):
             "pgq.next_poll(topic => %s::text, consumer_group => %s::text)",
             [name, self.group],
         )
+
+    def _refusal(self, client: Client) -> str | None:
+        return refusal(lacking(client.connection, EXECUTE))
 
     def idle(self) -> bool:
         """Whether there are no messages in hand."""
