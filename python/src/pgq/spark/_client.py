@@ -256,8 +256,8 @@ class Pgq:
         earliest and -1 for the latest. The end is not included: a time stands for the first message
         that was published then or later. Of several databases, a list has a bound for each.
 
-        Each range of a partition is read by several tasks: at least ``min_partitions`` in all, and
-        one for each 250,000 messages.
+        At least ``min_partitions`` tasks read. Each reads 250,000 messages or about 128 MB at most,
+        of one partition or of many.
 
         Where retention has removed a part of what is to be read, this or the task that meets it
         fails; with ``fail_on_data_loss=False`` reading goes on with what is there.

@@ -33,7 +33,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from pgq.spark._bounds import Bound, refused
-from pgq.spark._fetch import SCHEMA, SPREAD_SCHEMA, Database, read_range
+from pgq.spark._fetch import SCHEMA, SPREAD_SCHEMA, Database
 from pgq.spark._options import Options, options_of_shards
 from pgq.spark._positions import Checks, Log, Position, plan, resolve
 from pgq.spark._spread import (
@@ -42,6 +42,7 @@ from pgq.spark._spread import (
     check_distinct,
     default_limit,
     max_rows,
+    read_task,
     spread_reader,
     tasks_of,
 )
@@ -88,8 +89,7 @@ class _BatchReader(DataSourceReader):
         # without a partition.
         if partition is None or partition.value is None:
             return iter(())
-        shard, place, topic_id = partition.value
-        return read_range(self._shards[shard], place, topic_id)
+        return read_task(self._shards, partition.value)
 
 
 def _planned_by(database: Database) -> Plan:
@@ -105,7 +105,7 @@ def _planned_by(database: Database) -> Plan:
         ids[topic] = database.log(topic).topic_id
         log_at = partial(database.log, topic)
         ranges += [(topic, part) for part in plan(start.of(topic), end.of(topic), log_at, checks)]
-    return ranges, ids
+    return Plan(database, ranges, ids)
 
 
 class _AllChecks(dict[str, Checks]):
@@ -138,11 +138,11 @@ class _StreamReader(DataSourceStreamReader):
         """What lies between two positions."""
         first, after = self._topics.from_json(start), self._topics.from_json(end)
         found = ranges_of_topics(first, after, self._database.logs(), self._checks)
-        return found, {topic: position.topic_id for topic, position in after.items()}
+        ids = {topic: position.topic_id for topic, position in after.items()}
+        return Plan(self._database, found, ids)
 
     def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
-        _, place, topic_id = partition.value
-        return read_range(self._options, place, topic_id)
+        return read_task([self._options], partition.value)
 
     def created(self) -> str | None:
         """What tells the database from others."""
@@ -311,7 +311,8 @@ class PgqDataSource(DataSource):
         How many messages a micro-batch of a stream has at most, and at least unless it has waited
         for so long (``15m``). Needs Spark 4.2; before that load() refuses it.
     ``minPartitions``
-        How many tasks read at least; each reads 250,000 messages at most.
+        How many tasks read at least. Each reads 250,000 messages or about 128 MB at most, of
+        one partition or of many.
     ``failOnDataLoss``
         By default messages that retention removed before they were read are an error, and so is a
         topic that was dropped, or dropped and created again, or has less than was read already.
