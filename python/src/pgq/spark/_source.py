@@ -17,10 +17,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import psycopg
 import pyspark
 from pyspark.sql.datasource import (
     DataSource,
@@ -32,21 +30,21 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from pgq.spark._batch import BatchReader, FilteringReader, planned_ahead
 from pgq.spark._bounds import Bound, refused
 from pgq.spark._fetch import SCHEMA, SPREAD_SCHEMA, Database
 from pgq.spark._options import Options, options_of_shards
-from pgq.spark._positions import Checks, Log, Position, plan, resolve
+from pgq.spark._positions import Checks, Log, Position, resolve
 from pgq.spark._spread import (
     HAS_LIMITS,
     Plan,
-    check_distinct,
     default_limit,
     max_rows,
     read_task,
     spread_reader,
     tasks_of,
 )
-from pgq.spark._topics import Bounds, Positions, Range, advance
+from pgq.spark._topics import Bounds, Positions, advance
 from pgq.spark._topics import ranges as ranges_of_topics
 from pgq.spark._write_options import parse_writer_options
 from pgq.spark._writer import BatchWriter, stream_writer
@@ -60,52 +58,7 @@ if HAS_LIMITS:
 KEEPS_PLANS = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 1)
 """Whether a DataFrame that is used twice is planned once. Spark 4.0 plans it for each action."""
 
-__all__ = ["PgqDataSource"]
-
-
-class _BatchReader(DataSourceReader):
-    """Reads what lies between two positions when the query is planned."""
-
-    def __init__(
-        self, shards: Sequence[Options], planned: Sequence[InputPartition] | None = None
-    ) -> None:
-        self._shards = shards
-        self._planned = planned
-
-    def partitions(self) -> Sequence[InputPartition]:
-        if self._planned is not None:
-            return self._planned
-        databases = [Database(options) for options in self._shards]
-        try:
-            if len(databases) > 1:
-                check_distinct([database.created() for database in databases])
-            return tasks_of([_planned_by(database) for database in databases], self._shards[0])
-        finally:
-            for database in databases:
-                database.close()
-
-    def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
-        # Spark makes one task, without a range, where there is nothing to read; before 4.2 even
-        # without a partition.
-        if partition is None or partition.value is None:
-            return iter(())
-        return read_task(self._shards, partition.value)
-
-
-def _planned_by(database: Database) -> Plan:
-    """What a batch reads of a database."""
-    options = database.options
-    start = options.start or Bounds(Bound(earliest=True))
-    end = options.end or Bounds(Bound())
-    ranges: list[Range] = []
-    ids: dict[str, int | None] = {}
-    for topic in database.topics():
-        checks = Checks(topic, options.fail_on_data_loss, options.shard)
-        # Asked first: if another topic takes the name meanwhile, the tasks find that out.
-        ids[topic] = database.log(topic).topic_id
-        log_at = partial(database.log, topic)
-        ranges += [(topic, part) for part in plan(start.of(topic), end.of(topic), log_at, checks)]
-    return Plan(database, ranges, ids)
+__all__ = ["KEEPS_PLANS", "FilteringDataSource", "PgqDataSource"]
 
 
 class _AllChecks(dict[str, Checks]):
@@ -259,18 +212,6 @@ def _check_version(options: Options) -> None:
             )
 
 
-def _planned(shards: Sequence[Options]) -> Sequence[InputPartition] | None:
-    """What a batch reads, planned ahead, so that each action reads the same.
-
-    None where there is nothing to plan: nobody knows yet whether a stream is meant, and an error of
-    a batch is that of its job, as in other versions.
-    """
-    try:
-        return _BatchReader(shards).partitions()
-    except (psycopg.Error, ValueError):
-        return None
-
-
 class PgqDataSource(DataSource):
     """Topics for ``spark.read`` and ``spark.readStream``, with the options of Kafka's source.
 
@@ -331,6 +272,7 @@ class PgqDataSource(DataSource):
     """
 
     _planned: Sequence[InputPartition] | None = None
+    _batch_reader: type[BatchReader] = BatchReader
 
     @classmethod
     def name(cls) -> str:
@@ -341,7 +283,7 @@ class PgqDataSource(DataSource):
         shards = options_of_shards(self.options)
         _check_version(shards[0])
         if not KEEPS_PLANS:
-            self._planned = _planned(shards)
+            self._planned = planned_ahead(shards)
         return _schema(shards)
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -352,7 +294,7 @@ class PgqDataSource(DataSource):
         for options in shards:
             for bound in [] if options.start is None else options.start.all():
                 bound.of_batch("startingOffsets")
-        return _BatchReader(shards, self._planned)
+        return self._batch_reader(shards, self._planned)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         shards = self._parsed(schema)
@@ -387,6 +329,12 @@ class PgqDataSource(DataSource):
         if schema != _schema(shards):
             raise ValueError("the data source pgq has a schema of its own: leave out schema(…)")
         return shards
+
+
+class FilteringDataSource(PgqDataSource):
+    """The same for sessions that hand conditions to sources written in Python."""
+
+    _batch_reader = FilteringReader
 
 
 def _schema(shards: Sequence[Options]) -> StructType:
