@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from pyspark.sql.streaming.listener import StreamingQueryListener, StreamingQueryProgress
 
 from pgq.spark._bounds import ID, SHARDS
-from pgq.spark._spread import HAS_LIMITS
+from pgq.spark._spread import HAS_LIMITS, NOTHING
 from pgq.spark._topics import Topics
 
 __all__ = ["Lag", "LagListener", "PartitionLag", "lag"]
@@ -36,7 +36,7 @@ class Lag:
 
     @property
     def messages(self) -> int:
-        """How many messages wait in all."""
+        """How many in all."""
         return sum(part.messages for part in self.partitions)
 
 
@@ -59,7 +59,8 @@ def _of_source(source: Mapping[str, Any]) -> Iterator[PartitionLag]:
         raise ValueError("the progress has no latestOffset, which Spark tells from 4.2 on")
     ends = end.get(SHARDS, [end])
     for shard, part in enumerate(latest.get(SHARDS, [latest])):
-        done = Topics(pattern=".*").from_json(ends[shard])
+        # A database that was added has no end yet.
+        done = Topics(pattern=".*").from_json(ends[shard] if shard < len(ends) else NOTHING)
         for topic, position in Topics(pattern=".*").from_json(part).items():
             for partition, after in position.offsets.items():
                 # A topic that came after the batch is counted from its first offset.
@@ -95,9 +96,6 @@ class LagListener(StreamingQueryListener):
         found = lag(event.progress)
         if found.partitions:
             self._report(event.progress, found)
-
-    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-        """Nothing has changed."""
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
         """The query says no more."""

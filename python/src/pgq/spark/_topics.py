@@ -15,7 +15,7 @@ Where a topic came later, the end of its first batch says where that began, in `
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
