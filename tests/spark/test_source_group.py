@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from psycopg import sql
 
+from support.away import read_only
 from support.log import committed_offsets, new_topic
 from support.session import Connect, Session, new_name
 from support.stream import Stream
@@ -279,6 +280,16 @@ def test_a_pattern_whose_topics_have_no_such_group(
         ValueError, match=r"'consumerGroup' is 'raeders', .*: unknown consumer group"
     ):
         reader(subscribePattern="topic-.*", consumerGroup="raeders").ask()
+
+
+def test_a_server_that_only_reads(own: Session, reader: Callable[..., Reader]) -> None:
+    """As a standby does."""
+    topic = new_topic(own, messages=1)
+    with (
+        read_only(own, "nobody"),
+        pytest.raises(ValueError, match=r"'consumerGroup' is .*: .* in a read-only transaction"),
+    ):
+        reader(topic=topic).ask()
 
 
 def test_a_topic_that_was_created_again(own: Session, reader: Callable[..., Reader]) -> None:
