@@ -142,7 +142,8 @@ class Pgq:
 
         ``chunk_rows`` (5000) and ``chunk_bytes`` (4 MB) bound the chunks in which rows travel. Give
         ``expected_messages`` where you know the number, and another one is refused. A write that is
-        not committed within ``timeout``, a day by default, is forgotten by ``cleanup``.
+        not committed within ``timeout``, a day by default, is forgotten by ``cleanup``; the time of
+        an atomic one starts again with each task that was staged.
         """
         options = WriteOptions.given(
             atomic=atomic,

@@ -142,7 +142,7 @@ class Database:
                 for partition, place in found.partitions.items()
             }
             return replace(found, partitions=kept)
-        log = self._ask(lambda connection: _log_of(connection, topic, moment))
+        log = self.ask(lambda connection: _log_of(connection, topic, moment))
         return self.options.topics.narrowed(topic, log)
 
     def logs(self) -> dict[str, Log]:
@@ -191,9 +191,10 @@ class Database:
         return created
 
     def _rows(self, query: LiteralString, parameters: dict[str, Any]) -> list[Any]:
-        return self._ask(lambda connection: connection.execute(query, parameters).fetchall())
+        return self.ask(lambda connection: connection.execute(query, parameters).fetchall())
 
-    def _ask(self, question: Callable[[psycopg.Connection[Any]], Answer]) -> Answer:
+    def ask(self, question: Callable[[psycopg.Connection[Any]], Answer]) -> Answer:
+        """Ask by a function of the connection, again where the connection is lost."""
         patience = Patience(self.options.retry)
         while True:
             if self._connection is None or self._connection.closed:

@@ -1,10 +1,10 @@
 """The Spark data source ``pgq``: a topic as a DataFrame or a stream, with Kafka's option names.
 
 Python workers have no JVM, so this reads by psycopg, not by JDBC; the database sees calls of
-list_offsets, check_range and fetch_packed, and nothing is written to it. Where a stream stands is
-known to its checkpoint alone. It is written as Kafka's source writes it, the next offset of each
-partition, with the id of the topic's first partition beside it, which tells a topic from a later
-one of the same name::
+list_offsets, check_range and fetch_packed, and nothing is written to it but the position of a
+consumer group, for others. Where a stream stands is known to its checkpoint alone. It is written as
+Kafka's source writes it, the next offset of each partition, with the id of the topic's first
+partition beside it, which tells a topic from a later one of the same name::
 
     {"readings": {"0": 15, "1": 9}, "@id": 3}
 
@@ -33,6 +33,7 @@ from pyspark.sql.types import StructType
 from pgq.spark._batch import BatchReader, FilteringReader, planned_ahead
 from pgq.spark._bounds import Bound, refused
 from pgq.spark._fetch import SCHEMA, SPREAD_SCHEMA, Database
+from pgq.spark._group import FollowingGroup
 from pgq.spark._options import Options, options_of_shards
 from pgq.spark._positions import Checks, Log, Position, resolve
 from pgq.spark._spread import (
@@ -79,6 +80,7 @@ class _StreamReader(DataSourceStreamReader):
         self._topics = options.topics
         self._checks = _AllChecks(options)
         self._database = Database(options)
+        self._group = FollowingGroup(self._database)
         self._initial: Positions | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
@@ -116,6 +118,12 @@ class _StreamReader(DataSourceStreamReader):
             self._initial = positions
         return self._initial
 
+    def _logs(self, done: Positions) -> dict[str, Log]:
+        """What the topics have; all before the positions has been processed."""
+        logs = self._database.logs()
+        self._group.note(done, logs)
+        return logs
+
     def _latest(self) -> dict[str, Position]:
         return {
             topic: resolve(Bound(), log, self._checks[topic])
@@ -138,7 +146,7 @@ class _PlainStreamReader(_StreamReader):
         # in the very form that Spark knows already, so that it makes no batch.
         form = self.initialOffset() if self._seen is None else self._seen
         start = self._topics.from_json(form)
-        end, _ = advance(start, self._database.logs(), self._checks, limit=None)
+        end, _ = advance(start, self._logs(start), self._checks, limit=None)
         return form if end == start else self._topics.as_json(end)
 
     def planned(self, start: dict[str, Any], end: dict[str, Any]) -> Plan:
@@ -174,7 +182,7 @@ if HAS_LIMITS:
             """
             first = self._topics.from_json(start)
             end, waiting = advance(
-                first, self._database.logs(), self._checks, limit=limit, target=self._target
+                first, self._logs(first), self._checks, limit=limit, target=self._target
             )
             return start if end == first else self._topics.as_json(end), waiting
 
@@ -193,17 +201,9 @@ if HAS_LIMITS:
             return False
 
 
-def _limits(options: Options) -> dict[str, int | None]:
-    """The options that need to know where a batch starts."""
-    return {
-        "maxOffsetsPerTrigger": options.max_offsets,
-        "minOffsetsPerTrigger": options.min_offsets,
-    }
-
-
 def _check_version(options: Options) -> None:
     """Refuse what this version of Spark cannot do."""
-    for name, value in _limits(options).items():
+    for name, value in options.limits.items():
         if value is not None and not HAS_LIMITS:
             raise refused(
                 name,
@@ -259,6 +259,8 @@ class PgqDataSource(DataSource):
         topic that was dropped, or dropped and created again, or has less than was read already.
         With false, reading goes on with what is there, and no message is read twice.
 
+    ``consumerGroup``
+        Shows the position of a stream in this group, which no other consumer may use.
     ``includeHeaders``
         With false there is no column ``headers``.
     ``retryTimeout``
@@ -288,9 +290,9 @@ class PgqDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         shards = self._parsed(schema)
-        for name, value in _limits(shards[0]).items():
+        for name, value in shards[0].of_streams.items():
             if value is not None:
-                raise refused(name, "is for streams: a batch has endingOffsets")
+                raise refused(name, "is for streams, and this is a batch")
         for options in shards:
             for bound in [] if options.start is None else options.start.all():
                 bound.of_batch("startingOffsets")
